@@ -1,0 +1,168 @@
+"""What Core answered, and what was decided: plain values that every other part passes around."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final, Literal
+
+from openbox_core.contracts.results import EvaluationResult, PatchDirective, Verdict
+
+__all__ = (
+    "MISSING",
+    "AcelOutcome",
+    "Answer",
+    "ApprovalOutcome",
+    "Decision",
+    "DecisionSource",
+    "Guardrails",
+    "Missing",
+    "Verdict",
+)
+
+DecisionSource = Literal["halted", "contracts", "core", "unreachable", "disabled", "skipped"]
+AcelOutcome = Literal["allowed", "refused", "shadow"]
+ApprovalOutcome = Literal["approved", "rejected", "expired", "timeout"]
+
+
+class Missing(Enum):
+    """Type of `MISSING`."""
+
+    MISSING = "missing"
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = Missing.MISSING
+"""No redaction was sent. ``None`` and ``""`` cannot say it: ``""`` redacts to nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guardrails:
+    """
+    Core's guardrail result.
+
+    Attributes:
+        validation_passed: Whether the guardrails passed. Anything unclear on the wire counts as not passed.
+        reasons: Why not, as text.
+        redacted_input: What has to be used instead of the input or output, in one of the shapes of the wire;
+            `MISSING` when nothing was redacted (a JSON null says the same).
+        input_type: ``activity_input``, ``activity_output`` or empty.
+    """
+
+    validation_passed: bool = True
+    reasons: tuple[str, ...] = ()
+    redacted_input: Any = MISSING
+    input_type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """
+    Core's answer to one event, parsed strictly once.
+
+    Attributes:
+        verdict: The verdict that counts.
+        reason: Core's explanation, or ours when `local`.
+        risk_score: Core's risk, None when absent or not a finite number.
+        constraints: Names of the constraints of a CONSTRAIN.
+        patch: Replacement that Core proposes with a BLOCK.
+        approval_expires_at: When a pending approval runs out; None when Core did not say.
+        unreachable: Core could not be asked and the call passes ungoverned, under ``fail_open``.
+        local: The verdict is not Core's: an outage, or an answer that was not understood.
+        result: The answer as openbox_core read it, when there was one.
+    """
+
+    verdict: Verdict
+    reason: str | None = None
+    policy_id: str | None = None
+    governance_event_id: str | None = None
+    risk_score: float | None = None
+    trust_tier: str | None = None
+    constraints: tuple[str, ...] = ()
+    patch: PatchDirective | None = None
+    approval_id: str | None = None
+    approval_expires_at: datetime | None = None
+    guardrails: Guardrails | None = None
+    unreachable: bool = False
+    local: bool = False
+    result: EvaluationResult | None = None
+
+    @property
+    def latches(self) -> bool:
+        """Whether the run is halted from here on. A HALT that Core did not send stops one call only."""
+        return self.verdict is Verdict.HALT and not self.local
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """
+    The record of one gate: what was judged, by whom, and what came out.
+
+    Attributes:
+        event: ``user_prompt``, ``llm_call``, a tool name or an activity type.
+        activity_id: None for a signal.
+        verdict: The verdict in effect, both judges joined.
+        source: Who decided: an earlier halt, the local contracts, Core, or nobody: because Core was
+            ``unreachable``, the gate is ``disabled``, or the tool is ``skipped``.
+        contracts: Contracts that the call broke or would break, as written in the rules.
+        acel: What the local contracts said; ``shadow`` when a refusal was recorded but not enforced.
+        core_verdict: What Core said, None when it was not asked or could not be.
+        approval: How the approval ended, None when none was needed.
+        redacted: Whether Core replaced part of the input.
+        unreachable: Whether Core could not be asked.
+        acel_seconds: Time spent judging contracts.
+        core_seconds: Time spent asking Core, retries included.
+        approval_seconds: Time spent waiting for a person.
+    """
+
+    event: str
+    workflow_id: str
+    run_id: str
+    verdict: Verdict
+    source: DecisionSource
+    activity_id: str | None = None
+    reason: str | None = None
+    contracts: tuple[str, ...] = ()
+    acel: AcelOutcome | None = None
+    core_verdict: Verdict | None = None
+    policy_id: str | None = None
+    risk_score: float | None = None
+    trust_tier: str | None = None
+    constraints: tuple[str, ...] = ()
+    patch: PatchDirective | None = None
+    approval_id: str | None = None
+    approval: ApprovalOutcome | None = None
+    redacted: bool = False
+    unreachable: bool = False
+    acel_seconds: float = 0.0
+    core_seconds: float = 0.0
+    approval_seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field that is set, as JSON-safe values under the attribute's name; verdicts in lower case."""
+        return {
+            name: _plain(value)
+            for name in Decision.__slots__
+            if (value := getattr(self, name)) not in (None, ())
+        }
+
+
+def _plain(value: object) -> Any:
+    match value:
+        case Verdict():
+            return value.value
+        case PatchDirective():
+            return {"new_input": _plain(value.new_input)}
+        case float():
+            return value if math.isfinite(value) else None
+        case Mapping():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case tuple() | list():
+            return [_plain(item) for item in value]
+        case _:
+            return value
