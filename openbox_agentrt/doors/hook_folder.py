@@ -1,0 +1,206 @@
+"""
+The private folder of the hook processes: opened, checked and locked.
+
+Nothing in it is reached through a link, and nothing in it may be written by another user. Whatever is not as
+it should be is a `HookFault`; the caller denies on one: fail-closed.
+"""
+
+import contextlib
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable
+
+__all__ = ("LOCK_WAIT_SECONDS", "HookFault", "StateFolder", "lock_file")
+
+# Shorter than any sensible hook timeout: a hook that is killed while it waits has not denied.
+LOCK_WAIT_SECONDS = 20.0
+
+# Not on Windows, where links need a privilege and handles are not inherited.
+_OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_HAS_DIR_FD = os.open in os.supports_dir_fd
+
+
+class HookFault(Exception):
+    """
+    A hook cannot answer. Nothing was admitted, and the caller has to deny.
+
+    Attributes:
+        remedy: What would make it work again, or None.
+    """
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        self.remedy = remedy
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword-only arguments are lost by the default.
+        return _rebuild_fault, (str(self), self.remedy)
+
+
+def _rebuild_fault(message: str, remedy: str | None) -> HookFault:
+    return HookFault(message, remedy=remedy)
+
+
+class StateFolder:
+    """
+    An open folder that only its owner can use.
+
+    On POSIX it is held by its descriptor, so that exchanging the path for a link later changes nothing.
+    """
+
+    def __init__(self, path: str, fd: int | None) -> None:
+        self._path = path
+        self._fd = fd
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> "StateFolder":
+        """
+        Open a folder, and create it if it is missing.
+
+        Raises:
+            HookFault: It is a link or no folder, belongs to another user, can be written by others, or cannot
+                be created.
+        """
+        text = os.path.expanduser(os.fspath(path))
+        _refuse_links(text)
+        try:
+            os.makedirs(os.path.dirname(text) or ".", exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(text, 0o700)
+            if not _HAS_DIR_FD:
+                return cls(text, None)
+            fd = os.open(text, os.O_RDONLY | os.O_DIRECTORY | _OPEN_FLAGS)
+        except OSError as error:
+            raise HookFault(f"state folder {text!r} cannot be used: {error.strerror}") from error
+        folder = cls(text, fd)
+        try:
+            _make_private(fd, 0o700, f"state folder {text!r}")
+        except HookFault:
+            folder.close()
+            raise
+        return folder
+
+    def open_file(self, name: str, flags: int) -> int:
+        """
+        Open a file of the folder, created with 0600 if `flags` ask for it.
+
+        Raises:
+            HookFault: It is a link or no plain file, has a second name, belongs to another user, can be
+                written by others, or cannot be opened.
+        """
+        try:
+            fd = os.open(self._where(name), flags | _OPEN_FLAGS, 0o600, dir_fd=self._fd)
+        except OSError as error:
+            raise HookFault(f"state file {name!r} cannot be opened: {error.strerror}") from error
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+                raise HookFault(f"state file {name!r} is not a plain file with one name")
+            _make_private(fd, 0o600, f"state file {name!r}")
+        except HookFault:
+            os.close(fd)
+            raise
+        return fd
+
+    def exists(self, name: str) -> bool:
+        """Whether the folder has an entry of that name, of whatever type."""
+        try:
+            os.stat(self._where(name), dir_fd=self._fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def still_names(self, name: str, fd: int) -> bool:
+        """Whether `name` is still the file that was opened: it was neither removed nor replaced since."""
+        try:
+            now = os.stat(self._where(name), dir_fd=self._fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(now, os.fstat(fd))
+
+    def replace_file(self, name: str, data: bytes) -> None:
+        """Write a whole file in one step: others see the old one or the new one."""
+        temporary = f"{name}.new"
+        if self.exists(temporary):
+            # Left by a process that died here; the caller's lock says that no other one is writing it.
+            os.unlink(self._where(temporary), dir_fd=self._fd)
+        with open(self.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+            file.write(data)
+        os.replace(self._where(temporary), self._where(name), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        if self._fd is not None:
+            os.close(self._fd)
+
+    def _where(self, name: str) -> str:
+        return name if self._fd is not None else os.path.join(self._path, name)
+
+
+def lock_file(
+    fd: int,
+    name: str,
+    *,
+    wait_seconds: float = LOCK_WAIT_SECONDS,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """
+    Take the lock of an open file; closing the file gives it back, and so does the end of the process.
+
+    Raises:
+        HookFault: Another process held it all the time.
+    """
+    waited = 0.0
+    pause = 0.001
+    while True:
+        try:
+            _try_lock(fd)
+            return
+        except OSError as error:
+            if waited >= wait_seconds:
+                raise HookFault(f"state file {name!r} stayed locked for {wait_seconds:g} s") from error
+        sleep(pause)
+        waited += pause
+        pause = min(pause * 2, 0.02)
+
+
+def _refuse_links(path: str) -> None:
+    # A relative folder lies inside the project, which may come from someone else: no part may be a link.
+    # The parents of an absolute one are the user's own affair (/tmp is a link on macOS).
+    part = path.rstrip(os.sep) or path
+    while part:
+        if os.path.islink(part):
+            raise HookFault(f"state folder {part!r} is a link", remedy="name the folder that it points to")
+        if os.path.isabs(part):
+            return
+        part = os.path.dirname(part)
+
+
+def _make_private(fd: int, mode: int, what: str) -> None:
+    if sys.platform == "win32":
+        return
+    status = os.fstat(fd)
+    if status.st_uid != os.geteuid():
+        raise HookFault(f"{what} belongs to another user")
+    if status.st_mode & 0o022:
+        # What others could write, they may have written.
+        raise HookFault(f"{what} can be written by other users", remedy="move it away")
+    if status.st_mode & 0o077:
+        os.fchmod(fd, mode)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(fd: int) -> None:
+        # Far past the end: a locked byte that holds data could not be read by the next process.
+        os.lseek(fd, 1 << 40, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _try_lock(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
