@@ -1,7 +1,8 @@
 """
 Doubles and fault injection for tests of governed agents.
 
-`ScriptedProvider` is a model that says what a test wants, `ManualClock` is time that a test controls.
+`ScriptedProvider` is a model that says what a test wants, `ManualClock` is time that a test controls,
+`assert_no_orphans` fails when something was begun and not ended.
 Nothing here is imported until it is used.
 """
 
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .clock import ManualClock
+    from .orphan_check import assert_no_orphans
     from .script import Call, Reply, ScriptExhaustedError
     from .scripted_provider import CompleteOnlyProvider, ScriptedProvider
 
@@ -22,6 +24,7 @@ _HOME = {
     "Reply": "script",
     "ScriptExhaustedError": "script",
     "ScriptedProvider": "scripted_provider",
+    "assert_no_orphans": "orphan_check",
 }
 
 __all__ = (
@@ -31,6 +34,7 @@ __all__ = (
     "Reply",
     "ScriptExhaustedError",
     "ScriptedProvider",
+    "assert_no_orphans",
 )
 
 

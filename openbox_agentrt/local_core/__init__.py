@@ -1,0 +1,23 @@
+"""
+An OpenBox Core that runs inside the process, for development, tests and machines without a network.
+
+`LocalCore` answers the wire of OpenBox Core and judges with a Rego file or a callable. It stands alone: any
+OpenBox SDK can talk to it over HTTP. Its policy language needs the extra ``local``, and so does the server.
+"""
+
+from .approvals import Approval, ApprovalError
+from .core import DEFAULT_API_KEY, CoreClosedError, LocalCore
+from .ledger import OpenWorkflow, Orphan
+from .store import Record, RefusedRequest
+
+__all__ = (
+    "DEFAULT_API_KEY",
+    "Approval",
+    "ApprovalError",
+    "CoreClosedError",
+    "LocalCore",
+    "OpenWorkflow",
+    "Orphan",
+    "Record",
+    "RefusedRequest",
+)

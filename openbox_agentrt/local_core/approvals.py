@@ -1,0 +1,78 @@
+"""Work that waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, assert_never
+
+State = Literal["pending", "approved", "rejected", "expired"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """
+    A piece of work that a person has to allow, and what became of it.
+
+    Attributes:
+        id: The id that the agent was given.
+        activity_id: The activity that waits; empty for a prompt, which has none.
+        reason: Why the policy asks.
+        event: The event that asked.
+        created_at: When it asked, in seconds since 1970.
+        expires_at: From when on a "yes" comes too late; ``None`` never.
+        state: What was decided.
+        note: What the person said.
+    """
+
+    id: str
+    workflow_id: str
+    run_id: str
+    activity_id: str
+    activity_type: str
+    reason: str
+    event: Mapping[str, Any]
+    created_at: float
+    expires_at: float | None
+    state: State
+    note: str
+
+    def as_of(self, now: float) -> State:
+        """The state at `now`: nobody decided in time, so it has expired."""
+        if self.state == "pending" and self.expires_at is not None and now >= self.expires_at:
+            return "expired"
+        return self.state
+
+    def poll_answer(self, now: float) -> dict[str, Any]:
+        """What an agent that asks about this approval is told."""
+        answer: dict[str, Any] = {"approval_id": self.id, **_verdict(self.as_of(now))}
+        reason = self.note or self.reason
+        if reason:
+            answer["reason"] = reason
+        if self.expires_at is not None:
+            answer["approval_expiration_time"] = rfc3339(self.expires_at)
+        return answer
+
+
+class ApprovalError(LookupError):
+    """An approval cannot be decided: there is none, there are several, or it is decided already."""
+
+
+def _verdict(state: State) -> dict[str, Any]:
+    match state:
+        case "pending":
+            return {"verdict": "require_approval", "action": "require-approval"}
+        case "approved":
+            return {"verdict": "allow", "action": "allow"}
+        case "rejected":
+            return {"verdict": "block", "action": "block"}
+        case "expired":
+            return {"verdict": "halt", "action": "halt", "expired": True}
+    assert_never(state)
+
+
+def rfc3339(seconds: float) -> str:
+    """A time as Core writes it: UTC, milliseconds, ``Z``."""
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

@@ -1,0 +1,252 @@
+"""An OpenBox Core that runs inside the process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+from . import ledger
+from .approvals import Approval, ApprovalError, State
+from .evaluation import Evaluator, Guard
+from .guardrails import find_personal_data
+from .identity import Doorkeeper
+from .policy import Policy, load
+from .routes import HttpAnswer, Routes, error_answer
+from .store import Record, RefusedRequest, Store
+from .wire import WireError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+DEFAULT_API_KEY = "obx_test_local_core"
+MAX_BODY_BYTES = 10 * 1024 * 1024
+
+logger = logging.getLogger(__name__)
+
+
+class CoreClosedError(RuntimeError):
+    """A local Core was used after `close`. Nothing was done."""
+
+
+class LocalCore:
+    """
+    An OpenBox Core for development, tests and machines without a network.
+
+    It answers the wire of OpenBox Core (v1, and v2 and v3 alike), keeps runs, approvals and every
+    event in SQLite, and judges with a policy of yours. It does not replace Core: whoever can reach it
+    and knows its key can use it, and its policy is a file on this machine.
+
+    All methods may be called from any thread.
+
+    Args:
+        policy: A Rego file (extra ``local``), a callable that gets the event and returns a decision
+            (``None``, ``"BLOCK"``, ``{"decision": "BLOCK", "reason": ...}``), or ``None`` to allow all.
+        path: The SQLite file; ``":memory:"`` keeps nothing.
+        api_key: The key that requests have to carry.
+        agents: Public keys (raw Ed25519, base64) by agent DID; given, signed requests are verified.
+        guardrails: Whether personal data in inputs and outputs is detected and replaced, or a callable
+            that gets the event and returns a ``guardrails_result`` or ``None``.
+        approval_seconds: How long an approval stays open; ``None`` without end.
+        max_body_bytes: Larger requests get a 413.
+        clock: Seconds since 1970.
+
+    Raises:
+        PolicyError: The policy file is missing, is not Rego, or has no rule ``result``.
+        MissingExtraError: The policy is Rego and the extra ``local`` is not installed.
+    """
+
+    def __init__(
+        self,
+        policy: Policy = None,
+        path: str | os.PathLike[str] = ":memory:",
+        *,
+        api_key: str = DEFAULT_API_KEY,
+        agents: Mapping[str, str] | None = None,
+        guardrails: bool | Guard = True,
+        approval_seconds: float | None = 3600.0,
+        max_body_bytes: int = MAX_BODY_BYTES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.api_key = api_key
+        self._clock = clock
+        # Reentrant: a policy may look at the core that asks it.
+        self._lock = threading.RLock()
+        self._closed = False
+        self._listeners: list[Callable[[Approval], object]] = []
+        judge = contextvars.Context().run(load, policy)
+        self._store = contextvars.Context().run(Store, path)
+        self._routes = Routes(
+            doorkeeper=Doorkeeper(api_key=api_key, agents=agents, clock=clock),
+            evaluator=Evaluator(
+                store=self._store,
+                judge=judge,
+                guard=find_personal_data if guardrails is True else guardrails or None,
+                clock=clock,
+                approval_seconds=approval_seconds,
+                on_approval=self._announce,
+            ),
+            store=self._store,
+            clock=clock,
+            max_body_bytes=max_body_bytes,
+        )
+
+    def handle(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
+        """
+        One request of the wire: what an HTTP server would be asked, and what it would answer.
+
+        Never raises. It waits while another thread's request is answered, and for the policy.
+        """
+        try:
+            return self._apart(self._routes.answer, method, path, headers, body)
+        except CoreClosedError:
+            return error_answer(WireError(503, "closed", "the local Core is closed"))
+        except Exception:
+            # Fail-closed: a client must get an answer whatever happens here, and a 500 is one that it
+            # does not take for an ALLOW of the policy.
+            logger.exception("the local Core failed on %s %s", method, path)
+            return error_answer(WireError(500, "internal", "the local Core failed"))
+
+    def events(self, workflow_id: str | None = None) -> list[dict[str, Any]]:
+        """Every event that was accepted, in order of arrival, repetitions included."""
+        return [record.event for record in self.records(workflow_id)]
+
+    def records(self, workflow_id: str | None = None) -> list[Record]:
+        """Every event that was accepted, with its answer."""
+        return self._apart(self._store.records, workflow_id)
+
+    def refused(self) -> list[RefusedRequest]:
+        """Every request that was answered with an error, in order of arrival."""
+        return self._apart(self._store.refused)
+
+    def orphans(self) -> list[ledger.Orphan]:
+        """The activities whose starts and completions do not match one to one."""
+        return ledger.orphans(self._apart(self._store.moves))
+
+    def open_workflows(self) -> list[ledger.OpenWorkflow]:
+        """The runs without a terminal event, or with two."""
+        return ledger.open_workflows(self._apart(self._store.moves))
+
+    def pending_approvals(self) -> list[Approval]:
+        """What waits for a person, oldest first."""
+        now = self._clock()
+        pending = self._apart(self._store.approvals, "state = 'pending'")
+        return [approval for approval in pending if approval.as_of(now) == "pending"]
+
+    def approvals(self) -> list[Approval]:
+        """Everything that was ever asked of a person, oldest first."""
+        return self._apart(self._store.approvals)
+
+    def approve(self, approval: Approval | str, *, note: str = "") -> Approval:
+        """
+        Let the work happen.
+
+        Args:
+            approval: The approval, its id, or the id of the activity that waits.
+            note: What the agent is told.
+
+        Raises:
+            ApprovalError: There is none, there are several, or it is decided or expired already.
+        """
+        return self._decide(approval, "approved", note)
+
+    def reject(self, approval: Approval | str, reason: str = "") -> Approval:
+        """Refuse the work; like `approve` otherwise."""
+        return self._decide(approval, "rejected", reason)
+
+    def expire(self, approval: Approval | str) -> Approval:
+        """End the time for a decision now; like `approve` otherwise."""
+        return self._decide(approval, "expired", "")
+
+    def wait_for_approval(self, timeout: float = 5.0) -> Approval:
+        """
+        The oldest pending approval; waits in this thread until there is one.
+
+        Raises:
+            TimeoutError: There was none in time.
+        """
+        deadline = time.monotonic() + timeout
+        came = threading.Event()
+        with self._listening(lambda approval: came.set()):
+            while not (pending := self.pending_approvals()):
+                came.clear()
+                if not came.wait(max(0.0, deadline - time.monotonic())):
+                    raise TimeoutError(f"nothing asked for an approval within {timeout} s")
+        return pending[0]
+
+    async def await_approval(self, timeout: float = 5.0) -> Approval:
+        """`wait_for_approval` for async code: other tasks run meanwhile."""
+        loop = asyncio.get_running_loop()
+        came = asyncio.Event()
+        with self._listening(lambda approval: loop.call_soon_threadsafe(came.set)):
+            try:
+                async with asyncio.timeout(timeout):
+                    while not (pending := self.pending_approvals()):
+                        came.clear()
+                        await came.wait()
+            except TimeoutError:
+                raise TimeoutError(f"nothing asked for an approval within {timeout} s") from None
+        return pending[0]
+
+    def close(self) -> None:
+        """Close the database. Requests get a 503 from now on. May be called twice."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _apart(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        # In a context of its own: the agent's process may govern database queries, and would govern
+        # these as well, as if the running activity had made them.
+        with self._lock:
+            if self._closed:
+                raise CoreClosedError("the local Core is closed")
+            return contextvars.Context().run(work, *args, **kwargs)
+
+    def _decide(self, approval: Approval | str, state: State, note: str) -> Approval:
+        return self._apart(self._decided, approval, state, note)
+
+    def _decided(self, approval: Approval | str, state: State, note: str) -> Approval:
+        wanted = approval.id if isinstance(approval, Approval) else approval
+        found = self._store.approvals("id = ? OR activity_id = ?", (wanted, wanted))
+        now = self._clock()
+        pending = [one for one in found if one.as_of(now) == "pending"]
+        if not found:
+            raise ApprovalError(f"no approval has the id {wanted!r}")
+        if not pending:
+            raise ApprovalError(f"approval {wanted!r} is {found[-1].as_of(now)} already")
+        if len(pending) > 1:
+            raise ApprovalError(f"{len(pending)} approvals of {wanted!r} are pending: name one by its own id")
+        if not self._store.decide(pending[0].id, state, note):
+            raise ApprovalError(f"approval {wanted!r} was decided by someone else just now")
+        return self._store.approvals("id = ?", (pending[0].id,))[0]
+
+    def _announce(self, approval: Approval) -> None:
+        for listener in tuple(self._listeners):
+            listener(approval)
+
+    @contextmanager
+    def _listening(self, listener: Callable[[Approval], object]) -> Iterator[None]:
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)

@@ -1,0 +1,151 @@
+"""From an event to its answer: what the run may still do, what was answered before, what the policy says."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .approvals import Approval, rfc3339
+from .policy import Judge, Ruling
+from .store import Session, Store
+from .wire import Event
+
+Guard = Callable[[dict[str, Any]], Mapping[str, Any] | None]
+
+logger = logging.getLogger(__name__)
+
+_ACTIONS = {"allow": "continue", "halt": "stop", "require_approval": "require-approval"}
+
+
+class Evaluator:
+    """
+    Answers events, and writes down what it answered.
+
+    The caller takes care that one thread at a time evaluates: an event and its repetition must not be
+    judged side by side.
+
+    Args:
+        approval_seconds: How long an approval stays open; ``None`` without end.
+        on_approval: Called with every approval that is asked for, once it is written down.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        judge: Judge,
+        guard: Guard | None,
+        clock: Callable[[], float],
+        approval_seconds: float | None,
+        on_approval: Callable[[Approval], None],
+    ) -> None:
+        self._store = store
+        self._judge = judge
+        self._guard = guard
+        self._clock = clock
+        self._approval_seconds = approval_seconds
+        self._on_approval = on_approval
+
+    def answer(self, event: Event, caller: Mapping[str, str]) -> str:
+        """
+        The answer to `event`, as JSON.
+
+        An event with the ids of an earlier one gets the earlier answer and is not judged again: the
+        earlier one may wait for a person by now. A run that was halted, or has ended, gets HALT.
+        """
+        now = self._clock()
+        if event.key is None:
+            text, _ = self._judged(event, now)
+            self._store.add(event, text, now=now, caller=caller)
+            return text
+        session = self._store.session(event.workflow_id, event.run_id)
+        earlier = self._store.first(event)
+        if earlier is not None:
+            seq, content, text = earlier
+            changed = _without_time(content) != _without_time(event.payload)
+            if changed:
+                logger.warning(
+                    "%s of %s has the ids of an earlier event and another content; it was not judged",
+                    event.event_type,
+                    event.workflow_id,
+                )
+            # The very event that ended or halted the run is answered as before, or its sender could
+            # not retry it. Anything else would be let in after the end.
+            stopped = _stop(session)
+            if stopped is not None and not event.terminal and json.loads(text)["verdict"] != "halt":
+                text = stopped
+            self._store.add(event, text, now=now, caller=caller, same_as=seq, changed=changed)
+            return text
+        stopped = _stop(session)
+        if stopped is not None:
+            text, halted = stopped, session.halted
+        else:
+            text, ruling = self._judged(event, now)
+            halted = (ruling.reason or "halted by the policy") if ruling.verdict == "halt" else None
+        self._store.add(event, text, now=now, caller=caller)
+        sealed_by = session.sealed_by or (event.event_type if event.terminal else None)
+        following = Session(sealed_by=sealed_by, halted=halted)
+        if following != session:
+            self._store.set_session(event.workflow_id, event.run_id, following)
+        return text
+
+    def _judged(self, event: Event, now: float) -> tuple[str, Ruling]:
+        ruling = self._judge.rule(event.payload, lambda: self._store.history(event.workflow_id, event.run_id))
+        answer = _answer(ruling.verdict, ruling.reason)
+        answer["policy_id"] = self._judge.name
+        if self._guard is not None and not event.hook and (found := self._guard(event.payload)):
+            answer["guardrails_result"] = dict(found)
+        if ruling.verdict == "require_approval" and event.asks:
+            approval = self._approval(event, ruling, now)
+            answer["approval_id"] = approval.id
+            if approval.expires_at is not None:
+                answer["approval_expiration_time"] = rfc3339(approval.expires_at)
+        # A policy may say null to leave a field out, such as an approval id.
+        answer.update(ruling.extra)
+        return json.dumps({key: value for key, value in answer.items() if value is not None}), ruling
+
+    def _approval(self, event: Event, ruling: Ruling, now: float) -> Approval:
+        approval = Approval(
+            id=str(uuid.uuid4()),
+            workflow_id=event.workflow_id,
+            run_id=event.run_id,
+            activity_id=event.activity_id,
+            activity_type=event.activity_type or str(event.payload.get("signal_name", "")),
+            reason=ruling.reason,
+            event=event.payload,
+            created_at=now,
+            expires_at=None if self._approval_seconds is None else now + self._approval_seconds,
+            state="pending",
+            note="",
+        )
+        self._store.add_approval(approval)
+        self._on_approval(approval)
+        return approval
+
+
+def _answer(verdict: str, reason: str) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "verdict": verdict,
+        # Older SDKs read the action alone, and take a missing one for "continue".
+        "action": _ACTIONS.get(verdict, verdict),
+        "governance_event_id": str(uuid.uuid4()),
+    }
+    if reason:
+        answer["reason"] = reason
+    return answer
+
+
+def _stop(session: Session) -> str | None:
+    if session.halted is not None:
+        return json.dumps(_answer("halt", f"the run was halted: {session.halted}"))
+    if session.sealed_by is not None:
+        return json.dumps(_answer("halt", f"the run has ended with {session.sealed_by}"))
+    return None
+
+
+def _without_time(payload: Mapping[str, Any]) -> dict[str, Any]:
+    # A sender may stamp a retry anew.
+    return {key: value for key, value in payload.items() if key != "timestamp"}

@@ -1,0 +1,119 @@
+"""The requests that a Core answers."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+
+from .evaluation import Evaluator
+from .identity import Doorkeeper
+from .store import RefusedRequest, Store
+from .wire import WireError, read_event, read_handoff, read_poll
+
+HttpAnswer = tuple[int, dict[str, str], bytes]
+
+_METHODS = {
+    "governance/evaluate": "POST",
+    "governance/approval": "POST",
+    "auth/validate": "GET",
+    "handoffs": "POST",
+}
+_VERSIONS = ("v1", "v2", "v3")
+
+logger = logging.getLogger(__name__)
+
+
+class Routes:
+    """
+    Answers requests, one at a time.
+
+    v1, v2 and v3 differ in how the caller proves who it is, and in nothing else. The bootstrap
+    documents of v2 and v3 describe keys that a local Core does not have, so it has no such route:
+    SDKs then use the identity that they were given.
+    """
+
+    def __init__(
+        self,
+        *,
+        doorkeeper: Doorkeeper,
+        evaluator: Evaluator,
+        store: Store,
+        clock: Callable[[], float],
+        max_body_bytes: int,
+    ) -> None:
+        self._doorkeeper = doorkeeper
+        self._evaluator = evaluator
+        self._store = store
+        self._clock = clock
+        self._max_body_bytes = max_body_bytes
+
+    def answer(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
+        """The HTTP answer to a request. Raises what SQLite and the given clock raise."""
+        path = path.partition("?")[0]
+        try:
+            answer = self._dispatch(method.upper(), path, headers, body)
+        except WireError as error:
+            self._store.refuse(
+                RefusedRequest(
+                    received_at=self._clock(),
+                    path=path.encode("utf-8", errors="replace").decode(),
+                    status=error.status,
+                    message=error.message,
+                )
+            )
+            return error_answer(error)
+        return 200, {"content-type": "application/json"}, answer.encode()
+
+    def _dispatch(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> str:
+        version, route = _split(path)
+        expected = _METHODS.get(route)
+        if version is None or expected is None:
+            raise WireError(404, "not_found", "there is no such route")
+        if method != expected:
+            raise WireError(405, "method_not_allowed", f"this route takes {expected} only")
+        if len(body) > self._max_body_bytes:
+            raise WireError(413, "too_large", f"the body has more than {self._max_body_bytes} bytes")
+        lowered = {name.lower(): value for name, value in headers.items()}
+        caller = self._doorkeeper.admit(version, method, path, lowered, body)
+        if route == "governance/evaluate":
+            return self._evaluator.answer(read_event(body), caller)
+        if route == "governance/approval":
+            return self._poll(body)
+        if route == "handoffs":
+            if not self._doorkeeper.has_identity(version, caller):
+                raise WireError(401, "identity_required", "a handoff has to say which agent sends it")
+            handoff = read_handoff(body)
+            return json.dumps({"handoff_id": str(uuid.uuid4()), "status": "accepted", **handoff})
+        return json.dumps({"valid": True, **caller})
+
+    def _poll(self, body: bytes) -> str:
+        ids = read_poll(body)
+        found = self._store.approvals(
+            "workflow_id = ? AND run_id = ? AND activity_id = ?",
+            (ids["workflow_id"], ids["run_id"], ids["activity_id"]),
+        )
+        if ids["approval_id"]:
+            found = [approval for approval in found if approval.id == ids["approval_id"]]
+        if not found:
+            raise WireError(404, "unknown_approval", "nothing of that run and activity waits for approval")
+        # An activity can be asked about more than once, since each of its operations can need approval.
+        return json.dumps(found[-1].poll_answer(self._clock()))
+
+
+def error_answer(error: WireError) -> HttpAnswer:
+    """An error, as HTTP."""
+    body = {"error": error.code, "reason_code": error.code, "message": error.message}
+    headers = {"content-type": "application/json"}
+    if error.status == 405:
+        headers["allow"] = "GET, POST"
+    return error.status, headers, json.dumps(body).encode()
+
+
+def _split(path: str) -> tuple[str | None, str]:
+    for version in _VERSIONS:
+        prefix = f"/api/{version}/"
+        if path.startswith(prefix):
+            return version, path.removeprefix(prefix)
+    return None, path

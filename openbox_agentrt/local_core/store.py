@@ -1,0 +1,278 @@
+"""Everything that was sent to a local Core, in SQLite."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from .approvals import Approval, State
+from .wire import Event, decode
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS events (
+    seq INTEGER PRIMARY KEY,
+    received_at REAL NOT NULL,
+    workflow_id TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    event_type TEXT NOT NULL,
+    activity_id TEXT NOT NULL,
+    activity_type TEXT NOT NULL,
+    hook INTEGER NOT NULL,
+    dedup_key TEXT,
+    same_as INTEGER,
+    changed INTEGER NOT NULL,
+    caller TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    answer TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS events_by_key ON events (workflow_id, run_id, dedup_key);
+CREATE TABLE IF NOT EXISTS sessions (
+    workflow_id TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    sealed_by TEXT,
+    halted TEXT,
+    PRIMARY KEY (workflow_id, run_id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS approvals (
+    id TEXT PRIMARY KEY,
+    workflow_id TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    activity_id TEXT NOT NULL,
+    activity_type TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    event TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    expires_at REAL,
+    state TEXT NOT NULL,
+    note TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS approvals_by_activity ON approvals (workflow_id, run_id, activity_id);
+CREATE TABLE IF NOT EXISTS refused (
+    seq INTEGER PRIMARY KEY,
+    received_at REAL NOT NULL,
+    path TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    message TEXT NOT NULL
+);
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """
+    An event that was accepted, and its answer.
+
+    Attributes:
+        seq: Its place in the order of arrival, from 1.
+        received_at: When it came, in seconds since 1970.
+        event: The body, decoded.
+        answer: What was answered.
+        same_as: The `seq` of the event that this one repeats; ``None`` when it is the first.
+        changed: It has the ids of `same_as`, but another content: not a retry.
+        caller: What the caller said of itself: ``sdk`` and, for a signed request, ``agent_did``.
+    """
+
+    seq: int
+    received_at: float
+    event: dict[str, Any]
+    answer: dict[str, Any]
+    same_as: int | None
+    changed: bool
+    caller: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedRequest:
+    """A request that was answered with an error."""
+
+    received_at: float
+    path: str
+    status: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a run may still do: nothing once it was halted or has ended."""
+
+    sealed_by: str | None = None
+    halted: str | None = None
+
+
+class Store:
+    """One SQLite database. The caller takes care that one thread at a time uses it."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        target = os.fspath(path)
+        if target != ":memory:":
+            # The file holds prompts and tool arguments.
+            Path(target).touch(mode=0o600, exist_ok=True)
+        self._db = sqlite3.connect(target, check_same_thread=False, isolation_level=None, timeout=10)
+        try:
+            if target != ":memory:":
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.executescript(_SCHEMA)
+        except sqlite3.Error:
+            self._db.close()
+            raise
+
+    def close(self) -> None:
+        self._db.close()
+
+    def session(self, workflow_id: str, run_id: str) -> Session:
+        row = self._db.execute(
+            "SELECT sealed_by, halted FROM sessions WHERE workflow_id = ? AND run_id = ?",
+            (workflow_id, run_id),
+        ).fetchone()
+        return Session(*row) if row else Session()
+
+    def set_session(self, workflow_id: str, run_id: str, session: Session) -> None:
+        self._db.execute(
+            "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?)",
+            (workflow_id, run_id, session.sealed_by, session.halted),
+        )
+
+    def first(self, event: Event) -> tuple[int, dict[str, Any], str] | None:
+        """The first event with the ids of `event`: its place, its content and its answer."""
+        row = self._db.execute(
+            "SELECT seq, payload, answer FROM events"
+            " WHERE workflow_id = ? AND run_id = ? AND dedup_key = ? ORDER BY seq LIMIT 1",
+            (event.workflow_id, event.run_id, event.key),
+        ).fetchone()
+        return None if row is None else (row[0], _decoded(row[1]), row[2])
+
+    def add(
+        self,
+        event: Event,
+        answer: str,
+        *,
+        now: float,
+        caller: Mapping[str, str],
+        same_as: int | None = None,
+        changed: bool = False,
+    ) -> None:
+        self._db.execute(
+            "INSERT INTO events (received_at, workflow_id, run_id, event_type, activity_id, activity_type,"
+            " hook, dedup_key, same_as, changed, caller, payload, answer)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                now,
+                event.workflow_id,
+                event.run_id,
+                event.event_type,
+                event.activity_id,
+                event.activity_type,
+                event.hook,
+                event.key,
+                same_as,
+                changed,
+                json.dumps(caller) if caller else "{}",
+                event.text,
+                answer,
+            ),
+        )
+
+    def history(self, workflow_id: str, run_id: str) -> list[dict[str, Any]]:
+        """The events of a run so far, repetitions left out."""
+        rows = self._db.execute(
+            "SELECT payload FROM events WHERE workflow_id = ? AND run_id = ? AND same_as IS NULL"
+            " ORDER BY seq",
+            (workflow_id, run_id),
+        )
+        return [_decoded(row[0]) for row in rows]
+
+    def records(self, workflow_id: str | None = None) -> list[Record]:
+        where, values = ("", ()) if workflow_id is None else (" WHERE workflow_id = ?", (workflow_id,))
+        rows = self._db.execute(
+            f"SELECT seq, received_at, payload, answer, same_as, changed, caller FROM events{where}"
+            " ORDER BY seq",
+            values,
+        )
+        return [
+            Record(
+                seq=seq,
+                received_at=received_at,
+                event=_decoded(payload),
+                answer=json.loads(answer),
+                same_as=same_as,
+                changed=bool(changed),
+                caller=json.loads(caller),
+            )
+            for seq, received_at, payload, answer, same_as, changed, caller in rows
+        ]
+
+    def moves(self) -> Iterator[tuple[str, str, str, str, str, bool]]:
+        """Ids, type, activity and "is a mere retry" of every event that is no hook, in order."""
+        rows = self._db.execute(
+            "SELECT workflow_id, run_id, event_type, activity_id, activity_type,"
+            " same_as IS NOT NULL AND NOT changed FROM events WHERE NOT hook ORDER BY seq"
+        )
+        for row in rows.fetchall():
+            yield (*row[:5], bool(row[5]))
+
+    def refuse(self, request: RefusedRequest) -> None:
+        self._db.execute(
+            "INSERT INTO refused (received_at, path, status, message) VALUES (?, ?, ?, ?)",
+            (request.received_at, request.path, request.status, request.message),
+        )
+
+    def refused(self) -> list[RefusedRequest]:
+        rows = self._db.execute("SELECT received_at, path, status, message FROM refused ORDER BY seq")
+        return [RefusedRequest(received_at=r[0], path=r[1], status=r[2], message=r[3]) for r in rows]
+
+    def add_approval(self, approval: Approval) -> None:
+        self._db.execute(
+            "INSERT INTO approvals VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                approval.id,
+                approval.workflow_id,
+                approval.run_id,
+                approval.activity_id,
+                approval.activity_type,
+                approval.reason,
+                json.dumps(approval.event),
+                approval.created_at,
+                approval.expires_at,
+                approval.state,
+                approval.note,
+            ),
+        )
+
+    def approvals(self, where: str = "1", values: tuple[object, ...] = ()) -> list[Approval]:
+        """The approvals that `where` picks, oldest first."""
+        rows = self._db.execute(f"SELECT * FROM approvals WHERE {where} ORDER BY rowid", values)
+        return [
+            Approval(
+                id=row[0],
+                workflow_id=row[1],
+                run_id=row[2],
+                activity_id=row[3],
+                activity_type=row[4],
+                reason=row[5],
+                event=json.loads(row[6]),
+                created_at=row[7],
+                expires_at=row[8],
+                state=cast(State, row[9]),
+                note=row[10],
+            )
+            for row in rows
+        ]
+
+    def decide(self, approval_id: str, state: State, note: str) -> bool:
+        """Write a decision down, unless there is one. Says whether it was written."""
+        cursor = self._db.execute(
+            "UPDATE approvals SET state = ?, note = ? WHERE id = ? AND state = 'pending'",
+            (state, note, approval_id),
+        )
+        return cursor.rowcount == 1
+
+
+def _decoded(text: str) -> dict[str, Any]:
+    value: dict[str, Any] = decode(text.encode("utf-8"))[1]
+    return value
