@@ -1,0 +1,101 @@
+"""One recorded tool call, as a trace holds it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+Outcome = Literal["ok", "failed", "aborted", "unknown"]
+OUTCOMES: tuple[str, ...] = get_args(Outcome)
+
+
+class TraceError(ValueError):
+    """
+    A row of a recorded trace cannot be read. Nothing of that row was judged.
+
+    Attributes:
+        row: Position of the row in the trace, counting from 1, where known.
+    """
+
+    def __init__(self, message: str, *, row: int | None = None) -> None:
+        self.row = row
+        self.problem = message
+        super().__init__(message if row is None else f"row {row}: {message}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_trace_error, (self.problem, self.row)
+
+
+def _rebuild_trace_error(message: str, row: int | None) -> TraceError:
+    return TraceError(message, row=row)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEvent:
+    """
+    One call that a recorded trace holds.
+
+    Attributes:
+        tool: Name of the tool.
+        args: Arguments of the call.
+        result: What the tool returned.
+        ts: When it happened, in seconds since the epoch. Replay uses this time and no clock.
+        outcome: "ok" ran; "failed" ran and raised; "aborted" never ran; "unknown" nobody saw it end.
+    """
+
+    tool: str
+    args: Mapping[str, Any] = field(default_factory=dict)
+    result: Any = None
+    ts: float = field(default_factory=time.time)
+    outcome: Outcome = field(default="ok", kw_only=True)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> ToolCallEvent:
+        """
+        Read one row, such as ``{"tool": "pay", "args": {"amount": 5}, "ts": 1700000000.0}``.
+
+        Raises:
+            TraceError: The row is not a mapping, or a field has the wrong type.
+        """
+        if not isinstance(record, Mapping):
+            raise TraceError(f"expected a mapping, got {type(record).__name__}")
+        tool = record.get("tool")
+        if not isinstance(tool, str):
+            raise TraceError(
+                f"'tool' must be text, got {tool!r:.80}" if "tool" in record else "'tool' is missing"
+            )
+        args = record.get("args")
+        if args is not None and not isinstance(args, Mapping):
+            raise TraceError(f"'args' must be a mapping, got {type(args).__name__}")
+        outcome = record.get("outcome", "ok")
+        if outcome not in OUTCOMES:
+            raise TraceError(f"'outcome' must be one of {', '.join(OUTCOMES)}, got {outcome!r:.80}")
+        stamp = record.get("ts")
+        return cls(
+            tool=tool,
+            args={} if args is None else args,
+            result=record.get("result"),
+            ts=time.time() if stamp is None else read_stamp(stamp),
+            outcome=outcome,
+        )
+
+
+def read_stamp(value: object) -> float:
+    """
+    A recorded time as a finite float.
+
+    Raises:
+        TraceError: It is not a number, or not finite.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TraceError(f"'ts' must be a number, got {value!r:.80}")
+    try:
+        stamp = float(value)
+    except OverflowError:
+        stamp = math.inf
+    if not math.isfinite(stamp):
+        raise TraceError(f"'ts' must be finite, got {stamp!r}")
+    return stamp

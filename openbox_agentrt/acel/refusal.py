@@ -1,0 +1,104 @@
+"""
+Why a call was refused, in a form that a model, a client or a log may see.
+
+A refusal holds no argument, no trace and no state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .violations import Kind, OnViolation, Severity
+
+MAX_NAME = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """
+    One contract that a call would break.
+
+    Attributes:
+        contract: The contract as written.
+        id: Its own id, if it has one.
+        kind: See `Violation.kind`.
+        blame: Step of the earlier call to blame, if there is one.
+        needs: What would make the call possible, e.g. ``validate_record``.
+        retry_after: Seconds after which the same call would be possible, if time is all it takes.
+        remaining: What is left of a budget, e.g. ``120.00 left of 500``.
+        severity: As the contract says.
+        remedy: The contract's own advice.
+        on_violation: "refuse", or "halt" for a contract that stops the session.
+        fault: What could not be evaluated, if that is why. Never an argument's value.
+    """
+
+    contract: str
+    id: str | None = None
+    kind: Kind = "temporal"
+    blame: int | None = None
+    needs: str | None = None
+    retry_after: float | None = None
+    remaining: str | None = None
+    severity: Severity = "medium"
+    remedy: str | None = None
+    on_violation: OnViolation = "refuse"
+    fault: str | None = None
+
+    def describe(self) -> str:
+        """The contract and what would unblock the call, in a few words."""
+        parts = []
+        if self.fault is not None:
+            parts.append(self.fault)
+        if self.needs is not None:
+            parts.append(f"needs {self.needs}")
+        if self.remaining is not None:
+            parts.append(self.remaining)
+        if self.retry_after is not None:
+            parts.append(f"retry after {self.retry_after:.1f} s")
+        return f"{self.contract}: {', '.join(parts)}" if parts else self.contract
+
+    def for_model(self) -> dict[str, Any]:
+        """What is known, JSON-safe, without the empty fields."""
+        told = {
+            "contract": self.contract,
+            "id": self.id,
+            "needs": self.needs,
+            "retry_after": None if self.retry_after is None else round(self.retry_after, 3),
+            "remaining": self.remaining,
+            "remedy": self.remedy,
+        }
+        return {name: value for name, value in told.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """
+    A call that was refused. It did not run, and nothing moved.
+
+    Attributes:
+        tool: The tool that was called.
+        step: Position of the call in the session, counting from 1.
+        broken: Every contract in force that the call would break.
+    """
+
+    tool: str
+    step: int
+    broken: tuple[Broken, ...]
+
+    @property
+    def message(self) -> str:
+        """The refusal in one line."""
+        name = self.tool if len(self.tool) <= MAX_NAME else f"{self.tool[:MAX_NAME]}..."
+        why = "; ".join(broken.describe() for broken in self.broken)
+        return f"call to {name!r} refused at step {self.step}, it would break {why}"
+
+    def for_model(self) -> dict[str, Any]:
+        """The refusal for the model or a client: JSON-safe, with no argument, trace or state."""
+        return {
+            "refused": True,
+            "tool": self.tool[:MAX_NAME],
+            "step": self.step,
+            "message": self.message,
+            "broken": [broken.for_model() for broken in self.broken],
+        }
