@@ -1,0 +1,283 @@
+"""
+What Core is told about a run: one builder per event.
+
+The builders are pure. They stand on the factories of `openbox_core.contracts.events` and add what those leave
+to their caller: payloads are made JSON-safe, ``activity_input`` is always a list, outputs travel as
+``activity_output`` (the name that Core reads), an ``error`` is always an object, and nothing can overwrite a
+field that says which run and which activity an event belongs to. Absent values are absent keys. The sender
+stamps the time, unless `timestamp` is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from openbox_core.contracts import events as base
+from openbox_core.contracts.events import EventEnvelope
+
+from .payloads import DEFAULT_MAX_BYTES, json_safe, safe_text
+from .run_identity import RESERVED_KEYS, RunIdentity
+
+__all__ = (
+    "LLM_ACTIVITY",
+    "RESERVED_KEYS",
+    "USER_PROMPT",
+    "ActivityStatus",
+    "EventEnvelope",
+    "RunIdentity",
+    "activity_completed",
+    "activity_started",
+    "contract_violation",
+    "handoff",
+    "llm_started",
+    "tool_started",
+    "user_prompt",
+    "workflow_completed",
+    "workflow_failed",
+    "workflow_started",
+)
+
+LLM_ACTIVITY: Final = "llm_call"
+USER_PROMPT: Final = "user_prompt"
+CONTRACT_VIOLATION: Final = "contract_violation"
+SENTINEL: Final = "__openbox"
+ESCAPED_SENTINEL: Final = "__openbox (argument)"
+
+ActivityStatus = Literal["completed", "failed", "cancelled"]
+
+
+def workflow_started(
+    run: RunIdentity, *, extra: Mapping[str, Any] | None = None, timestamp: str | None = None
+) -> EventEnvelope:
+    """A run begins. A nested run names its parent."""
+    fields = {"parent_workflow_id": run.parent_workflow_id}
+    return base.workflow_started(
+        **run.common_fields(timestamp), extra=run.extra_fields(fields, extra, DEFAULT_MAX_BYTES)
+    )
+
+
+def user_prompt(
+    run: RunIdentity, prompt: str, *, max_bytes: int = DEFAULT_MAX_BYTES, timestamp: str | None = None
+) -> EventEnvelope:
+    """
+    The user's prompt, as a signal. Core reads ``signal_args`` as the user's goal: nothing else may send it.
+
+    Raises:
+        ValueError: The prompt is blank; a blank prompt sends no signal.
+    """
+    if not prompt.strip():
+        raise ValueError("a blank prompt is not a signal")
+    fields = {"signal_args": [json_safe(prompt, max_bytes=max_bytes)]}
+    return base.signal_received(
+        **run.common_fields(timestamp),
+        signal_name=USER_PROMPT,
+        extra=run.extra_fields(fields, None, max_bytes),
+    )
+
+
+def contract_violation(
+    run: RunIdentity,
+    *,
+    event: str,
+    contracts: Sequence[str],
+    reason: str | None = None,
+    enforced: bool = True,
+    timestamp: str | None = None,
+) -> EventEnvelope:
+    """
+    A local contract was broken, or would have been. Without ``signal_args``, which would pass for the goal.
+
+    Args:
+        event: Tool name, ``llm_call``, ``user_prompt`` or activity type.
+        contracts: The contracts, as written in the rules.
+        enforced: Whether the call was refused; False in shadow mode and for an unmet obligation.
+    """
+    violation = {"event": event, "contracts": list(contracts), "reason": reason, "enforced": enforced}
+    fields = {"contract_violation": json_safe({k: v for k, v in violation.items() if v is not None})}
+    return base.signal_received(
+        **run.common_fields(timestamp),
+        signal_name=CONTRACT_VIOLATION,
+        extra=run.extra_fields(fields, None, DEFAULT_MAX_BYTES),
+    )
+
+
+def activity_started(
+    run: RunIdentity,
+    activity_id: str,
+    activity_type: str,
+    activity_input: Iterable[Any] = (),
+    *,
+    extra: Mapping[str, Any] | None = None,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    timestamp: str | None = None,
+) -> EventEnvelope:
+    """Some activity is about to start; `activity_input` holds its arguments."""
+    return _started(run, activity_id, activity_type, list(activity_input), {}, extra, max_bytes, timestamp)
+
+
+def llm_started(
+    run: RunIdentity,
+    activity_id: str,
+    prompt: str,
+    *,
+    model: str | None = None,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    timestamp: str | None = None,
+) -> EventEnvelope:
+    """
+    A model call is about to start. With `RunIdentity.prescreen_id` and no model: the pre-screen of the prompt.
+
+    Args:
+        prompt: The last user text of the request; may be empty, which is no reason not to ask.
+    """
+    fields = {"llm_model": None if model is None else safe_text(model)}
+    return _started(run, activity_id, LLM_ACTIVITY, [{"prompt": prompt}], fields, None, max_bytes, timestamp)
+
+
+def tool_started(
+    run: RunIdentity,
+    activity_id: str,
+    tool: str,
+    arguments: Mapping[str, Any],
+    *,
+    tool_type: str | None = None,
+    side_effect: str | None = None,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    timestamp: str | None = None,
+) -> EventEnvelope:
+    """
+    A tool call is about to start.
+
+    Args:
+        tool: Name of the tool as called.
+        tool_type: Classification from the options.
+        side_effect: Agent-RT's classification; its default ``none`` is left out.
+    """
+    # The model chooses the arguments: one named like the sentinel must not pass for a classification.
+    shown = {ESCAPED_SENTINEL if key == SENTINEL else key: value for key, value in arguments.items()}
+    hints = {"tool_type": tool_type, "side_effect": None if side_effect == "none" else side_effect}
+    sentinel = {name: value for name, value in hints.items() if value is not None}
+    activity_input = [shown, {SENTINEL: sentinel}] if sentinel else [shown]
+    return _started(run, activity_id, tool, activity_input, {}, None, max_bytes, timestamp)
+
+
+def _started(
+    run: RunIdentity,
+    activity_id: str,
+    activity_type: str,
+    activity_input: list[Any],
+    fields: Mapping[str, Any],
+    extra: Mapping[str, Any] | None,
+    max_bytes: int,
+    timestamp: str | None,
+) -> EventEnvelope:
+    return base.activity_started(
+        **run.common_fields(timestamp),
+        activity_id=activity_id,
+        activity_type=safe_text(activity_type),
+        activity_input=json_safe(activity_input, max_bytes=max_bytes),
+        extra=run.extra_fields(fields, extra, max_bytes),
+    )
+
+
+def activity_completed(
+    run: RunIdentity,
+    activity_id: str,
+    activity_type: str,
+    *,
+    status: ActivityStatus = "completed",
+    output: Any = None,
+    error: Mapping[str, Any] | None = None,
+    duration_ms: float | None = None,
+    extra: Mapping[str, Any] | None = None,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    timestamp: str | None = None,
+) -> EventEnvelope:
+    """
+    An activity has ended. Never enforced.
+
+    Args:
+        output: What it gave; left out when there is an `error`.
+        error: `error_info` of what went wrong.
+        duration_ms: How long it ran; a negative one, from a clock that stepped back, counts as 0.
+    """
+    fields: dict[str, Any] = {"status": status}
+    if error is None:
+        fields["activity_output"] = json_safe(output, max_bytes=max_bytes)
+    if duration_ms is not None:
+        fields["duration_ms"] = max(0, round(duration_ms))
+    return base.activity_completed(
+        **run.common_fields(timestamp),
+        activity_id=activity_id,
+        activity_type=safe_text(activity_type),
+        error=None if error is None else json_safe(error),
+        extra=run.extra_fields(fields, extra, max_bytes),
+    )
+
+
+def workflow_completed(
+    run: RunIdentity,
+    *,
+    result: Any = None,
+    termination_reason: str | None = None,
+    turns: int | None = None,
+    tool_calls: int | None = None,
+    total_tokens: int | None = None,
+    extra: Mapping[str, Any] | None = None,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    timestamp: str | None = None,
+) -> EventEnvelope:
+    """
+    A run has ended without an error.
+
+    ``status`` is ``completed`` only when the agent finished: any other termination reason - a limit, a loop,
+    a pause, a cancellation - is the status itself.
+    """
+    output = json_safe(
+        {
+            "result": result,
+            "termination_reason": termination_reason,
+            "turns": turns,
+            "tool_calls": tool_calls,
+            "total_tokens": total_tokens,
+        },
+        max_bytes=max_bytes,
+    )
+    fields = {
+        "status": termination_reason or "completed",
+        "workflow_output": output,
+        "activity_output": output,
+    }
+    return base.workflow_completed(
+        **run.common_fields(timestamp), extra=run.extra_fields(fields, extra, max_bytes)
+    )
+
+
+def workflow_failed(
+    run: RunIdentity,
+    error: Mapping[str, Any],
+    *,
+    extra: Mapping[str, Any] | None = None,
+    timestamp: str | None = None,
+) -> EventEnvelope:
+    """A run has ended with an error, made by `error_info`."""
+    return base.workflow_failed(
+        **run.common_fields(timestamp),
+        error=json_safe(error),
+        extra=run.extra_fields({}, extra, DEFAULT_MAX_BYTES),
+    )
+
+
+def handoff(run: RunIdentity, from_agent_did: str, *, timestamp: str | None = None) -> EventEnvelope:
+    """
+    Control passes from the agent `from_agent_did` to the agent that sends this.
+
+    Raises:
+        ValueError: The run has no `multi_agent_session_id`, or the id is blank. Nothing is sent then.
+    """
+    return base.handoff(
+        from_agent_did=from_agent_did,
+        multi_agent_session_id=run.multi_agent_session_id or "",
+        timestamp=timestamp,
+    )

@@ -1,0 +1,276 @@
+"""
+Any Python value as JSON data for the wire.
+
+`json_safe` is run on everything that goes to Core, before openbox_core's own conversion, which raises on
+cycles, deep nesting, locks and failing ``__str__``, writes NaN as ``NaN`` and sends five megabytes as they
+are. It never raises and never changes what it is given:
+
+    ========================  ===================================================================
+    NaN, infinity             null
+    whole number > 64 bits    hexadecimal text
+    text                      as it is; lone surrogates become U+FFFD
+    bytes                     their text when they are UTF-8, else ``{"base64": ...}``
+    set                       a list, sorted
+    mapping                   text keys; two keys with one text are told apart by ``#2``
+    dataclass, model          a mapping of its fields
+    enum                      its value
+    date, decimal, UUID, path text; an aware or naive datetime as RFC 3339 in UTC
+    exception                 ``{"type": ..., "message": ...}``
+    any other object          its text without memory addresses, or the name of its type
+    a cycle, too deep, broken ``<cycle>``, ``<too deep>``, ``<unreadable pkg.Type>``
+    ========================  ===================================================================
+
+What does not fit into `max_bytes` is cut, and the cut is visible: text keeps its beginning and ends in
+``[cut: N bytes, sha256 H]``; of a container the items that fit are kept and one with the same mark follows. A
+policy can therefore see that it did not see everything, and match on the hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+import math
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Set
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Final, TypeAlias
+
+__all__ = ("DEFAULT_MAX_BYTES", "Json", "is_cut", "json_safe", "safe_text")
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+DEFAULT_MAX_BYTES: Final = 1_000_000
+MAX_DEPTH: Final = 64
+_NODE_BYTES: Final = 2
+_OBJECT_TEXT: Final = 1_000
+_ADDRESS = re.compile(r"(?: at)? 0x[0-9a-fA-F]{6,16}\b")
+_CUT = re.compile(r"\[cut: [0-9]+ [a-z ]+(?:, sha256 [0-9a-f]{64})?\]")
+
+
+def json_safe(value: object, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:
+    """`value` as plain JSON data of about `max_bytes` at most; see the module for what becomes what."""
+    return _Converter(max_bytes).convert(value, 0)
+
+
+def safe_text(text: str) -> str:
+    """`text` as something that UTF-8 can hold: surrogate pairs joined, lone surrogates replaced."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def is_cut(text: str) -> bool:
+    """Whether `text` carries the mark of something that was cut."""
+    return _CUT.search(text) is not None
+
+
+class _Converter:
+    __slots__ = ("_left", "_open")
+
+    def __init__(self, max_bytes: int) -> None:
+        self._left = max_bytes
+        self._open: set[int] = set()
+
+    def convert(self, value: Any, depth: int) -> Json:
+        self._left -= _NODE_BYTES
+        kind = type(value)
+        if kind is str:
+            return self._text(value)
+        if kind is bool or value is None:
+            return value  # type: ignore[no-any-return]  # narrowed by `kind`, which mypy does not follow
+        if kind is int:
+            return _whole(value)
+        if kind is float:
+            return value if math.isfinite(value) else None
+        try:
+            if kind is dict:
+                return self._mapping(value, list(value.items()), depth)
+            if kind is list or kind is tuple:
+                return self._items(value, value, depth)
+            return self._other(value, kind, depth)
+        except Exception:  # noqa: BLE001
+            # The value's own code ran and failed. Core is told so, and judges the rest.
+            return f"<unreadable {_name_of(kind)}>"
+
+    def _text(self, text: str) -> str:
+        text = safe_text(text)
+        size = len(text) if text.isascii() else len(text.encode())
+        if size <= self._left:
+            self._left -= size
+            return text
+        data = text.encode()
+        kept = data[: max(self._left, 0)].decode(errors="ignore")
+        self._left = 0
+        return f"{kept}[cut: {size} bytes, sha256 {hashlib.sha256(data).hexdigest()}]"
+
+    def _mapping(self, owner: object, pairs: list[tuple[Any, Any]], depth: int) -> Json:
+        mark = self._enter(owner, depth)
+        if mark is not None:
+            return mark
+        result: dict[str, Json] = {}
+        for position, (key, value) in enumerate(pairs):
+            name = self._text(key) if type(key) is str else self._key(key)
+            if self._left <= 0:
+                result[_cut_mark(pairs[position:], "entries")] = None
+                break
+            if name in result:
+                name = _next_free(name, result)
+            result[name] = self.convert(value, depth + 1)
+        self._open.discard(id(owner))
+        return result
+
+    def _items(self, owner: object, items: list[Any] | tuple[Any, ...], depth: int) -> Json:
+        mark = self._enter(owner, depth)
+        if mark is not None:
+            return mark
+        result: list[Json] = []
+        for position, item in enumerate(items):
+            if self._left <= 0:
+                result.append(_cut_mark(items[position:], "items"))
+                break
+            result.append(self.convert(item, depth + 1))
+        self._open.discard(id(owner))
+        return result
+
+    def _enter(self, owner: object, depth: int) -> str | None:
+        if id(owner) in self._open:
+            return "<cycle>"
+        if depth >= MAX_DEPTH:
+            return "<too deep>"
+        self._open.add(id(owner))
+        return None
+
+    def _key(self, key: object) -> str:
+        if isinstance(key, str):
+            return self._text(str.__str__(key.value if isinstance(key, Enum) else key))
+        plain = self.convert(key, MAX_DEPTH - 1)
+        return plain if isinstance(plain, str) else self._text(json.dumps(plain))
+
+    def _other(self, value: Any, kind: type, depth: int) -> Json:
+        # The type decides, not isinstance(): that would ask the value for its `__class__`, which may lie.
+        if issubclass(kind, Enum):
+            return self.convert(value.value, depth)
+        if issubclass(kind, str):
+            return self._text(str.__str__(value))
+        if issubclass(kind, int):
+            return _whole(int.__int__(value))
+        if issubclass(kind, float):
+            return self.convert(float.__float__(value), depth)
+        if issubclass(kind, bytes | bytearray | memoryview):
+            return self._bytes(bytes(value))
+        if issubclass(kind, Mapping):
+            return self._mapping(value, list(value.items()), depth)
+        if issubclass(kind, list | tuple | deque):
+            return self._items(value, list(value), depth)
+        if issubclass(kind, Set):
+            items = self._items(value, list(value), depth)
+            return sorted(items, key=_canonical) if isinstance(items, list) else items
+        if issubclass(kind, datetime):
+            return _rfc3339(value)
+        if issubclass(kind, _scalars()):
+            return self._text(str(value))
+        if issubclass(kind, BaseException):
+            return {"type": kind.__name__, "message": self._text(str(value))}
+        fields = _fields_of(value, kind)
+        if fields is not None:
+            return self._mapping(value, fields, depth)
+        return self._text(_object_text(value, kind))
+
+    def _bytes(self, data: bytes) -> Json:
+        try:
+            return self._text(data.decode())
+        except UnicodeDecodeError:
+            return {"base64": self._text(base64.b64encode(data).decode())}
+
+
+def _cut_mark(rest: object, what: str) -> str:
+    count = len(rest) if isinstance(rest, list | tuple) else 0
+    try:
+        import msgspec
+
+        digest = hashlib.sha256(msgspec.json.encode(rest)).hexdigest()
+    except Exception:  # noqa: BLE001
+        # Only plain data has a hash. The mark stays, so that the cut is not silent.
+        return f"[cut: {count} {what}]"
+    return f"[cut: {count} {what}, sha256 {digest}]"
+
+
+def _next_free(name: str, taken: Mapping[str, object]) -> str:
+    number = 2
+    while f"{name}#{number}" in taken:
+        number += 1
+    return f"{name}#{number}"
+
+
+def _canonical(value: Json) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _whole(number: int) -> int | str:
+    # Decoders know at most 64 bits, and Python refuses to print very long numbers in decimals.
+    return number if -(2**63) <= number < 2**64 else hex(number)
+
+
+def _rfc3339(moment: datetime) -> str:
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _name_of(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _object_text(value: object, kind: type) -> str:
+    speaks = any(name in base.__dict__ for base in kind.__mro__[:-1] for name in ("__str__", "__repr__"))
+    if not speaks:
+        return f"<{_name_of(kind)}>"
+    return _ADDRESS.sub("", str.__str__(str(value))[:_OBJECT_TEXT])
+
+
+@functools.cache
+def _scalars() -> tuple[type, ...]:
+    """Types whose text is their value. Imported here, because few processes need them all."""
+    import datetime as dates
+    import decimal
+    import fractions
+    import pathlib
+    import uuid
+
+    return (
+        dates.date,
+        dates.time,
+        dates.timedelta,
+        decimal.Decimal,
+        fractions.Fraction,
+        pathlib.PurePath,
+        uuid.UUID,
+    )
+
+
+def _fields_of(value: object, kind: type) -> list[tuple[str, Any]] | None:
+    """
+    The fields of a dataclass, a msgspec or attrs class or a pydantic model; None for anything else.
+
+    They are read one by one. `dataclasses.asdict` would copy them deeply, which a lock does not survive.
+    """
+    names: Iterable[str] | None = None
+    for attribute in ("__dataclass_fields__", "__struct_fields__", "__pydantic_fields__"):
+        names = getattr(kind, attribute, None)
+        if names is not None:
+            break
+    else:
+        attrs = getattr(kind, "__attrs_attrs__", None)
+        names = None if attrs is None else [field.name for field in attrs]
+    if names is None:
+        return None
+    pairs = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+    extra = getattr(value, "__pydantic_extra__", None)
+    return [*pairs, *extra.items()] if extra else pairs
