@@ -126,7 +126,7 @@ def llm_started(
     timestamp: str | None = None,
 ) -> EventEnvelope:
     """
-    A model call is about to start. With `RunIdentity.prescreen_id` and no model: the pre-screen of the prompt.
+    A model call is about to start. With `RunIdentity.prescreen_id` and no model, it is the pre-screen.
 
     Args:
         prompt: The last user text of the request; may be empty, which is no reason not to ask.

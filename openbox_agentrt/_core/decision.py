@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from openbox_core.contracts.results import EvaluationResult, PatchDirective, Verdict
+
+from ..redaction_shapes import MISSING, Missing
 
 __all__ = (
     "MISSING",
@@ -26,19 +27,6 @@ __all__ = (
 DecisionSource = Literal["halted", "contracts", "core", "unreachable", "disabled", "skipped"]
 AcelOutcome = Literal["allowed", "refused", "shadow"]
 ApprovalOutcome = Literal["approved", "rejected", "expired", "timeout"]
-
-
-class Missing(Enum):
-    """Type of `MISSING`."""
-
-    MISSING = "missing"
-
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Final = Missing.MISSING
-"""No redaction was sent. ``None`` and ``""`` cannot say it: ``""`` redacts to nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
