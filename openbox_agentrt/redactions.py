@@ -70,10 +70,12 @@ class Redactions:
                 for key, item in before.items():
                     self.learn(item, after.get(key) if isinstance(after, Mapping) else after)
             case list() | tuple():
-                paired = isinstance(after, list | tuple) and len(after) == len(before)
-                for position, item in enumerate(before):
-                    self.learn(item, after[position] if paired else after)  # type: ignore[index]  #
-                    `paired` says so
+                if isinstance(after, list | tuple) and len(after) == len(before):
+                    for old, new in zip(before, after, strict=True):
+                        self.learn(old, new)
+                else:
+                    for item in before:
+                        self.learn(item, after)
 
     def text(self, text: str) -> str:
         """`text` without what was redacted; the same object when there is nothing to take out."""
