@@ -8,6 +8,7 @@ OpenBox SDK can talk to it over HTTP. Its policy language needs the extra ``loca
 from .approvals import Approval, ApprovalError
 from .core import DEFAULT_API_KEY, CoreClosedError, LocalCore
 from .ledger import OpenWorkflow, Orphan
+from .rego_source import PolicyError
 from .store import Record, RefusedRequest
 
 __all__ = (
@@ -18,6 +19,7 @@ __all__ = (
     "LocalCore",
     "OpenWorkflow",
     "Orphan",
+    "PolicyError",
     "Record",
     "RefusedRequest",
 )

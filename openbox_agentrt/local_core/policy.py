@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+# From the most lenient to the strictest.
 Verdict = Literal["allow", "constrain", "require_approval", "block", "halt"]
 History = Callable[[], list[dict[str, Any]]]
 PolicyCallable = Callable[[dict[str, Any]], object]
@@ -16,7 +17,8 @@ Policy = str | os.PathLike[str] | PolicyCallable | None
 
 logger = logging.getLogger(__name__)
 
-_VERDICTS: dict[str, Verdict] = {verdict: verdict for verdict in get_args(Verdict)}
+_ORDER: tuple[Verdict, ...] = get_args(Verdict)
+_VERDICTS: dict[str, Verdict] = {verdict: verdict for verdict in _ORDER}
 _SPELLINGS: dict[str, Verdict] = {**_VERDICTS, "continue": "allow", "stop": "halt"}
 _DECISION_KEYS = ("decision", "verdict", "action")
 
@@ -47,12 +49,16 @@ class Judge:
     def rule(self, event: dict[str, Any], history: History) -> Ruling:
         """The ruling on `event`, in a run with that history."""
         try:
-            return understand(self._ask(event, history))
+            said = self._ask(event, history)
+            ruling = said if isinstance(said, Ruling) else understand(said)
         except Exception as error:
             # Fail-closed: whatever a policy raises, the event was not allowed by it. The text of the
             # error may hold parts of the event, so the answer names its type alone.
             logger.warning("policy %s failed on %s", self.name, event.get("event_type"), exc_info=True)
             return _fault(f"the policy failed ({type(error).__name__})")
+        if ruling.fault:
+            logger.warning("policy %s on %s: %s", self.name, event.get("event_type"), ruling.reason)
+        return ruling
 
 
 def load(policy: Policy) -> Judge:
@@ -99,6 +105,11 @@ def understand(said: object) -> Ruling:
     # A policy's own values go to the wire unchanged, so they have to be JSON. ValueError: NaN.
     json.dumps(extra, allow_nan=False)
     return Ruling(verdict=verdict, reason="" if reason is None else str(reason), extra=extra)
+
+
+def stricter(one: Ruling, other: Ruling) -> Ruling:
+    """The ruling that stops more; `one` when both stop as much."""
+    return other if _ORDER.index(other.verdict) > _ORDER.index(one.verdict) else one
 
 
 def _normal(value: object) -> str:

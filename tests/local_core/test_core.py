@@ -241,7 +241,7 @@ def test_many_threads(make: Make) -> None:
 def test_a_policy_may_look_at_the_core_that_asks_it(make: Make) -> None:
     """Earlier events are there for a callable, too."""
     seen = []
-    talk = make(lambda event: seen.append(len(talk.core.events())))
+    talk: Any = make(lambda event: seen.append(len(talk.core.events())))
 
     talk.send("WorkflowStarted")
     talk.send()
