@@ -1,0 +1,142 @@
+"""A Core that can be made to misbehave, request by request."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ..local_core import LocalCore
+from .faults import Fault
+from .http_server import Exchange, LoopbackServer, Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenRequest:
+    """A request that arrived, and the fault that met it (``None``: it was answered properly)."""
+
+    request: Request
+    fault: Fault | None
+
+    def json(self) -> Any:
+        """The body of the request, decoded."""
+        return self.request.json()
+
+
+class FaultyCore(LoopbackServer):
+    """
+    A real HTTP server that answers like Core, except where a fault is scheduled.
+
+    Use it as a context manager, and give its `url` and `api_key` to the agent under test.
+
+    Args:
+        core: Answers the requests without a fault; ``None`` makes one that allows everything, and closes
+            it in the end.
+    """
+
+    def __init__(self, core: LocalCore | None = None) -> None:
+        super().__init__()
+        self._owns_core = core is None
+        self.core = LocalCore(guardrails=False) if core is None else core
+        self._lock = threading.Lock()
+        self._planned: deque[tuple[str, Fault]] = deque()
+        self._standing: list[tuple[str, Fault]] = []
+        self._seen: list[SeenRequest] = []
+
+    @property
+    def api_key(self) -> str:
+        return self.core.api_key
+
+    @property
+    def requests(self) -> list[SeenRequest]:
+        """Every request that arrived, in order, also those that were never answered."""
+        with self._lock:
+            return list(self._seen)
+
+    def plan(self, *faults: Fault, path: str = "") -> None:
+        """
+        Schedule faults, one for each of the next requests.
+
+        Args:
+            path: Only requests whose path contains this text meet these faults.
+        """
+        with self._lock:
+            self._planned.extend((path, fault) for fault in faults)
+
+    @contextmanager
+    def always(self, fault: Fault, *, path: str = "") -> Iterator[None]:
+        """Let every request meet `fault` that no planned fault is meant for."""
+        entry = (path, fault)
+        with self._lock:
+            self._standing.append(entry)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._standing.remove(entry)
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        """Refuse connections, as if the server were not running."""
+        self.refuse_connections()
+        try:
+            yield
+        finally:
+            self.accept_connections()
+
+    def stop(self) -> None:
+        super().stop()
+        if self._owns_core:
+            self.core.close()
+
+    async def respond(self, request: Request, exchange: Exchange) -> None:
+        fault = self._meet(request)
+        if fault is None:
+            await exchange.answer(*self._proper(request))
+        else:
+            await self._misbehave(fault, request, exchange)
+
+    def _meet(self, request: Request) -> Fault | None:
+        with self._lock:
+            fault = self._take(request.path)
+            self._seen.append(SeenRequest(request=request, fault=fault))
+        return fault
+
+    def _take(self, path: str) -> Fault | None:
+        for entry in self._planned:
+            if entry[0] in path:
+                self._planned.remove(entry)
+                return entry[1]
+        for part, fault in self._standing:
+            if part in path:
+                return fault
+        return None
+
+    def _proper(self, request: Request) -> tuple[int, dict[str, str], bytes]:
+        return self.core.handle(request.method, request.path, request.headers, request.body)
+
+    async def _misbehave(self, fault: Fault, request: Request, exchange: Exchange) -> None:
+        if fault.wait_seconds > 0:
+            await asyncio.sleep(fault.wait_seconds)
+        status, headers, body = (200, {}, b"") if not fault.reaches_core else self._proper(request)
+        if fault.late_seconds > 0:
+            await asyncio.sleep(fault.late_seconds)
+        if fault.ending == "hang":
+            await asyncio.Event().wait()
+        if fault.ending in ("close", "reset"):
+            await exchange.drop(reset=fault.ending == "reset")
+        if status == 200:
+            body = fault.rewrite(body)
+        if fault.body is not None:
+            headers = {**headers, "content-type": fault.content_type}
+        headers = {**headers, **fault.headers}
+        status = fault.status if fault.status is not None else status
+        if fault.ending == "cut":
+            await exchange.start(status, {**headers, "content-length": str(len(body))})
+            await exchange.write(body[: len(body) // 2])
+            await exchange.drop()
+        await exchange.answer(status, headers, body)
