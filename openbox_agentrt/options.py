@@ -34,6 +34,8 @@ __all__ = ("ENV_PREFIX", "GovernanceOptions")
 
 ENV_PREFIX: Final = "OPENBOX_AGENTRT"
 BASE_ENV_PREFIX: Final = "OPENBOX"
+LOCAL_CORE_URL: Final = "https://local-core.invalid"
+LOCAL_CORE_KEY: Final = "obx_test_local_core"
 
 BASE_KINDS: Final[Mapping[str, kinds.Kind]] = {
     "api_url": kinds.URL,
@@ -257,7 +259,9 @@ class GovernanceOptions:
 
         given = {name: value for name in BASE_KINDS if (value := getattr(self, name)) is not None}
         if self.core is not None:
-            given = {"api_url": "http://localhost", "api_key": "obx_test_local", **given}
+            # It has a key of its own, and an address that nothing else can have: the hooks ignore that one.
+            key = getattr(self.core, "api_key", LOCAL_CORE_KEY)
+            given |= {"api_url": LOCAL_CORE_URL, "api_key": key}
         return QuietConfig.resolve(
             env_prefix=ENV_PREFIX,
             environ={},  # already resolved, with blank variables left out

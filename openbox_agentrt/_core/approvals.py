@@ -1,0 +1,267 @@
+"""
+Waiting for a person.
+
+An approval is polled by the ids of the workflow, the run and the activity, since Core often sends no
+approval id. The event is never evaluated again while waiting: that would reset what the person decided.
+Silence is a no, and so is an approval that ran out, whatever was decided afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from openbox_core.contracts.results import ApprovalResult
+from openbox_core.errors import OpenBoxAuthError
+
+from ..errors import (
+    ApprovalExpiredError,
+    ApprovalRejectedError,
+    ApprovalTimeoutError,
+    GovernanceError,
+    GovernanceUnavailableError,
+)
+from .exchange import Exchange, recording
+from .parsing import parse_time
+
+if TYPE_CHECKING:
+    from openbox_core.client import EvaluationClient
+
+__all__ = ("ApprovalKey", "ApprovalState", "ApprovalWait", "PollAnswer", "parse_poll")
+
+log = logging.getLogger(__name__)
+
+MAX_UNANSWERED: Final = 60
+"""Polls in a row without an answer after which nobody is expected to answer any more."""
+
+_SLICE_SECONDS: Final = 1.0
+
+
+class ApprovalState(Enum):
+    """What a poll says."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalKey:
+    """What an approval is polled by, and what its errors are about."""
+
+    workflow_id: str
+    run_id: str
+    activity_id: str
+    event: str | None = None
+    approval_id: str | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollAnswer:
+    """One poll, read strictly."""
+
+    state: ApprovalState
+    reason: str | None = None
+
+
+def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
+    """
+    The state in `raw`, the decoded JSON of a poll.
+
+    ``action`` is what the person decided and ``verdict`` what the policy said before; where one of them
+    stops the call, it counts. Words outside the vocabulary are no decision. Running out beats an allow.
+    """
+    if not isinstance(raw, Mapping):
+        return PollAnswer(state=ApprovalState.UNANSWERED)
+    reason = raw.get("reason")
+    reason = reason if isinstance(reason, str) and reason.strip() else None
+    words = [_word(raw.get(name)) for name in ("action", "verdict")]
+    expires_at = parse_time(raw.get("approval_expiration_time"))
+    ran_out = expires_at is not None and now > expires_at
+    if _says_expired(raw) or ran_out or "halt" in words or "stop" in words:
+        return PollAnswer(state=ApprovalState.EXPIRED, reason=reason)
+    if "block" in words:
+        return PollAnswer(state=ApprovalState.REJECTED, reason=reason)
+    decided = words[0] if words[0] else words[1]
+    if decided in ("allow", "continue"):
+        return PollAnswer(state=ApprovalState.APPROVED, reason=reason)
+    return PollAnswer(state=ApprovalState.PENDING, reason=reason)
+
+
+def _word(value: object) -> str:
+    return value.strip().lower().replace("-", "_") if isinstance(value, str) else ""
+
+
+def _says_expired(raw: Mapping[str, Any]) -> bool:
+    value = raw.get("expired", False)
+    if isinstance(value, str):
+        return value.strip().lower() not in ("", "false")
+    return bool(value)
+
+
+class ApprovalWait:
+    """
+    Waits for decisions through one client.
+
+    Args:
+        interval_seconds: Time between two polls.
+        max_wait_seconds: Time after which nobody is waited for any longer; None waits for ever.
+        clock: Monotone time in seconds.
+        now: Time of day, for the moment at which an approval runs out.
+        sleep: Waits; called with a second at most, so that a run that ended does not go on waiting.
+    """
+
+    def __init__(
+        self,
+        client: EvaluationClient,
+        *,
+        interval_seconds: float,
+        max_wait_seconds: float | None,
+        sleep: Callable[[float], Awaitable[None]],
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._interval = interval_seconds
+        self._max_wait = max_wait_seconds
+        self._clock = clock
+        self._now = now
+        self._sleep = sleep
+
+    async def decided(
+        self, key: ApprovalKey, *, cancelled: Callable[[], GovernanceError | None] = lambda: None
+    ) -> None:
+        """
+        Wait until the call is approved, and return only then.
+
+        Args:
+            cancelled: Asked before every poll and after the decision; an error that it returns is raised.
+
+        Raises:
+            ApprovalRejectedError: A person said no.
+            ApprovalExpiredError: The approval ran out.
+            ApprovalTimeoutError: Nobody decided in time, or Core could not be asked any more.
+            GovernanceUnavailableError: Core does not take the question.
+            OpenBoxAuthError: Core answered 401 or 403.
+        """
+        began = self._clock()
+        unanswered = 0
+        while True:
+            _raise_if(cancelled())
+            answer = await self.poll(key)
+            self._raise_if_over(answer, key)
+            if answer.state is ApprovalState.APPROVED:
+                _raise_if(cancelled())
+                return
+            unanswered = unanswered + 1 if answer.state is ApprovalState.UNANSWERED else 0
+            if unanswered >= MAX_UNANSWERED:
+                raise ApprovalTimeoutError(
+                    "core could not be asked any more", event=key.event, approval_id=key.approval_id
+                )
+            await self._pause(began, key, cancelled)
+
+    async def is_approved(self, key: ApprovalKey) -> bool:
+        """
+        Ask once; False while nobody has decided.
+
+        Raises:
+            ApprovalRejectedError: A person said no.
+            ApprovalExpiredError: The approval ran out.
+            GovernanceUnavailableError: Core does not take the question.
+            OpenBoxAuthError: Core answered 401 or 403.
+        """
+        answer = await self.poll(key)
+        self._raise_if_over(answer, key)
+        return answer.state is ApprovalState.APPROVED
+
+    async def poll(self, key: ApprovalKey) -> PollAnswer:
+        """
+        Ask once.
+
+        Raises:
+            GovernanceUnavailableError: Core does not take the question.
+            OpenBoxAuthError: Core answered 401 or 403.
+        """
+        with recording() as exchange:
+            try:
+                result = await self._client.apoll_approval(key.workflow_id, key.run_id, key.activity_id)
+            except OpenBoxAuthError:
+                raise
+            except Exception as error:  # noqa: BLE001
+                # Not approved: a poll that fails for whatever reason is no answer.
+                log.warning("asking for an approval failed: %s", type(error).__name__)
+                result = None
+        _raise_for_status(exchange, key)
+        return parse_poll(_raw(exchange, result), now=self._now())
+
+    def _raise_if_over(self, answer: PollAnswer, key: ApprovalKey) -> None:
+        if answer.state is ApprovalState.REJECTED:
+            raise ApprovalRejectedError(answer.reason, event=key.event, approval_id=key.approval_id)
+        ran_out = key.expires_at is not None and self._now() > key.expires_at
+        if answer.state is ApprovalState.EXPIRED or ran_out:
+            raise ApprovalExpiredError(answer.reason, event=key.event, approval_id=key.approval_id)
+
+    async def _pause(
+        self, began: float, key: ApprovalKey, cancelled: Callable[[], GovernanceError | None]
+    ) -> None:
+        until = self._clock() + self._interval
+        if self._max_wait is not None:
+            deadline = began + self._max_wait
+            if self._clock() >= deadline:
+                raise ApprovalTimeoutError(
+                    max_wait_ms=round(self._max_wait * 1000), event=key.event, approval_id=key.approval_id
+                )
+            until = min(until, deadline)
+        while (left := until - self._clock()) > 0:
+            _raise_if(cancelled())
+            await self._sleep(min(left, _SLICE_SECONDS))
+
+
+def _raise_if(error: GovernanceError | None) -> None:
+    if error is not None:
+        raise error
+
+
+def _raise_for_status(exchange: Exchange, key: ApprovalKey) -> None:
+    status = exchange.status
+    # 404 says that Core does not know of the approval, which it may do in a moment.
+    if status is None or status in (404, 408, 429) or status >= 500 or 200 <= status < 300:
+        return
+    _raise_unavailable(status, key)
+
+
+def _raise_unavailable(status: int, key: ApprovalKey) -> NoReturn:
+    raise GovernanceUnavailableError(
+        f"core does not say whether it is approved: HTTP {status}",
+        kind="refused",
+        status=status,
+        event=key.event,
+    )
+
+
+def _raw(exchange: Exchange, result: ApprovalResult | None) -> object:
+    if exchange.status is not None:
+        if exchange.body is None or not 200 <= exchange.status < 300:
+            return None
+        try:
+            return json.loads(exchange.body)
+        except (ValueError, RecursionError):
+            return None
+    if result is None:
+        return None
+    # A client whose transport is not ours. openbox_core takes Go's zero time for a time long past, and writes
+    # `expired` into the answer.
+    raw = dict(result.raw)
+    stamp = raw.get("approval_expiration_time")
+    if stamp and parse_time(stamp) is None:
+        raw.pop("expired", None)
+    return raw

@@ -1,0 +1,192 @@
+"""
+One attempt to ask Core, and what came of it.
+
+openbox_core says the same for a refused connection, a 422 and half an answer: an ALLOW marked as fallback
+under ``fail_open``, a `GovernanceAPIError` under ``fail_closed``. The transport's record tells them apart.
+For a runtime with a transport that is not ours there is no record; then the text of the reason has to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Final
+
+from openbox_core.contracts.results import EvaluationResult
+from openbox_core.errors import (
+    ContractError,
+    GovernanceAPIError,
+    OpenBoxAuthError,
+    OpenBoxConfigError,
+    OpenBoxNetworkError,
+)
+
+from ..error_info import scrub
+from ..errors import GovernanceUnavailableError
+from .decision import Answer
+from .exchange import AnswerTooLargeError, Exchange, recording
+from .parsing import UnknownVerdict, not_understood, parse_answer
+
+if TYPE_CHECKING:
+    from openbox_core.contracts.events import EventEnvelope
+    from openbox_core.runtime import OpenBoxRuntime
+
+__all__ = ("Outage", "attempt", "is_outage_status")
+
+_STATUS: Final = re.compile(r"\bHTTP (\d{3})\b")
+_LONGEST_RETRY_AFTER: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """
+    Core gave no answer.
+
+    Attributes:
+        retry_after: Seconds that Core asks to wait.
+        timed_out: It took too long, rather than failed.
+    """
+
+    reason: str
+    status: int | None = None
+    retry_after: float = 0.0
+    timed_out: bool = False
+
+
+def is_outage_status(status: int) -> bool:
+    """
+    Whether a status says that Core is not there for the moment, rather than what it thinks of the request.
+    """
+    return status in (408, 429) or status >= 500
+
+
+async def attempt(
+    runtime: OpenBoxRuntime,
+    event: EventEnvelope,
+    *,
+    limit: float,
+    on_unknown: UnknownVerdict,
+    now: datetime,
+) -> Answer | Outage:
+    """
+    Ask once, for at most `limit` seconds.
+
+    Raises:
+        GovernanceUnavailableError: Core did not take the question, or it could not be put.
+        OpenBoxAuthError: Core answered 401 or 403.
+    """
+    result: EvaluationResult | None = None
+    failure: Exception | None = None
+    with recording() as exchange:
+        try:
+            async with asyncio.timeout(limit):
+                result = await runtime.gate.aevaluate(event)
+        except OpenBoxAuthError:
+            raise
+        except TimeoutError:
+            return Outage(reason=f"no answer within {limit:.3g} s", timed_out=True)
+        except Exception as error:  # noqa: BLE001
+            # Told apart below, by what was on the wire. Nothing of it is an ALLOW by itself.
+            failure = error
+    if isinstance(failure, ContractError | ValueError):
+        raise _refused(f"the event could not be put to core: {failure}", None) from failure
+    if exchange.status is not None:
+        return _by_status(exchange, exchange.status, result, failure, on_unknown, now)
+    if exchange.error is not None:
+        return _by_error(exchange.error, on_unknown)
+    return _by_words(result, failure, on_unknown)
+
+
+def _by_status(
+    exchange: Exchange,
+    status: int,
+    result: EvaluationResult | None,
+    failure: Exception | None,
+    on_unknown: UnknownVerdict,
+    now: datetime,
+) -> Answer | Outage:
+    if status in (401, 403):
+        raise OpenBoxAuthError(f"core rejected the request: HTTP {status}") from failure
+    if is_outage_status(status):
+        wait = _retry_after(exchange.retry_after, now)
+        return Outage(reason=f"core answered HTTP {status}", status=status, retry_after=wait)
+    if not 200 <= status < 300:
+        raise _refused(f"core did not take the event: HTTP {status}", status) from failure
+    if isinstance(failure, OpenBoxConfigError):
+        # The answer to a question before the question, such as the bootstrap of an identity.
+        raise _refused(str(failure), status) from failure
+    try:
+        raw = json.loads(exchange.body or b"")
+    except RecursionError:
+        return not_understood("it is nested too deeply", on_unknown)
+    except ValueError:
+        return Outage(reason=f"core's answer is not JSON (HTTP {status})", status=status)
+    own = None if result is None or _is_fallback(result) else result
+    return parse_answer(raw, on_unknown=on_unknown, result=own)
+
+
+def _by_error(error: Exception, on_unknown: UnknownVerdict) -> Answer | Outage:
+    import httpx
+
+    if isinstance(error, AnswerTooLargeError):
+        return not_understood("it is too large", on_unknown)
+    if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
+        raise _refused(f"the request could not be made: {scrub(str(error))}", None) from error
+    if isinstance(error, httpx.TransportError | OSError):
+        text = scrub(str(error)) or type(error).__name__
+        return Outage(
+            reason=f"core could not be reached: {text}", timed_out=isinstance(error, httpx.TimeoutException)
+        )
+    raise _unreadable(error) from error
+
+
+def _by_words(
+    result: EvaluationResult | None, failure: Exception | None, on_unknown: UnknownVerdict
+) -> Answer | Outage:
+    if result is not None and not _is_fallback(result):
+        return parse_answer(result.raw, on_unknown=on_unknown, result=result)
+    if result is not None or isinstance(failure, GovernanceAPIError | OpenBoxNetworkError):
+        reason = str(failure) if result is None else str(result.reason)
+        found = _STATUS.search(reason)
+        status = None if found is None else int(found[1])
+        if status is None or is_outage_status(status):
+            return Outage(reason=scrub(reason), status=status)
+        raise _refused(f"core did not take the event: HTTP {status}", status) from failure
+    if isinstance(failure, OpenBoxConfigError):
+        raise _refused(str(failure), None) from failure
+    if isinstance(failure, AttributeError | TypeError | RecursionError):
+        # What openbox_core's parser does with a list, null or a verdict that is no text.
+        return not_understood("it is not of the form of one", on_unknown)
+    assert failure is not None
+    raise _unreadable(failure) from failure
+
+
+def _is_fallback(result: EvaluationResult) -> bool:
+    # Core can write `fallback_used` into an answer, but it cannot leave the answer empty.
+    return result.fallback_used and not result.raw
+
+
+def _refused(reason: str, status: int | None) -> GovernanceUnavailableError:
+    return GovernanceUnavailableError(reason, kind="refused", status=status)
+
+
+def _unreadable(error: Exception) -> GovernanceUnavailableError:
+    return GovernanceUnavailableError(f"asking core failed with {type(error).__name__}", kind="unreadable")
+
+
+def _retry_after(value: str | None, now: datetime) -> float:
+    if value is None:
+        return 0.0
+    text = value.strip()
+    if re.fullmatch(r"\d{1,9}(\.\d+)?", text):
+        return min(float(text), _LONGEST_RETRY_AFTER)
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return 0.0
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return min(max(0.0, (moment - now).total_seconds()), _LONGEST_RETRY_AFTER)

@@ -1,0 +1,123 @@
+"""
+A circuit breaker: while Core does not answer, most calls are not made to wait for it.
+
+Closed, it lets everything through. It opens after `failures` attempts in a row without an answer, or after
+one that waited to its end during which nobody got an answer. Open, it refuses at once. After a pause it is
+half open: one attempt at a time goes through as a probe, with little time at first. A probe that fails
+opens it again for twice as long, with twice the time for the next one, so that a Core that is merely slow
+is found again too.
+
+No locks: a fork or a second thread may at worst see two probes instead of one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ("Breaker", "Permit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Permit:
+    """
+    Leave to make one attempt. It is given back with exactly one of the breaker's methods.
+
+    Attributes:
+        started: When the attempt began, by the breaker's clock.
+        limit: Seconds that the attempt may take; None for no limit of the breaker's.
+    """
+
+    started: float
+    limit: float | None = None
+
+
+class Breaker:
+    """
+    State of the line to one Core.
+
+    Args:
+        failures: Attempts in a row without an answer that open it.
+        first_pause: Seconds until the first probe.
+        longest_pause: Seconds that the pause grows to.
+        first_limit: Seconds that the first probe may take.
+        clock: Monotone time in seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        failures: int = 5,
+        first_pause: float = 1.0,
+        longest_pause: float = 30.0,
+        first_limit: float = 2.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._failures = failures
+        self._first_pause = first_pause
+        self._longest_pause = longest_pause
+        self._first_limit = first_limit
+        self._clock = clock
+        self._failed_in_a_row = 0
+        self._last_answer = float("-inf")
+        self._open_until: float | None = None
+        self._pause = first_pause
+        self._limit = first_limit
+        self._probe: Permit | None = None
+        self._times_opened = 0
+
+    @property
+    def times_opened(self) -> int:
+        """How often it went from closed to open."""
+        return self._times_opened
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls are being refused, or only probed."""
+        return self._open_until is not None
+
+    def admit(self) -> Permit | None:
+        """Leave for one attempt, or None while open."""
+        now = self._clock()
+        if self._open_until is None:
+            return Permit(started=now)
+        if now < self._open_until or self._probe_is_out(now):
+            return None
+        self._probe = Permit(started=now, limit=self._limit)
+        return self._probe
+
+    def answered(self) -> None:
+        """An attempt got an answer, whatever it said: Core is there."""
+        self._last_answer = self._clock()
+        self._failed_in_a_row = 0
+        self._open_until = None
+        self._pause, self._limit = self._first_pause, self._first_limit
+        self._probe = None
+
+    def failed(self, permit: Permit, *, waited_to_the_end: bool = False) -> None:
+        """The attempt got no answer. `waited_to_the_end`: all the time for it had passed."""
+        now = self._clock()
+        self._failed_in_a_row += 1
+        if self._open_until is not None:
+            if permit is self._probe:
+                self._pause = min(2 * self._pause, self._longest_pause)
+                self._limit = 2 * self._limit
+                self._open_until = now + self._pause
+                self._probe = None
+            return
+        nobody_answered = waited_to_the_end and self._last_answer < permit.started
+        if self._failed_in_a_row >= self._failures or nobody_answered:
+            self._open_until = now + self._pause
+            self._times_opened += 1
+
+    def abandoned(self, permit: Permit) -> None:
+        """The attempt was given up before it had a result, for a reason that says nothing about Core."""
+        if permit is self._probe:
+            self._probe = None
+
+    def _probe_is_out(self, now: float) -> bool:
+        # A probe that never came back - its thread died, or this is a fork - must not block the next for
+        # ever.
+        probe = self._probe
+        return probe is not None and now < probe.started + 2 * (probe.limit or 0.0) + self._longest_pause

@@ -1,0 +1,132 @@
+"""A connection to one Core: client, runtime, gate, adapter and hooks, wired once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from openbox_core.client import EvaluationClient
+from openbox_core.runtime import OpenBoxRuntime
+
+from .breaker import Breaker
+from .context_store import BoundedContextStore
+from .exchange import recording
+from .gate import CoreGate
+from .hook_adapter import HookAdapter, HookRecorder
+from .instrumentation import HookOwnership
+from .transport import CoreTransport, InProcessCore, LocalCoreTransport
+
+if TYPE_CHECKING:
+    from openbox_core.config import OpenBoxConfig
+    from openbox_core.context import ContextStore
+
+    from ..options import GovernanceOptions
+
+__all__ = ("Connection", "connect")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Connection:
+    """
+    What a governance asks Core through.
+
+    Attributes:
+        injected: Whether the runtime came from elsewhere.
+    """
+
+    runtime: OpenBoxRuntime
+    gate: CoreGate
+    hooks: HookOwnership
+    injected: bool
+
+    @property
+    def store(self) -> ContextStore:
+        """Where the activity that nested I/O belongs to is bound."""
+        return self.runtime.context_store
+
+    async def validate(self) -> None:
+        """
+        Check the API key.
+
+        Raises:
+            OpenBoxAuthError: Core rejected it.
+            OpenBoxNetworkError: Core could not be reached.
+        """
+        with recording():
+            await self.runtime.client.avalidate_api_key()
+
+    async def aclose(self) -> None:
+        """Remove the hooks, if they are ours, and close the runtime with its connections."""
+        self.hooks.uninstall()
+        await self.runtime.aclose()
+
+
+def connect(
+    options: GovernanceOptions,
+    recorder: HookRecorder,
+    *,
+    core: InProcessCore | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Connection:
+    """
+    Wire a connection as the options say. Nothing is sent and nothing is installed yet.
+
+    Args:
+        recorder: Told of every refusal of nested I/O.
+        core: The in-process Core that ``options.core`` names, when it is not one itself.
+
+    Raises:
+        OpenBoxConfigError: The identity options do not fit together, or a key cannot be read.
+    """
+    if core is None and options.core is not None:
+        if options.core == "local":
+            raise ValueError("the local core has to be built before it is connected to")
+        core = options.core
+    breaker = Breaker(clock=clock)
+    runtime = options.runtime
+    if runtime is None:
+        config = options.to_config()
+        store = BoundedContextStore()
+        adapter = HookAdapter(store, recorder)
+        client = _client(options, config, core, breaker)
+        runtime = OpenBoxRuntime(config, adapter, client=client, context_store=store)
+        gate = CoreGate(runtime, options, breaker=breaker, clock=clock, sleep=sleep, now=now)
+        adapter.use(gate)
+    else:
+        gate = CoreGate(runtime, options, breaker=breaker, clock=clock, sleep=sleep, now=now)
+    hooks = HookOwnership(runtime, strict=options.instrumentation_strict)
+    return Connection(runtime=runtime, gate=gate, hooks=hooks, injected=options.runtime is not None)
+
+
+def _client(
+    options: GovernanceOptions, config: OpenBoxConfig, core: InProcessCore | None, breaker: Breaker
+) -> EvaluationClient:
+    transport: Any
+    if core is None:
+        transport = CoreTransport(
+            breaker=breaker,
+            on_unknown=options.on_unknown_verdict,
+            total_seconds=max(options.timeout_seconds, options.gate_budget),
+        )
+    else:
+        transport = LocalCoreTransport(core, breaker=breaker, on_unknown=options.on_unknown_verdict)
+    return EvaluationClient(
+        config.api_url,
+        config.api_key,
+        timeout_seconds=config.timeout_seconds,
+        on_api_error=config.on_api_error,
+        identity=config.load_okta_identity() or config.load_identity(),
+        okta_bootstrap_private_key=config.okta_bootstrap_private_key(),
+        workload_private_key=config.keycloak_workload_private_key(),
+        sdk_version=config.sdk_version,
+        sdk_engine=config.sdk_engine,
+        sdk_language=config.sdk_language,
+        transport=transport,
+        async_transport=transport,
+    )

@@ -1,0 +1,72 @@
+"""What happened on the wire during one question to Core: written by the transport, read by the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ("MAX_ANSWER_BYTES", "AnswerTooLargeError", "Exchange", "current_exchange", "recording")
+
+MAX_ANSWER_BYTES: Final = 4_000_000
+
+
+class AnswerTooLargeError(Exception):
+    """An answer is larger than any that Core sends. It was not read to its end."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """
+    The last request of a question; a question may need others first, such as fetching a token.
+
+    openbox_core turns a refused connection, a 422 and half an answer into the same result. This is what tells
+    them apart. All fields are None for a client whose transport is not ours.
+
+    Attributes:
+        status: HTTP status of the answer.
+        retry_after: ``Retry-After`` of the answer, as it was sent.
+        body: The answer's body.
+        error: What the request failed with instead.
+    """
+
+    status: int | None = None
+    retry_after: str | None = None
+    body: bytes | None = None
+    error: Exception | None = None
+
+    def begin(self) -> None:
+        """Forget the request before this one."""
+        self.status = self.retry_after = self.body = self.error = None
+
+
+_current: ContextVar[Exchange | None] = ContextVar("openbox_agentrt_exchange", default=None)
+
+
+def current_exchange() -> Exchange | None:
+    """The record of the question that the current task is asking; None for requests that no gate makes."""
+    return _current.get()
+
+
+@contextmanager
+def recording() -> Iterator[Exchange]:
+    """
+    Record the requests inside, and keep openbox_core's HTTP hooks away from them.
+
+    The hooks know the address of the one Core whose governance owns them. Without this, another governance's
+    questions would themselves be put to that Core.
+    """
+    from openbox_core.instrumentation.http import suppress_http_instrumentation
+
+    exchange = Exchange()
+    token = _current.set(exchange)
+    try:
+        with suppress_http_instrumentation():
+            yield exchange
+    finally:
+        _current.reset(token)

@@ -1,0 +1,336 @@
+"""
+The one place that asks Core.
+
+Every question has a total budget. Only an outage - no connection, no answer in time, 429, 5xx, an answer
+that is not JSON - is asked again, with the same ids, which Core deduplicates. A breaker keeps an outage
+from costing its timeout at every event. What comes of an outage is the fail policy's to say; everything
+else that goes wrong - a 4xx, an answer that is not understood, an error inside openbox_core - is on the
+strict side whatever the policy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from openbox_core.contracts.events import EventEnvelope, rfc3339_from_datetime
+from openbox_core.errors import OpenBoxAuthError
+
+from ..errors import (
+    GovernanceBlockedError,
+    GovernanceError,
+    GovernanceHaltError,
+    GovernanceUnavailableError,
+    GuardrailsValidationError,
+)
+from .approvals import ApprovalKey, ApprovalWait
+from .attempt import Outage, attempt
+from .breaker import Breaker, Permit
+from .decision import Answer, Verdict
+
+if TYPE_CHECKING:
+    from openbox_core.runtime import OpenBoxRuntime
+
+    from ..options import GovernanceOptions
+
+__all__ = ("CoreGate", "GateCounts", "raise_for_answer")
+
+log = logging.getLogger(__name__)
+
+MAX_ATTEMPTS = 4
+FIRST_BACKOFF = 0.1
+LONGEST_BACKOFF = 2.0
+
+
+@dataclass(slots=True, eq=False)
+class GateCounts:
+    """
+    What a gate has done so far.
+
+    Attributes:
+        requests: Attempts that were made, retries included.
+        retries: Attempts beyond the first of their event.
+        outages: Events for which Core gave no answer in the end.
+        fail_open: Events that passed ungoverned.
+        fail_closed: Events that were refused because Core could not be asked.
+        refused: Events that Core did not take, or that could not be put to it.
+        not_understood: Answers that were not understood.
+        breaker_skipped: Events for which Core was not asked, because it has not been answering.
+        reports_lost: Reports that did not reach Core.
+    """
+
+    requests: int = 0
+    retries: int = 0
+    outages: int = 0
+    fail_open: int = 0
+    fail_closed: int = 0
+    refused: int = 0
+    not_understood: int = 0
+    breaker_skipped: int = 0
+    reports_lost: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """The counts by name."""
+        return asdict(self)
+
+
+class CoreGate:
+    """
+    Questions to Core, for all runs of one governance.
+
+    Args:
+        runtime: openbox_core's runtime. It may come from elsewhere, with a transport of its own.
+        breaker: Shared with the transport, so that openbox_core's hooks profit from it too.
+        clock: Monotone time in seconds.
+        sleep: Waits between attempts and polls.
+        now: Time of day, for timestamps and the end of approvals.
+    """
+
+    def __init__(
+        self,
+        runtime: OpenBoxRuntime,
+        options: GovernanceOptions,
+        *,
+        breaker: Breaker | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._runtime = runtime
+        self._options = options
+        self._breaker = Breaker(clock=clock) if breaker is None else breaker
+        self._clock = clock
+        self._sleep = sleep
+        self._now = now
+        self._in_outage = False
+        self.counts = GateCounts()
+        max_wait = options.approval_max_wait_ms
+        self._approvals = ApprovalWait(
+            runtime.client,
+            interval_seconds=options.approval_poll_interval_ms / 1000,
+            max_wait_seconds=None if max_wait is None else max_wait / 1000,
+            clock=clock,
+            now=now,
+            sleep=sleep,
+        )
+
+    @property
+    def breaker(self) -> Breaker:
+        """The state of the line to Core."""
+        return self._breaker
+
+    async def judge(self, event: EventEnvelope, *, destructive: bool = False) -> Answer:
+        """
+        Ask about `event`, which has not happened yet.
+
+        Args:
+            destructive: Whether the event is one that ``fail_closed_destructive`` keeps closed in an outage.
+
+        Returns:
+            Core's answer, or under ``fail_open`` an ALLOW with `Answer.unreachable` set.
+
+        Raises:
+            GovernanceUnavailableError: Core could not be asked and the call may not pass without, or Core
+                did not take the question.
+            OpenBoxAuthError: Core answered 401 or 403, under any policy.
+        """
+        outcome = await self._ask(event)
+        if isinstance(outcome, Answer):
+            if outcome.local:
+                self.counts.not_understood += 1
+            return outcome
+        return self._without_core(event, outcome, destructive)
+
+    async def report(self, event: EventEnvelope) -> Answer | None:
+        """
+        Tell Core about `event`, which has happened. Retried like a question, and never enforced.
+
+        Returns:
+            What Core had to say to it; None when the report was lost, which is counted and logged. Raises
+            nothing but cancellation.
+        """
+        try:
+            outcome = await self._ask(event)
+        except Exception as error:  # noqa: BLE001
+            # Fail-open by nature: the work has been done, and a report cannot undo it.
+            self._lost(event, str(error))
+            return None
+        if isinstance(outcome, Answer):
+            return outcome
+        self._lost(event, outcome.reason)
+        return None
+
+    async def approve(
+        self,
+        answer: Answer,
+        *,
+        workflow_id: str,
+        run_id: str,
+        activity_id: str,
+        cancelled: Callable[[], GovernanceError | None] = lambda: None,
+        event: str | None = None,
+    ) -> None:
+        """
+        Wait for the person whom `answer` requires; return only when the call is approved.
+
+        The run may have been halted meanwhile: look again before the call starts.
+
+        Raises:
+            ApprovalRejectedError: A person said no.
+            ApprovalExpiredError: The approval ran out.
+            ApprovalTimeoutError: Nobody decided in time.
+            GovernanceUnavailableError: Core does not take the question.
+            OpenBoxAuthError: Core answered 401 or 403.
+            GovernanceError: Whatever `cancelled` returned.
+        """
+        key = _key(answer, workflow_id, run_id, activity_id, event)
+        await self._approvals.decided(key, cancelled=cancelled)
+
+    async def approved(
+        self, answer: Answer, *, workflow_id: str, run_id: str, activity_id: str, event: str | None = None
+    ) -> bool:
+        """
+        Ask once whether the call is approved; False while nobody has decided.
+
+        Raises:
+            ApprovalRejectedError: A person said no.
+            ApprovalExpiredError: The approval ran out.
+            GovernanceUnavailableError: Core does not take the question.
+            OpenBoxAuthError: Core answered 401 or 403.
+        """
+        return await self._approvals.is_approved(_key(answer, workflow_id, run_id, activity_id, event))
+
+    async def _ask(self, event: EventEnvelope) -> Answer | Outage:
+        event = self._stamped(event)
+        ends = self._clock() + self._options.gate_budget
+        backoff = FIRST_BACKOFF
+        outage = Outage(reason="there was no time to ask core")
+        for number in range(MAX_ATTEMPTS):
+            left = ends - self._clock()
+            if left <= 0:
+                break
+            permit = self._breaker.admit()
+            if permit is None:
+                self.counts.breaker_skipped += 1
+                outage = replace(outage, reason="core was not asked, it has not been answering")
+                break
+            self.counts.requests += 1
+            self.counts.retries += number > 0
+            outcome = await self._attempt(event, permit, left)
+            if isinstance(outcome, Answer):
+                return outcome
+            outage = outcome
+            # Jitter, so that many runs that failed together do not come back together.
+            wait = max(outage.retry_after, backoff * (0.5 + random.random() / 2))
+            if number + 1 == MAX_ATTEMPTS or wait >= ends - self._clock():
+                break
+            await self._sleep(wait)
+            backoff = min(2 * backoff, LONGEST_BACKOFF)
+        self._outage(outage)
+        return outage
+
+    async def _attempt(self, event: EventEnvelope, permit: Permit, left: float) -> Answer | Outage:
+        limit = left if permit.limit is None else min(left, permit.limit)
+        try:
+            outcome = await attempt(
+                self._runtime,
+                event,
+                limit=limit,
+                on_unknown=self._options.on_unknown_verdict,
+                now=self._now(),
+            )
+        except OpenBoxAuthError:
+            self._answered()
+            raise
+        except GovernanceUnavailableError as error:
+            self.counts.refused += 1
+            if error.status is None:
+                self._breaker.abandoned(permit)
+            else:
+                self._answered()
+            raise
+        except BaseException:
+            # Cancelled, most of the time: that says nothing about Core.
+            self._breaker.abandoned(permit)
+            raise
+        if isinstance(outcome, Outage):
+            enough = min(limit, self._options.gate_budget / 2)
+            waited = outcome.timed_out and self._clock() - permit.started >= enough
+            self._breaker.failed(permit, waited_to_the_end=waited)
+        else:
+            self._answered()
+        return outcome
+
+    def _without_core(self, event: EventEnvelope, outage: Outage, destructive: bool) -> Answer:
+        policies = (self._options.on_api_error, self._runtime.config.on_api_error)
+        if "fail_closed" in policies or (destructive and self._options.fail_closed_destructive):
+            # Fail-closed: without an answer the call does not run.
+            self.counts.fail_closed += 1
+            raise GovernanceUnavailableError(outage.reason, kind="outage", status=outage.status)
+        # Fail-open: the call passes ungoverned, and is recorded as such.
+        self.counts.fail_open += 1
+        reason = f"passed ungoverned: {outage.reason}"
+        return Answer(verdict=Verdict.ALLOW, reason=reason, unreachable=True, local=True)
+
+    def _outage(self, outage: Outage) -> None:
+        self.counts.outages += 1
+        if not self._in_outage:
+            self._in_outage = True
+            log.warning(
+                "openbox core does not answer (%s); on_api_error is %s",
+                outage.reason,
+                self._options.on_api_error,
+            )
+
+    def _answered(self) -> None:
+        self._breaker.answered()
+        if self._in_outage:
+            self._in_outage = False
+            log.warning("openbox core answers again")
+
+    def _lost(self, event: EventEnvelope, reason: str) -> None:
+        self.counts.reports_lost += 1
+        log.warning("a %s report did not reach openbox core: %s", event.event_type.value, reason)
+
+    def _stamped(self, event: EventEnvelope) -> EventEnvelope:
+        # Once, so that a retry says when it happened and not when it was asked again.
+        return event if event.timestamp else replace(event, timestamp=rfc3339_from_datetime(self._now()))
+
+
+def raise_for_answer(answer: Answer, *, event: str | None = None) -> None:
+    """
+    Raise what `answer` forbids: HALT before BLOCK before failed guardrails.
+
+    Returns for the other three verdicts; approval and constraints are the caller's.
+    """
+    if answer.verdict is Verdict.HALT:
+        raise GovernanceHaltError(
+            answer.reason or "halted by policy", event=event, policy_id=answer.policy_id, result=answer.result
+        )
+    if answer.verdict is Verdict.BLOCK:
+        raise GovernanceBlockedError(
+            answer.reason or "blocked by policy",
+            event=event,
+            policy_id=answer.policy_id,
+            patch=answer.patch,
+            result=answer.result,
+        )
+    if answer.guardrails is not None and not answer.guardrails.validation_passed:
+        raise GuardrailsValidationError(answer.guardrails.reasons, event=event, result=answer.result)
+
+
+def _key(answer: Answer, workflow_id: str, run_id: str, activity_id: str, event: str | None) -> ApprovalKey:
+    return ApprovalKey(
+        workflow_id=workflow_id,
+        run_id=run_id,
+        activity_id=activity_id,
+        event=event,
+        approval_id=answer.approval_id,
+        expires_at=answer.approval_expires_at,
+    )

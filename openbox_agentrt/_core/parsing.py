@@ -1,0 +1,222 @@
+"""
+Core's answers, read strictly.
+
+openbox_core reads leniently: a verdict that it does not know, an empty object and a verdict with a blank
+around it are ALLOW to it, and a list is an `AttributeError`. So the JSON is read again here, once, from the
+closed vocabulary. An answer that is not understood counts as what the options say, never as ALLOW; what
+*is* understood and stricter - a HALT beside an unreadable guardrail - is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from openbox_core.contracts.results import EvaluationResult, PatchDirective, Verdict, handle_patch
+
+from ..redaction_shapes import MISSING
+from .decision import Answer, Guardrails
+
+__all__ = ("UnknownVerdict", "not_understood", "parse_answer", "parse_time")
+
+UnknownVerdict = Literal["block", "halt"]
+
+WORDS: Final[Mapping[str, Verdict]] = {
+    "allow": Verdict.ALLOW,
+    "continue": Verdict.ALLOW,
+    "constrain": Verdict.CONSTRAIN,
+    "require_approval": Verdict.REQUIRE_APPROVAL,
+    "request_approval": Verdict.REQUIRE_APPROVAL,
+    "block": Verdict.BLOCK,
+    "halt": Verdict.HALT,
+    "stop": Verdict.HALT,
+}
+_SHOWN: Final = 60
+
+
+class _NotUnderstoodError(Exception):
+    """Part of an answer is outside the vocabulary; the message says which."""
+
+
+def parse_answer(
+    raw: object, *, on_unknown: UnknownVerdict = "block", result: EvaluationResult | None = None
+) -> Answer:
+    """
+    The answer in `raw`, the decoded JSON body.
+
+    Args:
+        on_unknown: What an answer that is not understood counts as.
+        result: The same answer as openbox_core read it, to be carried along.
+    """
+    if not isinstance(raw, Mapping):
+        return not_understood(f"a JSON {_kind(raw)} is not an answer", on_unknown, result=result)
+    problems: list[str] = []
+    verdict = _tried(_verdict, raw, problems, default=None)
+    guardrails = _tried(_guardrails, raw, problems, default=None)
+    constraints = _tried(_constraints, raw, problems, default=())
+    if verdict is Verdict.ALLOW and constraints:
+        verdict = Verdict.CONSTRAIN
+    answer = Answer(
+        verdict=Verdict.BLOCK if verdict is None else verdict,
+        reason=_text(raw.get("reason")),
+        policy_id=_text(raw.get("policy_id")),
+        governance_event_id=_text(raw.get("governance_event_id")),
+        risk_score=_number(raw.get("risk_score")),
+        trust_tier=_text(raw.get("trust_tier")),
+        constraints=constraints,
+        patch=_patch(raw) if verdict is Verdict.BLOCK else None,
+        approval_id=_text(raw.get("approval_id")),
+        approval_expires_at=parse_time(raw.get("approval_expiration_time")),
+        guardrails=guardrails,
+        result=result,
+    )
+    if not problems or (verdict is not None and verdict.should_stop()):
+        return answer
+    ours = not_understood("; ".join(problems), on_unknown, result=result)
+    return replace(answer, verdict=ours.verdict, reason=ours.reason, patch=None, local=True)
+
+
+def not_understood(
+    problem: str, on_unknown: UnknownVerdict, *, result: EvaluationResult | None = None
+) -> Answer:
+    """What an answer counts as that `problem` keeps from being understood."""
+    verdict = Verdict.HALT if on_unknown == "halt" else Verdict.BLOCK
+    reason = f"core's answer was not understood: {problem}"
+    return Answer(verdict=verdict, reason=reason, local=True, result=result)
+
+
+def parse_time(value: object) -> datetime | None:
+    """
+    A time of the wire, or None when there is none.
+
+    Go writes ``0001-01-01T00:00:00Z`` for a time that was never set.
+    """
+    if not isinstance(value, str) or not value.strip():
+        return None
+    text = value.strip().replace(" ", "T", 1)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return None if moment.year == 1 else moment.astimezone(UTC)
+
+
+def _tried(read: Any, raw: Mapping[str, Any], problems: list[str], *, default: Any) -> Any:
+    try:
+        return read(raw)
+    except _NotUnderstoodError as error:
+        problems.append(str(error))
+        return default
+
+
+def _verdict(raw: Mapping[str, Any]) -> Verdict:
+    found = []
+    unknown: list[str] = []
+    for name in ("verdict", "action"):
+        value = raw.get(name)
+        if value is None or (isinstance(value, str) and not value.strip()):
+            continue  # older Cores fill in only one of the two
+        word = value.strip().lower().replace("-", "_") if isinstance(value, str) else None
+        if word is None or word not in WORDS:
+            unknown.append(f"{name} {_shown(value)}")
+        else:
+            found.append(WORDS[word])
+    strictest = Verdict.highest_priority(found) if found else None
+    if strictest is not None and (not unknown or strictest.should_stop()):
+        return strictest
+    raise _NotUnderstoodError(", ".join(unknown) if unknown else "it has no verdict")
+
+
+def _guardrails(raw: Mapping[str, Any]) -> Guardrails | None:
+    value = raw.get("guardrails_result")
+    if value is None or value == {}:
+        value = raw.get("guardrails")
+    if value is None or value == {}:
+        return None
+    if not isinstance(value, Mapping):
+        raise _NotUnderstoodError(f"its guardrails are a JSON {_kind(value)}")
+    redacted = value.get("redacted_input")
+    return Guardrails(
+        validation_passed=_passed(value),
+        reasons=_reasons(value.get("reasons")),
+        redacted_input=MISSING if redacted is None else redacted,
+        input_type=_text(value.get("input_type")) or "",
+    )
+
+
+def _passed(guardrails: Mapping[str, Any]) -> bool:
+    value = guardrails.get("validation_passed", True)
+    # Anything but a clear yes is a no: null, 1 and "ok" say nothing about what was checked.
+    return value is True or (isinstance(value, str) and value.strip().lower() == "true")
+
+
+def _reasons(value: object) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else [value]
+    texts = (item.get("reason") if isinstance(item, Mapping) else item for item in items)
+    return tuple(text for text in texts if isinstance(text, str) and text.strip())
+
+
+def _constraints(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    value = raw.get("constraints")
+    if not value:
+        return ()
+    if not isinstance(value, list):
+        raise _NotUnderstoodError(f"its constraints are a JSON {_kind(value)}")
+    return tuple(_constraint(item) for item in value)
+
+
+def _constraint(item: object) -> str:
+    name = (
+        next((item[key] for key in ("name", "type", "constraint") if key in item), None)
+        if (isinstance(item, Mapping))
+        else item
+    )
+    if not isinstance(name, str) or not name.strip():
+        raise _NotUnderstoodError(f"constraint {_shown(item)}")
+    return name.strip()
+
+
+def _patch(raw: Mapping[str, Any]) -> PatchDirective | None:
+    kept = {key: raw[key] for key in ("patch", "reason", "governance_event_id") if key in raw}
+    return handle_patch(EvaluationResult.from_dict({"verdict": "block", **kept}))
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, str):
+        return value if value.strip() else None
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case str():
+            return "text"
+        case int() | float():
+            return "number"
+        case list():
+            return "list"
+    return "object"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}...")
+    return f"of JSON type {_kind(value)}"
