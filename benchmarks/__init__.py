@@ -1,0 +1,1 @@
+"""Measurements of this package, run from a checkout: ``python -m benchmarks``."""
