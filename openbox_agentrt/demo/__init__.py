@@ -1,0 +1,1 @@
+"""The demonstration: a small support agent, governed, with nothing but this machine."""

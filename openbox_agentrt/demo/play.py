@@ -1,0 +1,142 @@
+"""The demo as one function: build, run every scene, account for it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from agent_rt import AgentConfig, AgentLoop, ContentPart, ModelMessage, ModelSettings, load_model
+
+from .. import create_openbox_agentrt
+from ..errors import GovernanceError
+from ..local_core import Approval, LocalCore
+from ..testing import OpenAIServer
+from .scenes import SCENES, Scene
+from .shop import INSTRUCTIONS, Shop
+from .timeline import Timeline
+
+SESSION = "demo"
+DECIDE_SECONDS = 0.05
+"""How long the demo's person thinks about an approval."""
+
+Person = Callable[[Approval], Awaitable[bool]]
+
+
+async def play(timeline: Timeline, *, evidence: Path, key_file: Path, own_model: bool = False) -> Shop:
+    """
+    Run the demo.
+
+    Args:
+        timeline: Where it is told.
+        evidence: File for the evidence of every decision.
+        key_file: The key that signs it; made when missing.
+        own_model: Use `agent_rt.load_model` and the user's own key instead of the scripted model.
+
+    Returns:
+        The shop as the agent has left it.
+    """
+    shop = Shop()
+    policy = files("openbox_agentrt.local_core") / "policy.rego"
+    rules = files("openbox_agentrt.demo") / "rules.yaml"
+    with as_file(policy) as policy_file, as_file(rules) as rules_file, LocalCore(policy=policy_file) as core:
+        governance = await create_openbox_agentrt(
+            core=core,
+            agent_name="SupportAgent",
+            session_id=SESSION,
+            contracts=rules_file,
+            evidence=evidence,
+            signer=key_file,
+            record="all",
+            on_tool_block="return_error",
+            approval_poll_interval_ms=20,
+            on_decision=timeline.decision,
+        )
+        person = _ask_terminal if own_model else _say_yes
+        async with governance, _model(own_model) as provider, _deciding(core, timeline, person):
+            loop = governance.govern_loop(AgentLoop(provider=provider, tool_registry=shop.tools()))
+            for number, scene in enumerate(SCENES, 1):
+                await _run_scene(loop, provider, timeline, number, scene)
+        timeline.summary(core)
+    return shop
+
+
+async def _run_scene(loop: AgentLoop, provider: Any, timeline: Timeline, number: int, scene: Scene) -> None:
+    timeline.scene(number, scene)
+
+    async def on_event(event: Any) -> None:
+        if event.type != "completed":
+            return
+        for call in event.response.message.tool_calls:
+            timeline.tool_call(call.name, call.arguments)
+        text = "".join(part.text or "" for part in event.response.message.content)
+        if text.strip():
+            timeline.model(text)
+
+    agent = AgentConfig(
+        name="SupportAgent",
+        instructions=INSTRUCTIONS,
+        model=ModelSettings(model=provider.settings.model),
+    )
+    prompt = ModelMessage(role="user", content=(ContentPart(type="text", text=scene.prompt),))
+    try:
+        await loop.run_streaming(agent, [prompt], on_event)
+    except GovernanceError as error:
+        # The subject of the demo: a run that governance stops ends with the error that says why.
+        timeline.refused_run(str(error))
+
+
+@asynccontextmanager
+async def _model(own: bool) -> AsyncIterator[Any]:
+    """The user's own model, or Agent-RT's OpenAI provider in front of a scripted server on the loopback."""
+    if own:
+        yield load_model()
+        return
+    with OpenAIServer(*(reply for scene in SCENES for reply in scene.replies)) as server:
+        provider = load_model(environ=server.environ)
+        try:
+            yield provider
+        finally:
+            await provider.close()
+
+
+@asynccontextmanager
+async def _deciding(core: LocalCore, timeline: Timeline, person: Person) -> AsyncIterator[None]:
+    """A person who answers every approval that comes up meanwhile."""
+
+    async def decide() -> None:
+        while True:
+            try:
+                approval = await core.await_approval(timeout=60)
+            except TimeoutError:
+                continue
+            if await person(approval):
+                core.approve(approval, note="approved in the demo")
+                timeline.approval(approval, "approved")
+            else:
+                core.reject(approval, "rejected in the demo")
+                timeline.approval(approval, "rejected")
+
+    task = asyncio.create_task(decide())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _say_yes(approval: Approval) -> bool:
+    await asyncio.sleep(DECIDE_SECONDS)
+    return True
+
+
+async def _ask_terminal(approval: Approval) -> bool:
+    if not sys.stdin.isatty():
+        return False  # fail-closed: nobody is there to say yes
+    answer = await asyncio.to_thread(input, f"  {approval.activity_type}: {approval.reason}. Approve? [y/N] ")
+    return answer.strip().lower() in ("y", "yes")
