@@ -9,6 +9,7 @@ from .approvals import Approval, ApprovalError
 from .core import DEFAULT_API_KEY, CoreClosedError, LocalCore
 from .ledger import OpenWorkflow, Orphan
 from .rego_source import PolicyError
+from .server import NotLoopbackError, asgi_app, running, serve
 from .store import Record, RefusedRequest
 
 __all__ = (
@@ -17,9 +18,13 @@ __all__ = (
     "ApprovalError",
     "CoreClosedError",
     "LocalCore",
+    "NotLoopbackError",
     "OpenWorkflow",
     "Orphan",
     "PolicyError",
     "Record",
     "RefusedRequest",
+    "asgi_app",
+    "running",
+    "serve",
 )

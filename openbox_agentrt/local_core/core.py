@@ -76,6 +76,7 @@ class LocalCore:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.api_key = api_key
+        self.max_body_bytes = max_body_bytes
         self._clock = clock
         # Reentrant: a policy may look at the core that asks it.
         self._lock = threading.RLock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -258,3 +259,19 @@ def test_a_closed_core_says_so(make: Make) -> None:
     assert talk.post("/api/v1/governance/evaluate", {})[0] == 503
     with pytest.raises(CoreClosedError):
         talk.core.events()
+
+
+def test_a_core_works_outside_the_context_of_its_caller(make: Make) -> None:
+    """
+    Governance is bound to the caller's context and may govern database queries. Those of the Core are not
+    the agent's, so neither its queries nor its policy run where governance could see them.
+    """
+    bound: contextvars.ContextVar[str] = contextvars.ContextVar("bound")
+    seen = []
+    talk = make(lambda event: seen.append(bound.get("nothing")))
+    bound.set("an activity")
+
+    talk.send()
+
+    assert seen == ["nothing"]
+    assert bound.get() == "an activity"

@@ -1,0 +1,156 @@
+"""A local Core over HTTP."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .._extras import require
+from .core import LocalCore
+
+_START_SECONDS = 10.0
+
+
+class NotLoopbackError(ValueError):
+    """
+    A local Core was to be served where other machines can reach it. It was not.
+
+    Attributes:
+        host: The address that was asked for.
+        remedy: What to do instead.
+    """
+
+    def __init__(self, *, host: str) -> None:
+        self.host = host
+        self.remedy = "use 127.0.0.1, or allow other machines explicitly"
+        super().__init__(f"host {host!r} can be reached by other machines")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_not_loopback, (self.host,)
+
+
+def _rebuild_not_loopback(host: str) -> NotLoopbackError:
+    return NotLoopbackError(host=host)
+
+
+def asgi_app(core: LocalCore) -> Any:
+    """
+    `core` as a Starlette application.
+
+    Requests are answered in worker threads, so that a policy that takes its time does not hold up
+    the event loop.
+
+    Raises:
+        MissingExtraError: The extra ``local`` is not installed.
+    """
+    applications = require("starlette.applications", extra="local")
+    routing = require("starlette.routing", extra="local")
+    # A mount, and not a route: a route answers a method that it does not know by itself.
+    return applications.Starlette(routes=[routing.Mount("/", app=_Endpoint(core))])
+
+
+def serve(
+    core: LocalCore, host: str = "127.0.0.1", port: int = 8086, *, allow_other_machines: bool = False
+) -> None:
+    """
+    Serve `core` until the process is interrupted.
+
+    Raises:
+        NotLoopbackError: `host` is not this machine alone, and `allow_other_machines` is not set.
+        OSError: The address is in use or not one of this machine.
+        MissingExtraError: The extra ``local`` is not installed.
+    """
+    with _bound(host, port, allow_other_machines) as bound:
+        _uvicorn(core).run(sockets=[bound])
+
+
+@contextmanager
+def running(core: LocalCore, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """
+    Serve `core` from a thread of its own while the block runs; yields the URL.
+
+    Raises:
+        OSError: The address is in use.
+        MissingExtraError: The extra ``local`` is not installed.
+    """
+    with _bound(host, port, False) as bound:
+        server = _uvicorn(core)
+        thread = threading.Thread(
+            target=server.run, kwargs={"sockets": [bound]}, name="local-core", daemon=True
+        )
+        thread.start()
+        try:
+            yield url_of(bound)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def url_of(bound: socket.socket) -> str:
+    """The URL of a server on this socket."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if bound.family == socket.AF_INET6 else f"http://{host}:{port}"
+
+
+@contextmanager
+def _bound(host: str, port: int, allow_other_machines: bool) -> Iterator[socket.socket]:
+    # Bound and listening before the server runs: who connects early waits instead of being refused,
+    # and an address in use is an error here rather than a log line of the server.
+    if not allow_other_machines and not is_loopback(host):
+        raise NotLoopbackError(host=host)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family) as bound:
+        yield bound
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _uvicorn(core: LocalCore) -> Any:
+    uvicorn = require("uvicorn", extra="local")
+    config = uvicorn.Config(
+        asgi_app(core),
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        ws="none",
+        timeout_graceful_shutdown=1,
+    )
+    return uvicorn.Server(config)
+
+
+class _Endpoint:
+    """Hands every request to a core, as it is."""
+
+    def __init__(self, core: LocalCore) -> None:
+        self._core = core
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        from starlette.concurrency import run_in_threadpool
+        from starlette.requests import Request
+        from starlette.responses import Response
+
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > self._core.max_body_bytes:
+                # Enough to be refused for its size; the rest is not worth the memory.
+                break
+        status, headers, answer = await run_in_threadpool(
+            self._core.handle, request.method, scope["path"], request.headers, bytes(body)
+        )
+        await Response(answer, status, headers)(scope, receive, send)
