@@ -146,11 +146,7 @@ class GovernanceHaltError(GovernanceError, base.GovernanceHaltError):
     """
     The answer was HALT, or the run had been halted before. The guarded work did not run.
 
-    Attributes:
-        event: What was judged, or what was about to start.
-        reason: Core's explanation, in full.
-        policy_id: Policy that decided, when Core named one.
-        result: The answer as openbox_core read it.
+    Attributes: as of `GovernanceBlockedError`, without verdict and patch.
     """
 
     def __init__(
@@ -294,12 +290,7 @@ class GovernanceUnavailableError(GovernanceError, base.GovernanceAPIError):
 
 
 class UngovernedCallError(GovernanceError):
-    """
-    A governed seam was called outside a run. Nothing ran.
-
-    Attributes:
-        event: Tool name, ``llm_call`` or activity type of the call.
-    """
+    """A governed seam was called outside a run: `event`. Nothing ran."""
 
     def __init__(
         self, event: str, *, remedy: str | None = "call it inside governance.run_scope(...)"
@@ -329,7 +320,8 @@ def _linked(error: BaseException) -> Iterator[BaseException]:
         yield from error.exceptions
     if error.__cause__ is not None:
         yield error.__cause__
-    if error.__context__ is not None and not error.__suppress_context__:
+    if error.__context__ is not None:
+        # Also behind ``raise ... from None``: hiding a refusal does not undo it.
         yield error.__context__
 
 

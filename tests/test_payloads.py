@@ -1,0 +1,282 @@
+"""Any value as JSON for the wire."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import hashlib
+import json
+import math
+import pathlib
+import threading
+import uuid
+from collections import OrderedDict, deque, namedtuple
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import pydantic
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openbox_agentrt.payloads import is_cut, json_safe, safe_text
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+class Name(str):
+    def __str__(self) -> str:
+        raise RuntimeError("never called")
+
+
+class Unspeakable:
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+class Plain:
+    pass
+
+
+class Speaking:
+    def __repr__(self) -> str:
+        return "<Speaking at 0x7f00deadbeef>"
+
+
+class Liar:
+    """Says that it is a mapping, and breaks when it is asked for its items."""
+
+    @property  # type: ignore[misc]  # lying about the class is the point
+    def __class__(self) -> Any:
+        raise RuntimeError("no")
+
+
+class BrokenMapping(Mapping[str, int]):
+    def __getitem__(self, key: str) -> int:
+        raise RuntimeError("no")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["a"])
+
+    def __len__(self) -> int:
+        return 1
+
+
+@dataclasses.dataclass
+class Locked:
+    name: str
+    lock: Any = dataclasses.field(default_factory=threading.Lock)
+
+
+class Model(pydantic.BaseModel):
+    name: str
+    password: pydantic.SecretStr
+
+
+class Struct(msgspec.Struct):
+    name: str
+
+
+Point = namedtuple("Point", "x y")
+
+CASES: dict[str, tuple[Any, Any]] = {
+    "null": (None, None),
+    "flag": (True, True),
+    "text": ("abc\u00e4", "abc\u00e4"),
+    "nan": (math.nan, None),
+    "infinity": ([math.inf, -math.inf], [None, None]),
+    "long number": (2**80, hex(2**80)),
+    "64 bits": (2**64 - 1, 2**64 - 1),
+    "very long number": (10**5000, hex(10**5000)),
+    "lone surrogate": ("a\ud800b", "a\ufffdb"),
+    "surrogate pair": ("\ud83d\ude00", "\U0001f600"),
+    "surrogate key": ({"\ud800": 1}, {"\ufffd": 1}),
+    "text as bytes": (b"abc", "abc"),
+    "bytes": (b"\xff\x00", {"base64": "/wA="}),
+    "bytearray": (bytearray(b"abc"), "abc"),
+    "set": ({"b", "a", "c"}, ["a", "b", "c"]),
+    "set of everything": ({1, "a", None}, ["a", 1, None]),
+    "frozen set": (frozenset({2, 1}), [1, 2]),
+    "tuple": ((1, (2,)), [1, [2]]),
+    "named tuple": (Point(1, 2), [1, 2]),
+    "deque": (deque([1]), [1]),
+    "ordered": (OrderedDict(a=1), {"a": 1}),
+    "view": (MappingProxyType({"a": 1}), {"a": 1}),
+    "number key": ({1: "x"}, {"1": "x"}),
+    "null key": ({None: 1, True: 2}, {"null": 1, "true": 2}),
+    "tuple key": ({(1, 2): "x"}, {"[1, 2]": "x"}),
+    "enum key": ({Colour.RED: 1}, {"red": 1}),
+    "colliding keys": ({"1": "seen", 1: "hidden"}, {"1": "seen", "1#2": "hidden"}),
+    "enum": (Colour.RED, "red"),
+    "int enum": (Level.HIGH, 3),
+    "text subclass": (Name("x"), "x"),
+    "moment": (dt.datetime(2024, 1, 2, 3, 4, 5, 678901), "2024-01-02T03:04:05.678Z"),
+    "moment elsewhere": (
+        dt.datetime(2024, 1, 2, 3, tzinfo=dt.timezone(dt.timedelta(hours=2))), "2024-01-02T01:00:00.000Z",
+    ),
+    "day": (dt.date(2024, 1, 2), "2024-01-02"),
+    "decimal": (decimal.Decimal("1.10"), "1.10"),
+    "uuid": (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+    "path": (pathlib.PurePosixPath("/a/b"), "/a/b"),
+    "dataclass with a lock": (Locked("x"), {"name": "x", "lock": "<unlocked _thread.lock object>"}),
+    "model": (Model(name="x", password="hunter2"), {"name": "x", "password": "**********"}),  # type: ignore[arg-type]  # pydantic converts
+    "struct": (Struct("x"), {"name": "x"}),
+    "exception": (ValueError("no"), {"type": "ValueError", "message": "no"}),
+    "failing str": (Unspeakable(), f"<unreadable {__name__}.Unspeakable>"),
+    "plain object": (Plain(), f"<{__name__}.Plain>"),
+    "address": (Speaking(), "<Speaking>"),
+    "lying class": ([Liar()], [f"<{__name__}.Liar>"]),
+    "broken mapping": ({"x": BrokenMapping()}, {"x": f"<unreadable {__name__}.BrokenMapping>"}),
+    "type": (int, "<class 'int'>"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_value_becomes_json(name: str) -> None:
+    """Each kind of value has one form, and an encoder takes it."""
+    value, expected = CASES[name]
+
+    result = json_safe(value)
+
+    assert result == expected
+    json.dumps(result, allow_nan=False).encode()
+
+
+def test_a_generator_is_not_consumed() -> None:
+    """Looking at a value does not use it up."""
+    numbers = (n for n in range(3))
+
+    assert "generator" in json_safe(numbers)
+    assert list(numbers) == [0, 1, 2]
+
+
+def test_a_cycle_ends() -> None:
+    """A container inside itself is named, and the rest is kept."""
+    value: dict[str, Any] = {"name": "x"}
+    value["self"] = value
+
+    assert json_safe(value) == {"name": "x", "self": "<cycle>"}
+
+
+def test_the_same_value_twice_is_not_a_cycle() -> None:
+    """Only a value inside itself is."""
+    shared = [1]
+
+    assert json_safe([shared, shared]) == [[1], [1]]
+
+
+def test_deep_nesting_ends() -> None:
+    """A thousand levels do not exhaust the stack, here or in the encoder behind."""
+    value: Any = "bottom"
+    for _ in range(5000):
+        value = [value]
+
+    assert "<too deep>" in json.dumps(json_safe(value))
+
+
+def test_a_long_text_is_cut_visibly() -> None:
+    """The beginning is kept, with the size and the hash of all of it."""
+    text = "x" * 5_000_000
+
+    result = json_safe({"prompt": text}, max_bytes=1_000)
+
+    assert len(json.dumps(result)) < 1_200
+    assert result["prompt"].startswith("xxx")
+    assert f"5000000 bytes, sha256 {hashlib.sha256(text.encode()).hexdigest()}" in result["prompt"]
+    assert is_cut(result["prompt"])
+
+
+def test_text_of_many_bytes_is_cut_between_characters() -> None:
+    """The cap is in bytes, and what is kept is text."""
+    result = json_safe("\u00e4" * 1_000, max_bytes=101)
+
+    assert result.startswith("\u00e4" * 49 + "[cut: 2000 bytes")
+
+
+def test_a_long_list_is_cut_visibly() -> None:
+    """The items that fit are kept, and one mark stands for the rest."""
+    items = list(range(100_000))
+
+    result = json_safe(items, max_bytes=100)
+
+    assert result[:3] == [0, 1, 2]
+    assert len(result) < 100
+    rest = items[len(result) - 1 :]
+    assert f"[cut: {len(rest)} items, sha256 " in result[-1]
+    assert hashlib.sha256(msgspec.json.encode(rest)).hexdigest() in result[-1]
+
+
+def test_a_long_mapping_is_cut_visibly() -> None:
+    """Also when the rest holds what cannot be hashed."""
+    result = json_safe({**{str(n): n for n in range(10_000)}, "last": Plain()}, max_bytes=100)
+
+    assert len(result) < 100
+    assert [key for key in result if is_cut(key)] == [list(result)[-1]]
+    assert "sha256" not in list(result)[-1]
+
+
+def test_what_comes_after_a_cut_is_hashed_and_not_sent() -> None:
+    """One long argument does not let the ones behind it through uncut."""
+    result = json_safe(["x" * 1_000, "y" * 1_000], max_bytes=500)
+
+    assert result[1].startswith("[cut: 1 items")
+
+
+def test_nothing_is_cut_below_the_cap() -> None:
+    """Ordinary payloads arrive whole."""
+    assert not is_cut(json_safe("x" * 999_000))
+
+
+def test_the_value_is_not_changed() -> None:
+    """The tool still gets what the model wrote."""
+    value = {"a": [1, {"b": math.nan}], "c": ("x", {"d": b"y"})}
+    before = copy.deepcopy(value)
+
+    result = json_safe(value)
+    result["a"].append(2)
+
+    assert str(value) == str(before)
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(codec=None))
+    | st.binary(),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.text(st.characters(codec=None)) | st.integers(), inner)
+    ),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(values, st.integers(0, 200))
+def test_the_result_is_always_json_that_utf8_can_hold(value: Any, max_bytes: int) -> None:
+    """Whatever the value and the cap."""
+    text = json.dumps(json_safe(value, max_bytes=max_bytes), allow_nan=False, ensure_ascii=False)
+
+    assert json.loads(text.encode()) == json_safe(value, max_bytes=max_bytes)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.characters(codec=None)))
+def test_text_that_is_safe_stays_the_same(text: str) -> None:
+    """Replacing is idempotent, and only touches surrogates."""
+    safe = safe_text(text)
+
+    assert safe_text(safe) is safe
+    assert (safe == text) == (not any(0xD800 <= ord(char) <= 0xDFFF for char in text))
