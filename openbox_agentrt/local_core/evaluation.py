@@ -96,7 +96,7 @@ class Evaluator:
         ruling = self._judge.rule(event.payload, lambda: self._store.history(event.workflow_id, event.run_id))
         answer = _answer(ruling.verdict, ruling.reason)
         answer["policy_id"] = self._judge.name
-        if self._guard is not None and not event.hook and (found := self._guard(event.payload)):
+        if found := self._guarded(event):
             answer["guardrails_result"] = dict(found)
         if ruling.verdict == "require_approval" and event.asks:
             approval = self._approval(event, ruling, now)
@@ -106,6 +106,17 @@ class Evaluator:
         # A policy may say null to leave a field out, such as an approval id.
         answer.update(ruling.extra)
         return json.dumps({key: value for key, value in answer.items() if value is not None}), ruling
+
+    def _guarded(self, event: Event) -> Mapping[str, Any] | None:
+        if self._guard is None or event.hook:
+            return None
+        try:
+            return self._guard(event.payload)
+        except Exception:
+            # Fail-closed: data that could not be looked at must not pass as if nothing were in it.
+            logger.exception("the guardrails failed on %s", event.event_type)
+            reason = {"type": "guardrails", "field": "", "reason": "the guardrails failed"}
+            return {"validation_passed": False, "reasons": [reason]}
 
     def _approval(self, event: Event, ruling: Ruling, now: float) -> Approval:
         approval = Approval(

@@ -58,7 +58,7 @@ class Routes:
             self._store.refuse(
                 RefusedRequest(
                     received_at=self._clock(),
-                    path=path.encode("utf-8", errors="replace").decode(),
+                    path=path[:200].encode("utf-8", errors="replace").decode(),
                     status=error.status,
                     message=error.message,
                 )

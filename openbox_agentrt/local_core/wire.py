@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -74,7 +75,7 @@ def decode(body: bytes) -> tuple[str, Any]:
     """
     try:
         text = body.decode("utf-8")
-        value = json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise WireError(400, "invalid_json", f"the body is not JSON ({type(error).__name__})") from error
     return text, _whole_characters(text, value)
@@ -254,6 +255,13 @@ def _whole_characters(text: str, value: Any) -> Any:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(name)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("a number beyond all bounds")
+    return value
 
 
 def _unprocessable(message: str) -> WireError:

@@ -26,7 +26,7 @@ class Talk:
         status, _, answer = self.core.handle("POST", path, HEADERS, raw)
         return status, json.loads(answer)
 
-    def send(self, event_type: str = "ActivityStarted", **fields: Any) -> dict[str, Any]:
+    def send(self, event_type: str = "ActivityStarted", /, **fields: Any) -> dict[str, Any]:
         """Send an event, and return the answer; it has to be a 200."""
         status, answer = self.post(EVALUATE, event(event_type, **fields))
         assert status == 200, answer
@@ -39,7 +39,7 @@ class Talk:
         return dict(answer)
 
 
-def event(event_type: str = "ActivityStarted", **fields: Any) -> dict[str, Any]:
+def event(event_type: str = "ActivityStarted", /, **fields: Any) -> dict[str, Any]:
     """A valid event; a field that is ``...`` is left out."""
     body: dict[str, Any] = {
         "source": "workflow-telemetry",

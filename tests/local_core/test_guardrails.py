@@ -1,0 +1,127 @@
+"""Personal data in what goes in and in what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Make = Callable[..., Any]
+SENTINEL = {"__openbox": {"tool_type": "database"}}
+
+
+def test_an_input_is_mirrored_with_replacements(make: Make) -> None:
+    """The redacted input has the shape of the input, so it can take its place."""
+    given = [{"to": "ada@example.com", "n": [1, "call 555-123-4567"], "none": None}, SENTINEL]
+
+    result = make().send(activity_input=given)["guardrails_result"]
+
+    (redacted, sentinel) = result["redacted_input"]
+    assert (result["input_type"], result["validation_passed"]) == ("activity_input", True)
+    assert sentinel == SENTINEL
+    assert redacted["none"] is None
+    assert redacted["n"][0] == 1
+    assert "ada@" not in str(redacted)
+    assert "555-123" not in str(redacted)
+    assert [reason["field"] for reason in result["reasons"]] == [
+        "activity_input[0].to",
+        "activity_input[0].n[1]",
+    ]
+
+
+def test_a_prompt(make: Make) -> None:
+    """The text around a replacement stays."""
+    result = make().send(activity_type="llm_call", activity_input=[{"prompt": "mail ada@example.com now"}])
+
+    text = result["guardrails_result"]["redacted_input"][0]["prompt"]
+    assert text.startswith("mail ")
+    assert text.endswith(" now")
+    assert "ada@" not in text
+
+
+@pytest.mark.parametrize(
+    "output", [{"result": "ada@example.com"}, ["ada@example.com"], "ada@example.com"], ids=type
+)
+def test_an_output(make: Make, output: Any) -> None:
+    """What a tool returned is looked at when it has completed, whatever its shape."""
+    talk = make()
+
+    result = talk.send("ActivityCompleted", activity_output=output)["guardrails_result"]
+
+    assert result["input_type"] == "activity_output"
+    assert type(result["redacted_input"]) is type(output)
+    assert "ada@" not in str(result["redacted_input"])
+
+
+@pytest.mark.parametrize(
+    ("event_type", "fields"),
+    [
+        ("ActivityStarted", {"activity_input": [{"prompt": "hello"}]}),
+        ("ActivityStarted", {"activity_input": ...}),
+        ("ActivityCompleted", {"activity_output": None}),
+        ("WorkflowStarted", {"workflow_type": "ada@example.com"}),
+        (
+            "ActivityStarted",
+            {"activity_input": ["ada@example.com"], "hook_trigger": True, "spans": [{"stage": "started"}]},
+        ),
+    ],
+)
+def test_nothing_found_is_no_result(make: Make, event_type: str, fields: dict[str, Any]) -> None:
+    """Without a finding there is no result; operations inside an activity have none at all."""
+    assert "guardrails_result" not in make().send(event_type, **fields)
+
+
+def test_the_same_value_has_the_same_replacement(make: Make) -> None:
+    """What belonged together still does, from one event to the next."""
+    talk = make()
+
+    one = talk.send(activity_id="a1", activity_input=["ada@example.com"])
+    two = talk.send(activity_id="a2", activity_input=["ada@example.com"])
+
+    assert one["guardrails_result"]["redacted_input"] == two["guardrails_result"]["redacted_input"]
+
+
+def test_the_environment_does_not_switch_it_off(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that is meant for Agent-RT's own redaction is not about this one."""
+    monkeypatch.setenv("AGENT_RT_DISABLE_PII_MORPHER", "1")
+
+    assert "guardrails_result" in make().send(activity_input=["ada@example.com"])
+
+
+def test_they_can_be_switched_off(make: Make) -> None:
+    """`guardrails=False` looks at nothing."""
+    answer = make(guardrails=False).send(activity_input=["ada@example.com"])
+
+    assert "guardrails_result" not in answer
+
+
+def test_a_callable_takes_their_place(make: Make) -> None:
+    """A test can say what the guardrails found."""
+    found = {"validation_passed": False, "reasons": [{"type": "toxic", "field": "x", "reason": "no"}]}
+    talk = make(guardrails=lambda event: found if event["activity_id"] == "a1" else None)
+
+    assert talk.send()["guardrails_result"] == found
+    assert "guardrails_result" not in talk.send(activity_id="a2")
+
+
+def test_the_policy_has_the_last_word(make: Make) -> None:
+    """A policy's own guardrails result replaces the detected one, and null takes it away."""
+    own = {"validation_passed": False, "reasons": []}
+    talk = make(lambda event: {"decision": "ALLOW", "guardrails_result": own})
+    silent = make(lambda event: {"decision": "ALLOW", "guardrails_result": None})
+
+    assert talk.send(activity_input=["ada@example.com"])["guardrails_result"] == own
+    assert "guardrails_result" not in silent.send(activity_input=["ada@example.com"])
+
+
+def test_guardrails_that_fail_do_not_pass(make: Make) -> None:
+    """Data that could not be looked at is not taken for clean."""
+
+    def broken(event: dict[str, Any]) -> None:
+        raise RuntimeError("no detector")
+
+    result = make(guardrails=broken).send()["guardrails_result"]
+
+    assert result["validation_passed"] is False
+    assert result["reasons"][0]["reason"] == "the guardrails failed"
