@@ -1,0 +1,97 @@
+"""
+What can be proved later: logs of what was refused, in which a change shows.
+
+Format 1 (`EvidenceLog`) is the published format of acel-core. Format 2 (`EvidenceFile`) is an append-only
+file with a signed head, which proves more. `verify_file` checks either; `Redactor` keeps secrets out of
+both.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .bundles import EvidenceBundle, EvidenceLog
+    from .canonical import GENESIS_HASH
+    from .errors import (
+        DamagedLogError,
+        EvidenceError,
+        InvalidKeyError,
+        KeyFileError,
+        LogInUseError,
+        UnreadableLogError,
+    )
+    from .evidence_file import EvidenceFile, SessionEvidence
+    from .freezing import freeze
+    from .heads import Head
+    from .keys import Ed25519Signer, Signer, ed25519_signer
+    from .reading import Entry, read_entries, verify_file
+    from .redaction import SECRET_PATTERNS, Redactor, redact_violation
+    from .report import Report
+    from .verification import verify_bundles
+
+_HOME = {
+    "DamagedLogError": "errors",
+    "Ed25519Signer": "keys",
+    "Entry": "reading",
+    "EvidenceBundle": "bundles",
+    "EvidenceError": "errors",
+    "EvidenceFile": "evidence_file",
+    "EvidenceLog": "bundles",
+    "GENESIS_HASH": "canonical",
+    "Head": "heads",
+    "InvalidKeyError": "errors",
+    "KeyFileError": "errors",
+    "LogInUseError": "errors",
+    "Redactor": "redaction",
+    "Report": "report",
+    "SECRET_PATTERNS": "redaction",
+    "SessionEvidence": "evidence_file",
+    "Signer": "keys",
+    "UnreadableLogError": "errors",
+    "ed25519_signer": "keys",
+    "freeze": "freezing",
+    "read_entries": "reading",
+    "redact_violation": "redaction",
+    "verify_bundles": "verification",
+    "verify_file": "reading",
+}
+
+__all__ = (
+    "GENESIS_HASH",
+    "SECRET_PATTERNS",
+    "DamagedLogError",
+    "Ed25519Signer",
+    "Entry",
+    "EvidenceBundle",
+    "EvidenceError",
+    "EvidenceFile",
+    "EvidenceLog",
+    "Head",
+    "InvalidKeyError",
+    "KeyFileError",
+    "LogInUseError",
+    "Redactor",
+    "Report",
+    "SessionEvidence",
+    "Signer",
+    "UnreadableLogError",
+    "ed25519_signer",
+    "freeze",
+    "read_entries",
+    "redact_violation",
+    "verify_bundles",
+    "verify_file",
+)
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when used: a session keeps evidence in memory and needs neither files nor keys.
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

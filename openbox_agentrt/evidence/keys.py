@@ -1,0 +1,163 @@
+"""
+Ed25519 keys: where they live, who may read them, signing and checking.
+
+A key file holds the 32 raw bytes of the private key. It is created complete and readable by its owner only,
+and one that others can read is refused: a key that leaked proves nothing.
+"""
+
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from .canonical import sha256_hex
+from .errors import InvalidKeyError, KeyFileError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+__all__ = ("Ed25519Signer", "Signer", "Verifier", "ed25519_signer", "ed25519_verifier", "key_id_of")
+
+Signer: TypeAlias = Callable[[bytes], str]
+"""Takes the bytes to sign and gives the signature in hexadecimal."""
+
+Verifier: TypeAlias = Callable[[bytes, str], bool]
+"""Whether a signature, in hexadecimal, is right for these bytes."""
+
+_KEY_BYTES = 32
+
+
+def key_id_of(public_key_hex: str) -> str:
+    """The short name of a public key, by which a log says what it was signed with."""
+    return sha256_hex(bytes.fromhex(public_key_hex))[:16]
+
+
+class Ed25519Signer:
+    """
+    Signs with one private key.
+
+    Attributes:
+        public_key_hex: The public key, to be kept where those who verify can trust it.
+        key_id: Its short name.
+    """
+
+    __slots__ = ("_key", "key_id", "public_key_hex")
+
+    def __init__(self, key: "Ed25519PrivateKey") -> None:
+        self._key = key
+        self.public_key_hex = key.public_key().public_bytes_raw().hex()
+        self.key_id = key_id_of(self.public_key_hex)
+
+    def __call__(self, data: bytes) -> str:
+        return self._key.sign(data).hex()
+
+    def verifier(self) -> Verifier:
+        """The check of what this signs."""
+        return ed25519_verifier(self.public_key_hex)
+
+    def __repr__(self) -> str:
+        return f"<Ed25519Signer {self.key_id}>"
+
+
+def ed25519_signer(key_path: str | os.PathLike[str] | None = None) -> tuple[Ed25519Signer, str]:
+    """
+    A signer and its public key.
+
+    Args:
+        key_path: File of the private key, created with its folder if it does not exist; ``~`` is the home
+            folder. Without one the key is new and dies with the process, so that nothing signed with it can
+            be verified by anyone who was not told the public key.
+
+    Returns:
+        The signer and the public key in hexadecimal.
+
+    Raises:
+        KeyFileError: If the file holds no key, cannot be read or written, or others can read it.
+    """
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    if key_path is None:
+        signer = Ed25519Signer(Ed25519PrivateKey.generate())
+    else:
+        path = Path(key_path)
+        try:
+            path = path.expanduser()
+            if not path.exists():
+                _create(path, Ed25519PrivateKey.generate().private_bytes_raw())
+            signer = Ed25519Signer(Ed25519PrivateKey.from_private_bytes(_read(path)))
+        except (OSError, RuntimeError) as error:
+            # RuntimeError: there is no home folder to put in the place of "~".
+            reason = error.strerror if isinstance(error, OSError) else "no home folder"
+            raise KeyFileError(f"cannot use key file ({reason})", path=str(path)) from error
+    return signer, signer.public_key_hex
+
+
+def ed25519_verifier(public_key_hex: str) -> Verifier:
+    """
+    Checks signatures of one public key.
+
+    Raises:
+        InvalidKeyError: If the text is empty or is no Ed25519 public key in hexadecimal.
+    """
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    if not public_key_hex.strip():
+        # Taken for "no key", an empty one would verify nothing and look as if it had.
+        raise InvalidKeyError("public key is empty")
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key_hex))
+    except ValueError as error:
+        raise InvalidKeyError(
+            f"not an Ed25519 public key: {public_key_hex[:80]!r}",
+            remedy="give the 64 hexadecimal digits that were printed when the key was made",
+        ) from error
+
+    def verify(data: bytes, signature_hex: str) -> bool:
+        try:
+            key.verify(bytes.fromhex(signature_hex), data)
+        except (ValueError, InvalidSignature):
+            return False
+        return True
+
+    return verify
+
+
+def _read(path: Path) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        # Of the opened file, not of the path: that could be another one by now.
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+        if sys.platform != "win32" and mode & 0o077:
+            raise KeyFileError(
+                f"key file can be read by others (mode {mode:04o})",
+                path=str(path),
+                remedy=f"make a new key, or if it was never exposed: chmod 600 {path}",
+            )
+        data = os.read(descriptor, _KEY_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) != _KEY_BYTES:
+        size = "empty" if not data else f"not {_KEY_BYTES} bytes long"
+        raise KeyFileError(f"key file is {size}", path=str(path))
+    return data
+
+
+def _create(path: Path, data: bytes) -> None:
+    """Put a complete key file in place, unless somebody else was faster."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(8).hex()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            # A link, not a rename: a rename would replace a key that another process has just made.
+            os.link(temporary, path)
+    finally:
+        temporary.unlink()

@@ -1,0 +1,278 @@
+"""
+Secrets, kept out of everything that leaves the process.
+
+A `Redactor` is told which names carry secrets and which values look like one. It walks whatever it is given -
+nested containers, dataclasses, models, JSON inside text, ``name=value`` inside text - and puts a marker in
+the place of each secret. The marker is an HMAC under a key that never leaves the process: the same secret
+gives the same marker, so that an auditor can see that two calls used one token, but nobody who holds only
+the markers can find out a PIN by trying them all.
+"""
+
+import fnmatch
+import hashlib
+import hmac
+import json
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from .canonical import legacy_canonical, sha256_hex
+from .freezing import Json, freeze
+
+__all__ = ("SECRET_PATTERNS", "Redactor", "redact_record", "redact_violation", "redaction_marker")
+
+SECRET_PATTERNS: Final[tuple[str, ...]] = (
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
+    r"\b(?i:bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}",
+    r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*",
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+    r"\bobx_[A-Za-z0-9_-]{8,}",
+    r"\b(?:sk|pk|rk|ghp|gho|ghs|xox[abps])[-_][A-Za-z0-9_-]{16,}",
+)
+"""Values that are secrets wherever they stand: private keys, bearer tokens, JWTs, common API keys."""
+
+_MAX_JSON_TEXT = 1 << 20
+_MAX_JSON_DEPTH = 64
+_MAX_REMEMBERED_NAMES = 2048
+_NEVER_REDACTED = frozenset(("kind", "spec", "tool", "step", "id", "mode", "severity", "on_violation"))
+_WHERE_USER_DATA_IS = ("args", "result", "state_snapshot", "trace")
+
+# Possessive throughout: text comes from whoever talks to the agent, and must cost no more than its length.
+_ASSIGNMENT = re.compile(r"(?<![\w.$-])([\w.$-]++)(\\*+[\"']?+\s*+(?:=>|:=|[:=])\s*+)")
+_QUOTED = re.compile(r"\\*+(?:\"(?:[^\"\\]|\\.)*+\"?+|'(?:[^'\\]|\\.)*+'?+)", re.DOTALL)
+_ESCAPED = re.compile(r"\\++([\"'])[^\"']*+[\"']?+")
+_TO_END_OF_LINE = re.compile(r"[^\r\n]*+")
+_TO_END_OF_WORD = re.compile(r"[^\s,;&]*+")
+_BRACKET = re.compile(r"[\[\](){}]")
+
+
+def redaction_marker(value: object, key: bytes | None = None) -> str:
+    """
+    What stands in for a secret.
+
+    Args:
+        value: The secret.
+        key: Key of the HMAC. Without one the marker is a plain hash, and a value that can be guessed can
+            be found out by anyone who holds the marker.
+    """
+    data = legacy_canonical({"v": value})
+    if key is None:
+        return f"***REDACTED(sha256:{sha256_hex(data)[:16]})***"
+    return f"***REDACTED(hmac-sha256:{hmac.new(key, data, hashlib.sha256).hexdigest()[:16]})***"
+
+
+class Redactor:
+    """
+    Replaces secrets by markers.
+
+    Args:
+        fields: Names whose values are secrets, compared without regard to case. A name with ``*``, ``?``
+            or ``[`` is a glob. One name given as text is one name.
+        patterns: Values that are secrets wherever they stand, as regular expressions; see
+            `SECRET_PATTERNS`. Those given as text run on a linear-time engine.
+        key: Key of the markers, at least 16 bytes. Random by default, so that markers can be compared
+            within one process only.
+
+    What is not found: a secret that stands in text without one of the names beside it and matches no pattern,
+    and one that was encoded (Base64, compression) before it got here.
+    """
+
+    __slots__ = ("_exact", "_globs", "_key", "_patterns", "_remembered")
+
+    def __init__(
+        self,
+        fields: Iterable[str] | str = (),
+        *,
+        patterns: Iterable[str | re.Pattern[str]] = (),
+        key: bytes | None = None,
+    ) -> None:
+        names = [_folded(name) for name in _names(fields)]
+        globs = [name for name in names if any(mark in name for mark in "*?[")]
+        if key is not None and len(key) < 16:
+            raise ValueError("the key of a redactor has at least 16 bytes")
+        self._exact = frozenset(names) - frozenset(globs)
+        self._globs = re.compile("|".join(map(fnmatch.translate, globs))) if globs else None
+        self._patterns = tuple(_compiled(pattern) for pattern in patterns)
+        self._key = os.urandom(32) if key is None else key
+        self._remembered: dict[str, bool] = {}
+
+    @classmethod
+    def of(cls, fields: "Redactor | Iterable[str] | str | None") -> "Redactor | None":
+        """The redactor that an option asks for, or None where there is nothing to hide."""
+        redactor = fields if isinstance(fields, Redactor) else cls(() if fields is None else fields)
+        return redactor if redactor.active else None
+
+    @property
+    def key(self) -> bytes:
+        """Key of the markers. Whoever holds it can try out what a marker stands for."""
+        return self._key
+
+    @property
+    def active(self) -> bool:
+        """Whether there is anything to look for."""
+        return bool(self._exact or self._globs or self._patterns)
+
+    def redact(self, value: object) -> Json:
+        """A copy of a value as plain JSON data, with markers for the secrets in it."""
+        return freeze(value, self)
+
+    def redact_text(self, text: str) -> str:
+        """A text with markers for the secrets in it, those inside JSON included."""
+        if self._exact or self._globs:
+            text = self._redact_assignments(self._redact_json(text))
+        for pattern in self._patterns:
+            text = pattern.sub(lambda match: self.marker(match.group()), text)
+        return text
+
+    def hides(self, name: str) -> bool:
+        """Whether the value under a name is a secret."""
+        known = self._remembered.get(name)
+        if known is None:
+            folded = _folded(name)
+            known = folded in self._exact or bool(self._globs and self._globs.match(folded))
+            if len(self._remembered) >= _MAX_REMEMBERED_NAMES:
+                # Names come from arguments, so there may be any number of them.
+                self._remembered.clear()
+            self._remembered[name] = known
+        return known
+
+    def marker(self, value: object) -> str:
+        """What stands in for a secret here."""
+        return redaction_marker(value, self._key)
+
+    def _redact_json(self, text: str) -> str:
+        start = text.lstrip()[:1]
+        if start not in ("{", "[", '"') or len(text) > _MAX_JSON_TEXT:
+            return text
+        try:
+            tree = json.loads(text)
+        except ValueError:
+            return text
+        except RecursionError:
+            # Fail closed: what is nested too deeply to look into is hidden as a whole.
+            return self.marker(text)
+        redacted = self._redact_tree(tree, 0)
+        return text if redacted is tree else json.dumps(redacted, separators=(",", ":"))
+
+    def _redact_tree(self, node: Any, depth: int) -> Any:
+        """Parsed JSON with markers; the same object if there was nothing to hide."""
+        if depth > _MAX_JSON_DEPTH:
+            return self.marker(node)
+        if isinstance(node, dict):
+            pairs = {
+                name: self.marker(value) if self.hides(name) else self._redact_tree(value, depth + 1)
+                for name, value in node.items()
+            }
+            return node if all(pairs[name] is value for name, value in node.items()) else pairs
+        if isinstance(node, list):
+            items = [self._redact_tree(item, depth + 1) for item in node]
+            return node if all(new is old for new, old in zip(items, node, strict=True)) else items
+        if isinstance(node, str):
+            redacted = self.redact_text(node)
+            return node if redacted == node else redacted
+        return node
+
+    def _redact_assignments(self, text: str) -> str:
+        pieces: list[str] = []
+        done = 0
+        for match in _ASSIGNMENT.finditer(text):
+            start = match.end()
+            if match.start() < done or not self.hides(match[1]):
+                continue
+            end = _end_of_value(text, start, match[2])
+            value = text[start:end]
+            if not value or value.strip("\"'\\").startswith("***REDACTED("):
+                continue
+            quote = _quote_of(value)
+            pieces += (text[done:start], quote, self.marker(value.strip(quote) if quote else value), quote)
+            done = end
+        return "".join((*pieces, text[done:])) if pieces else text
+
+
+def redact_violation(
+    violation: Mapping[str, Any], fields: Iterable[str] | str, *, key: bytes | None = None
+) -> dict[str, Any]:
+    """
+    A copy of a violation's mapping with the values under the given names replaced by markers.
+
+    Looks into ``args``, ``result``, ``state_snapshot`` and ``trace``. Without a key the markers are plain
+    hashes, see `redaction_marker`.
+    """
+    redactor = _Unkeyed(fields) if key is None else Redactor(fields, key=key.ljust(16, b"\0"))
+    redacted = dict(violation)
+    if redactor.active:
+        for part in _WHERE_USER_DATA_IS:
+            if part in redacted:
+                redacted[part] = redactor.redact(redacted[part])
+    return redacted
+
+
+def redact_record(record: Mapping[str, Any], redactor: Redactor | None) -> Mapping[str, Any]:
+    """
+    A record with markers for the secrets in it.
+
+    The record's own names (``args``, ``tool``) are never taken for names of secrets; what stands under
+    them is looked into, but for what a contract or the engine wrote.
+    """
+    if redactor is None:
+        return record
+    return {
+        name: value if name in _NEVER_REDACTED else redactor.redact(value) for name, value in record.items()
+    }
+
+
+class _Unkeyed(Redactor):
+    __slots__ = ()
+
+    def marker(self, value: object) -> str:
+        return redaction_marker(value)
+
+
+def _names(fields: Iterable[str] | str) -> list[str]:
+    names = [fields] if isinstance(fields, str) else list(fields)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"a name to redact is text, not {name!r}")
+        if not name:
+            raise ValueError("a name to redact is not empty")
+    return names
+
+
+def _folded(name: str) -> str:
+    # NFKC, so that full-width letters do not get a secret past its name.
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def _compiled(pattern: str | re.Pattern[str]) -> Any:
+    if isinstance(pattern, re.Pattern):
+        return pattern
+    import re2
+
+    try:
+        return re2.compile(pattern)
+    except re2.error as error:
+        raise ValueError(f"pattern to redact does not compile: {pattern!r}") from error
+
+
+def _end_of_value(text: str, start: int, joint: str) -> int:
+    """Where the value ends that starts here. Rather too late than too early."""
+    match = (_ESCAPED if text.startswith("\\", start) else _QUOTED).match(text, start)
+    if match is not None:
+        return match.end()
+    if text[start : start + 1] in ("{", "[", "("):
+        depth = 0
+        for bracket in _BRACKET.finditer(text, start):
+            depth += 1 if bracket[0] in "{[(" else -1
+            if depth == 0:
+                return bracket.end()
+        return len(text)
+    rest = _TO_END_OF_WORD if joint.rstrip().endswith("=") else _TO_END_OF_LINE
+    found = rest.match(text, start)
+    return start if found is None else found.end()
+
+
+def _quote_of(value: str) -> str:
+    unescaped = value.lstrip("\\")
+    return value[: len(value) - len(unescaped) + 1] if unescaped[:1] in ('"', "'") else ""

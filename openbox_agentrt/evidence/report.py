@@ -1,0 +1,68 @@
+"""What verification found."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+__all__ = ("Problem", "Report")
+
+Problem: TypeAlias = Literal[
+    "malformed",  # not what a writer of this format writes
+    "changed",  # a record does not have the hash that it carries
+    "missing",  # records were taken out
+    "reordered",  # records were moved or repeated
+    "unlinked",  # a record does not follow from the one before it
+    "foreign",  # another log, another session or other rules than expected
+    "emptied",  # nothing is left of what the head vouches for
+    "truncated",  # the end of what the head vouches for is missing
+    "rewritten",  # the chain holds, but it is not the one that the head vouches for
+    "appended",  # there is more than a closed log had
+    "headless",  # the head is missing, so the end may be too
+    "unsigned",  # a signature was asked for and is not there
+    "resigned",  # signed with another key, or the signature is not of this
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """
+    What verification found.
+
+    Attributes:
+        ok: Whether nothing contradicts the log. Without `authenticated` this shows that the log is
+            consistent in itself, which anyone can make it who can write to the file.
+        authenticated: Whether a signature by the given key covers every record.
+        format: 1 or 2.
+        count: Entries that were looked at: bundles in format 1, lines in format 2.
+        records: Of these, violations and decisions.
+        signed: How many entries a checked signature covers.
+        first_bad: Position of the first entry that does not hold, counted from 0 over all parts of the
+            log; where entries are missing, the position of the first missing one.
+        file: Name of the file in which that is, if the log has several.
+        problem: What kind of problem it is, or None.
+        reason: The problem in one line, or None.
+        notes: What else the reader should know, one line each.
+        session_id: Session that the log was opened for.
+        rules_hash: Hash of the rules that it was opened with.
+        key_id: Short name of the key that the log says it is signed with.
+        log_id: Identity of the log (format 2).
+    """
+
+    ok: bool
+    authenticated: bool
+    format: Literal[1, 2]
+    count: int
+    records: int
+    signed: int
+    first_bad: int | None = None
+    file: str | None = None
+    problem: Problem | None = None
+    reason: str | None = None
+    notes: tuple[str, ...] = ()
+    session_id: str | None = None
+    rules_hash: str | None = None
+    key_id: str | None = None
+    log_id: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON data."""
+        return {**asdict(self), "notes": list(self.notes)}
