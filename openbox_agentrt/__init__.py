@@ -1,5 +1,112 @@
-"""Governance for Agent-RT agents."""
+"""
+Governance for Agent-RT agents: local contracts and OpenBox policy decide before anything runs.
+
+Importing this loads nothing else: names are looked up in their modules when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ._version import __version__
 
-__all__ = ("__version__",)
+if TYPE_CHECKING:
+    from ._core.decision import Decision
+    from ._run.state import RunState, current_run
+    from ._seams.coverage import Coverage, Escape
+    from ._seams.loop import GovernedAgentLoop
+    from .errors import (
+        ApprovalExpiredError,
+        ApprovalRejectedError,
+        ApprovalTimeoutError,
+        ContractRefusedError,
+        GovernanceBlockedError,
+        GovernanceError,
+        GovernanceHaltError,
+        GovernanceUnavailableError,
+        GuardrailsValidationError,
+        OpenBoxAuthError,
+        OpenBoxConfigError,
+        OpenBoxError,
+        OpenBoxSigningError,
+        OptionError,
+        UngovernedCallError,
+        UnmetContractError,
+        find_governance_error,
+    )
+    from .factory import create_openbox_agentrt
+    from .governance import OpenBoxAgentRTGovernance
+    from .options import GovernanceOptions
+
+_HOME = {
+    "ApprovalExpiredError": "errors",
+    "ApprovalRejectedError": "errors",
+    "ApprovalTimeoutError": "errors",
+    "ContractRefusedError": "errors",
+    "Coverage": "_seams.coverage",
+    "Decision": "_core.decision",
+    "Escape": "_seams.coverage",
+    "GovernanceBlockedError": "errors",
+    "GovernanceError": "errors",
+    "GovernanceHaltError": "errors",
+    "GovernanceOptions": "options",
+    "GovernanceUnavailableError": "errors",
+    "GovernedAgentLoop": "_seams.loop",
+    "GuardrailsValidationError": "errors",
+    "OpenBoxAgentRTGovernance": "governance",
+    "OpenBoxAuthError": "errors",
+    "OpenBoxConfigError": "errors",
+    "OpenBoxError": "errors",
+    "OpenBoxSigningError": "errors",
+    "OptionError": "errors",
+    "RunState": "_run.state",
+    "UngovernedCallError": "errors",
+    "UnmetContractError": "errors",
+    "create_openbox_agentrt": "factory",
+    "current_run": "_run.state",
+    "find_governance_error": "errors",
+}
+
+__all__ = (
+    "ApprovalExpiredError",
+    "ApprovalRejectedError",
+    "ApprovalTimeoutError",
+    "ContractRefusedError",
+    "Coverage",
+    "Decision",
+    "Escape",
+    "GovernanceBlockedError",
+    "GovernanceError",
+    "GovernanceHaltError",
+    "GovernanceOptions",
+    "GovernanceUnavailableError",
+    "GovernedAgentLoop",
+    "GuardrailsValidationError",
+    "OpenBoxAgentRTGovernance",
+    "OpenBoxAuthError",
+    "OpenBoxConfigError",
+    "OpenBoxError",
+    "OpenBoxSigningError",
+    "OptionError",
+    "RunState",
+    "UngovernedCallError",
+    "UnmetContractError",
+    "__version__",
+    "create_openbox_agentrt",
+    "current_run",
+    "find_governance_error",
+)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value  # looked up once
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

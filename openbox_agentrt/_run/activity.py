@@ -1,0 +1,344 @@
+"""
+One governed activity: judged at its start, closed exactly once.
+
+From the moment Core is asked, it may have a row for the activity, and every way out has to close that row:
+the refusal, the result, the error, the cancellation, the end of the run. Closing is a change of state
+first, made without awaiting, and a report second; so it happens once however many ways out are taken at the
+same time.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent_rt import ApprovalRequiredError, RunCancelled
+from openbox_core.contracts.context import ActivityContext
+
+from ..error_info import error_info
+from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
+from ..lifecycle_events import activity_completed
+from .bound import Bound
+from .case import ApprovalPending, Case, Ruling
+
+if TYPE_CHECKING:
+    from openbox_core.contracts.events import EventEnvelope
+
+    from .._core.decision import Answer
+    from ..lifecycle_events import ActivityStatus
+    from .case import Waiting
+    from .contracts import Reservation
+    from .state import RunState
+
+T = TypeVar("T")
+
+ABANDONED = "AbandonedActivity"
+OUTLIVED_RUN = error_info(type=ABANDONED, message="run ended before the activity completed")
+SUPERSEDED = error_info(
+    type="ArgumentsChanged", message="the arguments were changed after they were judged, and are judged again"
+)
+
+
+def new_activity_id() -> str:
+    return str(uuid.uuid4())
+
+
+class Activity:
+    """
+    A piece of work of a run that Core sees as one row.
+
+    Attributes:
+        run: The run that it belongs to.
+        type: What Core calls it.
+        case: What was or will be judged.
+        content: The input to use, after redaction; the case's own before the activity was judged.
+        ran: Whether the guarded work has begun to run.
+        refusals: What governance refused inside the work: a nested request, a nested run.
+        denied: The refusal of a second judgement, made while the work was being prepared.
+        waiting: What is kept while a person decides and the run is paused.
+    """
+
+    def __init__(self, run: RunState, case: Case, *, activity_type: str, reported: bool) -> None:
+        self.run = run
+        self.case = case
+        self.type = activity_type
+        self.content: Any = case.content
+        self.ran = False
+        self.refusals: list[GovernanceError] = []
+        self.denied: GovernanceError | ApprovalPending | None = None
+        self.waiting: Waiting | None = None
+        self.guards: tuple[Any, ...] = ()
+        self._reported = reported
+        self._reservation: Reservation | None = None
+        self._asked = False
+        self._closed = False
+        self._began: float | None = None
+        self._context: ActivityContext | None = None
+
+    @property
+    def id(self) -> str:
+        """Core's id of the row. A second judgement gets a new one."""
+        return self.case.activity_id or ""
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    async def start(self) -> None:
+        """
+        Have the activity judged.
+
+        Raises:
+            GovernanceError: It may not run. Its row is closed.
+            ApprovalPending: A person has to decide. Its row stays open.
+        """
+        self.run.open_activities[self.id] = self
+        try:
+            ruling = await self.run.judge.decide(self.run, self.case, asking=self._note_asked)
+        except ApprovalPending as pending:
+            self.waiting = pending.waiting
+            raise
+        except BaseException as error:
+            # Whatever stopped it, Core may have a row by now.
+            await self.fail(error)
+            raise
+        self._accept(ruling)
+
+    async def resume(self) -> None:
+        """Go on after a pause; like `start`, but nothing is judged a second time."""
+        waiting = self.waiting
+        if waiting is None:
+            raise RuntimeError("the activity is not waiting for an approval")
+        self.denied = None
+        self.refusals.clear()
+        try:
+            ruling = await self.run.judge.resume(self.run, waiting)
+        except ApprovalPending:
+            raise
+        except BaseException as error:
+            # The person's "no" ends the row, as a refusal by policy would.
+            await self.fail(error)
+            raise
+        self.waiting = None
+        self._accept(ruling)
+
+    async def restart(self, case: Case) -> None:
+        """
+        Have `case` judged in the place of what was judged before: a changed input needs a new row.
+
+        The refusal is kept in `denied` as well, since whoever prepares the work may swallow it.
+        """
+        event = self._close("cancelled", error=SUPERSEDED)
+        self._abort(None)
+        if event is not None:
+            self.run.outbox.post(event)
+        self.case = case
+        self._asked = self._closed = False
+        self._context = None
+        try:
+            await self.start()
+        except (GovernanceError, ApprovalPending) as error:
+            self.denied = error
+            raise
+
+    async def perform(self, work: Callable[[], Awaitable[T]], *, runs_at_once: bool = True) -> T:
+        """
+        Run `work` inside the activity. The caller completes it; if `work` fails, it is closed here.
+
+        Args:
+            runs_at_once: Whether `work` is the guarded work itself. If not, it sets `ran` when it gets there.
+
+        Raises:
+            GovernanceHaltError: The run was halted inside the work, even if the work swallowed that.
+        """
+        self.begin()
+        self.ran = runs_at_once
+        try:
+            with self.bound():
+                if self.guards:
+                    async with self.guarded():
+                        value = await work()
+                else:
+                    value = await work()
+        except BaseException as error:
+            # Cancellation included: the row must not stay open.
+            await self.check(error)
+            raise
+        await self.check(None)
+        return value
+
+    async def check(self, error: BaseException | None) -> None:
+        """
+        The work has ended, with `error` or without. If that is a failure, the row is closed.
+
+        Raises:
+            GovernanceError: A refusal that counts although the work swallowed it; instead of `error`.
+        """
+        if isinstance(self.denied, ApprovalPending) and (error is None or isinstance(error, Exception)):
+            # A second judgement waits for a person: the row stays open, whatever the work made of it.
+            raise self.denied from None
+        overruling = self._overruling(error)
+        if overruling is not None:
+            await self.fail(overruling)
+            raise overruling from error
+        if error is not None:
+            await self.fail(error)
+
+    def begin(self) -> None:
+        """The work starts now."""
+        self._began = perf_counter()
+        self.ran = True
+
+    @asynccontextmanager
+    async def guarded(self) -> AsyncIterator[None]:
+        """The context managers that constraint handlers want around the work."""
+        async with AsyncExitStack() as stack:
+            for guard in self.guards:
+                if isinstance(guard, AbstractAsyncContextManager):
+                    await stack.enter_async_context(guard)
+                else:
+                    stack.enter_context(guard)
+            yield
+
+    def bound(self) -> Bound:
+        """A context in which the activity is the current one, for nested calls and for nested I/O."""
+        return Bound(self)
+
+    def note_refusal(self, error: GovernanceError) -> None:
+        """Remember that governance refused something inside the work, should the work not let it through."""
+        self.refusals.append(error)
+
+    async def complete(
+        self, output: Any, *, result: Any = None, measured: Mapping[str, Any] | None = None
+    ) -> Answer | None:
+        """
+        The work succeeded.
+
+        Args:
+            output: What Core is told.
+            result: What postconditions see.
+            measured: Arguments that were deferred.
+
+        Returns:
+            Core's answer to the report, which is never enforced.
+        """
+        event = self._close("completed", output=output)
+        reservation, self._reservation = self._reservation, None
+        if reservation is not None and not self.ran:
+            reservation.abort()  # a dry run: the work was let through and did not happen
+        elif reservation is not None:
+            args = self.content if isinstance(self.content, Mapping) else None
+            reservation.commit(result, args=args, measured=measured)
+        if event is None:
+            return None
+        answer = await self.run.outbox.send(event)
+        if answer is not None:
+            self.run.heed(answer, event=self.case.event)
+        return answer
+
+    async def fail(self, error: BaseException) -> None:
+        """The work failed, or never ran."""
+        event = self._close(_status(error), error=self._error_info(error))
+        self._abort(error)
+        if event is None:
+            return
+        if isinstance(error, Exception):
+            await self.run.outbox.send(event)
+        else:
+            # A cancelled task must not wait for Core, and a closed generator cannot.
+            self.run.outbox.post(event)
+
+    def discard(self, output: Any) -> None:
+        """The activity was allowed and is not needed: nothing ran. Does not wait."""
+        event = self._close("completed", output=output)
+        self._abort(None)
+        if event is not None:
+            self.run.outbox.post(event)
+
+    def abandon(self, error: Mapping[str, Any]) -> None:
+        """Nobody will close the activity any more. Does not wait."""
+        event = self._close("failed", error=error)
+        self._abort(None)
+        if event is not None:
+            self.run.outbox.post(event)
+
+    def _accept(self, ruling: Ruling) -> None:
+        self.content = ruling.content
+        self.guards = ruling.guards
+        self._reservation = ruling.reservation
+
+    def _note_asked(self) -> None:
+        self._asked = True
+
+    def _abort(self, error: BaseException | None) -> None:
+        reservation, self._reservation = self._reservation, None
+        if self.waiting is not None:
+            reservation = self.waiting.reservation
+            self.waiting = None
+        if reservation is not None:
+            reservation.abort(error, ran=self.ran)
+
+    def _close(
+        self, status: ActivityStatus, *, output: Any = None, error: Mapping[str, Any] | None = None
+    ) -> EventEnvelope | None:
+        """The report that closes the row; None when it is closed already, never was, or is not wanted."""
+        if self._closed:
+            return None
+        self._closed = True
+        run = self.run
+        run.open_activities.pop(self.id, None)
+        run.judge.store.clear_activity_aborted(run.workflow_id, self.id)
+        if not self._reported or not (self._asked or (self.case.envelope is None and self.ran)):
+            return None
+        return activity_completed(
+            run.identity,
+            self.id,
+            self.type,
+            status=status,
+            output=run.redactions.value(output),
+            error=error,
+            duration_ms=None if self._began is None else (perf_counter() - self._began) * 1000,
+            max_bytes=run.judge.options.max_payload_bytes,
+        )
+
+    def _error_info(self, error: BaseException) -> Mapping[str, Any]:
+        return self.run.redactions.value(error_info(error))
+
+    def _overruling(self, error: BaseException | None) -> GovernanceError | None:
+        """The refusal that counts although the work returned, or raised something else."""
+        if error is not None and not isinstance(error, Exception):
+            return None
+        if isinstance(self.denied, GovernanceError):
+            return None if error is self.denied else self.denied
+        for refusal in self.refusals:
+            if isinstance(refusal, GovernanceHaltError):
+                told = error is not None and isinstance(find_governance_error(error), GovernanceHaltError)
+                return None if told else refusal
+        return None
+
+    @property
+    def context(self) -> ActivityContext:
+        """Who I am, for the base SDK's instrumentation."""
+        if self._context is None:
+            identity = self.run.identity
+            self._context = ActivityContext(
+                workflow_id=identity.workflow_id,
+                run_id=identity.run_id,
+                workflow_type=identity.workflow_type,
+                task_queue=identity.task_queue,
+                activity_id=self.id,
+                activity_type=self.type,
+                agent_name=identity.agent_name,
+                session_id=identity.session_id,
+                multi_agent_session_id=identity.multi_agent_session_id,
+            )
+        return self._context
+
+
+def _status(error: BaseException) -> ActivityStatus:
+    if isinstance(error, RunCancelled | ApprovalRequiredError) or not isinstance(error, Exception):
+        return "cancelled"
+    return "failed"

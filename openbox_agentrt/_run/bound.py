@@ -1,0 +1,42 @@
+"""Being inside an activity: for nested calls of ours, and for the base SDK's instrumentation."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from .state import POSITION, Position
+
+if TYPE_CHECKING:
+    from contextvars import Token
+
+    from .activity import Activity
+
+log = logging.getLogger(__name__)
+
+
+class Bound:
+    """Binds an activity for the length of a ``with`` block, which must not contain a ``yield``."""
+
+    __slots__ = ("_activity", "_context", "_position")
+
+    _context: Token[Any]
+    _position: Token[Position | None]
+
+    def __init__(self, activity: Activity) -> None:
+        self._activity = activity
+
+    def __enter__(self) -> Activity:
+        activity = self._activity
+        self._position = POSITION.set(Position(activity.run, activity))
+        self._context = activity.run.judge.store.bind(activity.context)
+        return activity
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._activity.run.judge.store.reset(self._context)
+            POSITION.reset(self._position)
+        except ValueError:
+            # A coroutine that is closed by the garbage collector ends in a context that never saw the
+            # binding.
+            log.debug("activity %s ended outside its own context", self._activity.id)

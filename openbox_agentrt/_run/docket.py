@@ -1,0 +1,81 @@
+"""The record of one case, while it is being decided."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from .._core.decision import Decision
+
+if TYPE_CHECKING:
+    from openbox_core.contracts.results import Verdict
+
+    from .._core.decision import Answer
+    from ..errors import GovernanceError
+    from ..options import GovernanceOptions
+    from .case import Case
+    from .state import RunState
+
+log = logging.getLogger(__name__)
+
+
+class Docket:
+    """What is known about one case until its decision is written."""
+
+    __slots__ = ("case", "facts", "options", "run")
+
+    def __init__(
+        self, options: GovernanceOptions, run: RunState, case: Case, *, facts: dict[str, Any] | None = None
+    ) -> None:
+        self.options = options
+        self.run = run
+        self.case = case
+        self.facts: dict[str, Any] = {} if facts is None else facts
+
+    def note(self, answer: Answer) -> None:
+        self.facts.update(
+            core_verdict=None if answer.unreachable or answer.local else answer.verdict,
+            reason=answer.reason,
+            policy_id=answer.policy_id,
+            risk_score=answer.risk_score,
+            trust_tier=answer.trust_tier,
+            constraints=answer.constraints,
+            patch=answer.patch,
+            approval_id=answer.approval_id,
+            unreachable=answer.unreachable,
+        )
+
+    def preview(self, verdict: Verdict) -> Decision:
+        """The decision as it stands, before it is written."""
+        return Decision(
+            **{
+                "event": self.case.event,
+                "activity_id": self.case.activity_id,
+                "workflow_id": self.run.workflow_id,
+                "run_id": self.run.run_id,
+                "verdict": verdict,
+                "source": "core",
+                **self.facts,
+            }
+        )
+
+    def close(self, verdict: Verdict, **facts: Any) -> Decision:
+        """Write the decision: on the run, and to the observer."""
+        self.facts.update(facts)
+        decision = self.preview(verdict)
+        self.run.decisions.append(decision)
+        observe = self.options.on_decision
+        if observe is not None:
+            try:
+                observe(decision)
+            except Exception:
+                # The observer is the user's code; what it thinks of a decision does not change it.
+                log.exception("on_decision failed for %r", decision.event)
+        return decision
+
+    def refused(self, error: GovernanceError, verdict: Verdict, **facts: Any) -> GovernanceError:
+        """`error` with its decision, which is written."""
+        error.decision = self.close(
+            verdict, **{key: value for key, value in facts.items() if value is not None}
+        )
+        return error

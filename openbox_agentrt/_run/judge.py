@@ -1,0 +1,318 @@
+"""
+The one place where the judges are joined: an earlier halt, the local contracts, Core, and people.
+
+They are asked in this order and the stricter answer wins. Nothing is asked that cannot change the outcome:
+a call that the contracts refuse costs no round trip. A reservation that the contracts made is taken back
+when anybody after them objects, so a call that never ran has not happened. Every case leaves one decision
+behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol
+
+from openbox_core.contracts.results import Verdict
+
+from .._core.decision import MISSING
+from .._core.gate import raise_for_answer
+from ..errors import (
+    ApprovalExpiredError,
+    ApprovalRejectedError,
+    ApprovalTimeoutError,
+    ContractRefusedError,
+    GovernanceBlockedError,
+    GovernanceError,
+    GovernanceHaltError,
+    GovernanceUnavailableError,
+    GuardrailsValidationError,
+    UngovernedCallError,
+)
+from ..lifecycle_events import contract_violation
+from .case import ApprovalPending, Case, Ruling, Waiting
+from .constraints import constrained
+from .docket import Docket
+from .hooks import Refusals
+from .outbox import Drain
+from .pauses import Pauses
+from .state import POSITION
+
+if TYPE_CHECKING:
+    from openbox_core.context import ContextStore
+    from openbox_core.contracts.events import EventEnvelope
+
+    from .._core.decision import Answer, ApprovalOutcome
+    from ..options import GovernanceOptions
+    from .contracts import Reservation
+    from .state import RunState
+
+
+class Gate(Protocol):
+    """What is needed of Core. Retries, budgets, breakers and fail policies are behind it."""
+
+    async def judge(self, event: EventEnvelope, *, destructive: bool = False) -> Answer: ...
+
+    async def approve(
+        self,
+        answer: Answer,
+        *,
+        workflow_id: str,
+        run_id: str,
+        activity_id: str,
+        cancelled: Callable[[], GovernanceError | None],
+        event: str | None = None,
+    ) -> None: ...
+
+    async def approved(
+        self, answer: Answer, *, workflow_id: str, run_id: str, activity_id: str, event: str | None = None
+    ) -> bool: ...
+
+    async def report(self, event: EventEnvelope) -> Answer | None: ...
+
+
+class Judge:
+    """
+    Decides cases for all runs of one governance.
+
+    Attributes:
+        gate: Core.
+        options: The options of the governance.
+        store: Where the base SDK's instrumentation looks up the activity that nested I/O belongs to.
+        drain: Reports of all runs that Core does not have yet.
+        refusals: Told of what is refused inside an activity.
+        pauses: Runs that wait for a person.
+        loop_classes: Classes of governed loops, by the class that they govern.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        options: GovernanceOptions,
+        store: ContextStore,
+        *,
+        refusals: Refusals | None = None,
+        agent_name: str | None = None,
+    ) -> None:
+        self.gate = gate
+        self.options = options
+        self.store = store
+        self.drain = Drain()
+        self.refusals = Refusals() if refusals is None else refusals
+        self.pauses = Pauses(options.approval_max_wait_ms)
+        self._agent_name = agent_name or options.agent_name
+        self.loop_classes: dict[type[Any], type[Any]] = {}
+
+    def name_of_agent(self, name: str | None) -> str | None:
+        """The configured name, or `name` of the agent that runs."""
+        return self._agent_name or name
+
+    def run_for(self, event: str) -> RunState:
+        """
+        The run that `event` happens in: the innermost one of this governance around the calling task.
+
+        Raises:
+            UngovernedCallError: There is none, or it has ended.
+        """
+        position = POSITION.get()
+        run = None if position is None else position.run
+        while run is not None and run.judge is not self:
+            run = run.parent
+        if run is None:
+            raise UngovernedCallError(event)
+        return run
+
+    async def decide(self, run: RunState, case: Case, *, asking: Callable[[], None] | None = None) -> Ruling:
+        """
+        Let `case` happen, or raise what forbids it.
+
+        Args:
+            asking: Called right before Core is asked: from then on, Core may have a row for the case.
+
+        Raises:
+            GovernanceError: Somebody objected, or could not be asked and may not be passed over.
+            ApprovalPending: A person has to decide and the run can pause for it.
+        """
+        docket = Docket(self.options, run, case)
+        self._check_run(docket)
+        reservation = self._reserve(docket)
+        try:
+            return await self._ask_core(docket, reservation, asking)
+        except ApprovalPending:
+            raise
+        except BaseException as error:
+            if reservation is not None:
+                reservation.abort(error)
+            raise
+
+    async def resume(self, run: RunState, waiting: Waiting) -> Ruling:
+        """
+        Go on with a case that paused for an approval. It is not judged again: that would reset what the
+        person decided.
+
+        Raises:
+            GovernanceError: The person said no, or the approval ran out.
+            ApprovalPending: Nobody has decided yet.
+        """
+        docket = Docket(self.options, run, waiting.case, facts=dict(waiting.facts))
+        try:
+            self._check_run(docket)
+            return await self._conclude(docket, waiting.answer, waiting.reservation, resumed=True)
+        except ApprovalPending:
+            raise
+        except BaseException as error:
+            if waiting.reservation is not None:
+                waiting.reservation.abort(error)
+            raise
+
+    def _check_run(self, docket: Docket) -> None:
+        refused = docket.run.refusal(docket.case.event)
+        if isinstance(refused, GovernanceHaltError):
+            raise docket.refused(refused, Verdict.HALT, source="halted", reason=refused.reason)
+        if refused is not None:
+            raise refused
+
+    def _reserve(self, docket: Docket) -> Reservation | None:
+        contracts, case = docket.run.contracts, docket.case
+        if contracts is None:
+            return None
+        began = perf_counter()
+        reservation = contracts.reserve(case.event, case.arguments, deferred=case.deferred)
+        docket.facts["acel_seconds"] = perf_counter() - began
+        docket.facts["contracts"] = tuple(violation.spec for violation in reservation.violations)
+        refusal = reservation.refusal
+        if refusal is None:
+            docket.facts["acel"] = "shadow" if reservation.violations else "allowed"
+            return reservation
+        specs = tuple(broken.contract for broken in refusal.broken)
+        docket.facts.update(acel="refused", contracts=specs)
+        identity = docket.run.identity
+        docket.run.outbox.post(
+            contract_violation(identity, event=case.event, contracts=specs, reason=refusal.message)
+        )
+        raise docket.refused(
+            ContractRefusedError(refusal), Verdict.BLOCK, source="contracts", reason=refusal.message
+        )
+
+    async def _ask_core(
+        self, docket: Docket, reservation: Reservation | None, asking: Callable[[], None] | None
+    ) -> Ruling:
+        run, case = docket.run, docket.case
+        if case.envelope is None:
+            decision = docket.close(Verdict.ALLOW, source="disabled")
+            return Ruling(decision=decision, reservation=reservation, content=case.content)
+        if run.outbox.pending:
+            # Core sees a run in its order: what ended before this starts is told first.
+            await run.outbox.settle()
+        event = case.envelope()
+        if asking is not None:
+            asking()
+        began = perf_counter()
+        try:
+            answer = await self.gate.judge(event, destructive=case.destructive)
+        except GovernanceUnavailableError as error:
+            docket.facts["core_seconds"] = perf_counter() - began
+            docket.facts["unreachable"] = error.kind == "outage"
+            raise docket.refused(
+                error, Verdict.BLOCK, source="unreachable", reason=error.reason
+            ) from error.__cause__
+        docket.facts["core_seconds"] = perf_counter() - began
+        docket.note(answer)
+        if answer.unreachable:
+            run.ungoverned += 1
+        self._enforce(docket, answer)
+        return await self._conclude(docket, answer, reservation)
+
+    def _enforce(self, docket: Docket, answer: Answer) -> None:
+        """HALT, then BLOCK, then the guardrails."""
+        try:
+            raise_for_answer(answer, event=docket.case.event)
+        except GovernanceHaltError as halt:
+            docket.refused(halt, Verdict.HALT)
+            if answer.latches:
+                docket.run.halt(halt, took_effect=True)
+            raise
+        except GuardrailsValidationError as error:
+            docket.refused(error, Verdict.BLOCK, reason="; ".join(error.reasons) or None)
+            raise
+        except GovernanceBlockedError as error:
+            docket.refused(error, Verdict.BLOCK)
+            raise
+
+    async def _conclude(
+        self, docket: Docket, answer: Answer, reservation: Reservation | None, *, resumed: bool = False
+    ) -> Ruling:
+        """Redaction, a person's approval, constraints; and a last look whether the run still goes on."""
+        content = self._redacted(docket, answer)
+        if answer.verdict is Verdict.REQUIRE_APPROVAL:
+            await self._approved(docket, answer, reservation, resumed=resumed)
+        guards = await constrained(docket, answer) if answer.verdict is Verdict.CONSTRAIN else ()
+        # While Core or a person was asked, a parallel call may have halted the run, or the run may have
+        # ended.
+        self._check_run(docket)
+        decision = docket.close(answer.verdict, source="unreachable" if answer.unreachable else "core")
+        return Ruling(decision=decision, reservation=reservation, content=content, guards=guards)
+
+    def _redacted(self, docket: Docket, answer: Answer) -> Any:
+        guardrails, case = answer.guardrails, docket.case
+        if guardrails is None or guardrails.redacted_input is MISSING:
+            return case.content
+        try:
+            if case.fit is None:
+                raise GovernanceUnavailableError(
+                    "core redacted something that has no input", kind="unreadable"
+                )
+            content = case.fit(guardrails.redacted_input)
+            docket.run.redactions.learn(case.content, content)
+        except GovernanceUnavailableError as error:
+            # Fail-closed: the raw input is never used in the place of a redaction that does not fit.
+            raise docket.refused(error, Verdict.BLOCK, reason=error.reason) from None
+        if content is not case.content:
+            docket.facts["redacted"] = True
+        return content
+
+    async def _approved(
+        self, docket: Docket, answer: Answer, reservation: Reservation | None, *, resumed: bool
+    ) -> None:
+        case = docket.case
+        pauses = case.pausable and self.options.approval_mode == "pause"
+        began = perf_counter()
+        try:
+            if not pauses:
+                await self._person(docket, answer)
+            elif not (resumed and await self._decided(docket, answer)):
+                raise ApprovalPending(
+                    Waiting(case=case, answer=answer, reservation=reservation, facts=dict(docket.facts))
+                )
+        except (ApprovalRejectedError, ApprovalExpiredError, ApprovalTimeoutError) as error:
+            docket.facts.update(approval=_outcome(error), approval_seconds=perf_counter() - began)
+            docket.refused(error, Verdict.BLOCK, reason=error.reason)
+            raise
+        docket.facts.update(approval="approved", approval_seconds=perf_counter() - began)
+
+    async def _person(self, docket: Docket, answer: Answer) -> None:
+        run, case = docket.run, docket.case
+        await self.gate.approve(
+            answer,
+            workflow_id=run.workflow_id,
+            run_id=run.run_id,
+            activity_id=case.activity_id or "",
+            cancelled=lambda: run.refusal(case.event),
+            event=case.event,
+        )
+
+    async def _decided(self, docket: Docket, answer: Answer) -> bool:
+        run, case = docket.run, docket.case
+        return await self.gate.approved(
+            answer,
+            workflow_id=run.workflow_id,
+            run_id=run.run_id,
+            activity_id=case.activity_id or "",
+            event=case.event,
+        )
+
+
+def _outcome(error: GovernanceError) -> ApprovalOutcome:
+    if isinstance(error, ApprovalExpiredError):
+        return "expired"
+    return "timeout" if isinstance(error, ApprovalTimeoutError) else "rejected"

@@ -1,0 +1,216 @@
+"""
+The state of one run, and where the current task stands in it.
+
+One ContextVar holds both the run and the activity, so that they cannot disagree. Tasks, `asyncio.to_thread`
+and background tasks inherit it; a task that outlives its run finds a run that has ended, and is refused.
+"""
+
+from __future__ import annotations
+
+import uuid
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from .._core.decision import Decision
+from ..errors import GovernanceHaltError, UngovernedCallError
+
+if TYPE_CHECKING:
+    from .._core.decision import Answer
+    from ..errors import GovernanceError
+    from ..redactions import Redactions
+    from ..run_identity import RunIdentity
+    from .activity import Activity
+    from .contracts import Contracts
+    from .judge import Judge
+    from .outbox import Outbox
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a task stands: in `run`, and there in `activity`, or between activities."""
+
+    run: RunState
+    activity: Activity | None
+
+
+POSITION: ContextVar[Position | None] = ContextVar("openbox_agentrt_position", default=None)
+
+
+def current_run() -> RunState | None:
+    """The governed run that the calling task belongs to; None outside a run, or after it has ended."""
+    position = POSITION.get()
+    return None if position is None or position.run.ended else position.run
+
+
+class RunState:
+    """
+    One governed run. Made by ``run_scope``; its ids are never used again.
+
+    Attributes:
+        prompt: The prompt that was screened; empty when there was none.
+        parent: The run in which this one was started.
+        decisions: Every decision so far, in order.
+        halted: The decision that halted the run; from there on, nothing starts.
+        ungoverned: How many gates let something pass because Core could not be asked.
+        result: What the run returned, for its terminal event; set by whoever runs it.
+    """
+
+    def __init__(
+        self,
+        *,
+        identity: RunIdentity,
+        prompt: str,
+        judge: Judge,
+        outbox: Outbox,
+        redactions: Redactions,
+        contracts: Contracts | None = None,
+        parent: Position | None = None,
+        pausable: bool = False,
+    ) -> None:
+        self.identity = identity
+        self.prompt = prompt
+        self.parent = None if parent is None else parent.run
+        self.decisions: list[Decision] = []
+        self.halted: Decision | None = None
+        self.ungoverned = 0
+        self.result: Any = None
+        self.judge = judge
+        self.contracts = contracts
+        self.outbox = outbox
+        self.redactions = redactions
+        self.parent_activity = None if parent is None else parent.activity
+        self.open_activities: dict[str, Activity] = {}
+        self.open_streams: set[Any] = set()
+        self.prescreen: Activity | None = None
+        self.pausable = pausable
+        self.paused: dict[str, list[Activity]] = {}
+        self.parked = False
+        self.ending = False
+        self.ended = False
+        self._halt_error: GovernanceHaltError | None = None
+        self._halt_took_effect = False
+
+    @property
+    def workflow_id(self) -> str:
+        """Core's id of the workflow."""
+        return self.identity.workflow_id
+
+    @property
+    def run_id(self) -> str:
+        """Core's id of the run."""
+        return self.identity.run_id
+
+    @property
+    def workflow_type(self) -> str:
+        """Name of the agent, as Core shows it."""
+        return self.identity.workflow_type
+
+    @property
+    def task_queue(self) -> str:
+        """The configured queue."""
+        return self.identity.task_queue
+
+    @property
+    def session_id(self) -> str | None:
+        """Session that the run belongs to."""
+        return self.identity.session_id
+
+    @property
+    def agent_name(self) -> str | None:
+        """Name of the agent; None when nobody named it."""
+        return self.identity.agent_name
+
+    @property
+    def multi_agent_session_id(self) -> str | None:
+        """Shared by a run and the runs nested in it; None while there are none."""
+        return self.identity.multi_agent_session_id
+
+    def __repr__(self) -> str:
+        state = "ended" if self.ended else "halted" if self.halted is not None else "open"
+        return f"<RunState {self.workflow_type} {self.run_id} {state}>"
+
+    def share_session(self) -> str:
+        """The id that this run shares with the runs nested in it; from here on its events carry it."""
+        shared = self.identity.multi_agent_session_id
+        if shared is None:
+            shared = str(uuid.uuid4())
+            self.identity = replace(self.identity, multi_agent_session_id=shared)
+        return shared
+
+    def halt(self, error: GovernanceHaltError, *, took_effect: bool) -> None:
+        """
+        Let nothing more start in this run, nor in the runs around it.
+
+        Args:
+            took_effect: Whether it stopped something. A HALT that came with the answer to a report has not
+                yet, and a run in which nothing more starts ends as it would have.
+        """
+        if self._halt_error is None:
+            self._halt_error = error
+            self.halted = error.decision
+        self._halt_took_effect |= took_effect
+        if self.parent is not None:
+            if took_effect and self.parent_activity is not None:
+                self.parent_activity.note_refusal(error)
+            self.parent.halt(error, took_effect=took_effect)
+
+    def heed(self, answer: Answer, *, event: str) -> None:
+        """A report is never enforced; but a HALT that Core answers to it stops what would start next."""
+        if answer.latches and self._halt_error is None:
+            reason = answer.reason or "halted by policy"
+            decision = Decision(
+                event=event,
+                workflow_id=self.workflow_id,
+                run_id=self.run_id,
+                verdict=answer.verdict,
+                core_verdict=answer.verdict,
+                source="core",
+                reason=reason,
+                policy_id=answer.policy_id,
+            )
+            self.halt(
+                GovernanceHaltError(
+                    reason, event=event, policy_id=answer.policy_id, result=answer.result, decision=decision
+                ),
+                took_effect=False,
+            )
+
+    def halted_by(self) -> GovernanceHaltError | None:
+        """The halt that is in force here: of this run, or of one around it."""
+        run: RunState | None = self
+        while run is not None:
+            if run._halt_error is not None:
+                return run._halt_error
+            run = run.parent
+        return None
+
+    def halt_that_took_effect(self) -> GovernanceHaltError | None:
+        """The halt that stopped something in this run. The run ends with it, whoever caught it before."""
+        return self._halt_error if self._halt_took_effect else None
+
+    def must_stop(self) -> bool:
+        """Whether the run may not take its next step. Asking means that it wanted to."""
+        return self._stopped_by() is not None
+
+    def _stopped_by(self) -> GovernanceHaltError | None:
+        halt = self.halted_by()
+        if halt is not None:
+            if self._halt_error is None:
+                self._halt_error = halt
+                self.halted = halt.decision
+            self._halt_took_effect = True
+        return halt
+
+    def refusal(self, event: str) -> GovernanceError | None:
+        """Why `event` may not start now, as far as the run itself knows; None when it may."""
+        halt = self._stopped_by()
+        if halt is not None:
+            return GovernanceHaltError(
+                halt.reason, event=event, policy_id=halt.policy_id, result=halt.result, decision=halt.decision
+            )
+        if self.ending or self.parked:
+            return UngovernedCallError(
+                event, remedy="the run it belonged to has ended: start it inside a run"
+            )
+        return None

@@ -1,0 +1,1 @@
+"""Where governance stands inside Agent-RT: loop, provider, registry, executor, stream. Internal."""

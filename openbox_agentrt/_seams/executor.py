@@ -1,0 +1,53 @@
+"""A tool executor that asks before each call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .proxy import Proxy, judge_of, stand_in
+from .tool_call import ToolRun, call_tool, is_skipped
+
+if TYPE_CHECKING:
+    from .._run.judge import Judge
+
+
+class GovernedExecutor(Proxy):
+    """An executor whose calls are judged before they run."""
+
+    __slots__ = ()
+
+    async def execute(self, call: Any, *args: Any, **kwargs: Any) -> Any:
+        # The loop passes one argument or two, and executors exist that take only one.
+        inner, judge = self.__wrapped__, self.__judge__
+        if is_skipped(judge, call.name):
+            return await inner.execute(call, *args, **kwargs)
+
+        async def invoke(ready: Any, tool_run: ToolRun) -> Any:
+            return await tool_run.run(
+                ready.arguments,
+                lambda checked: inner.execute(_with_arguments(ready, checked), *args, **kwargs),
+            )
+
+        return await call_tool(judge, call, invoke, prepares=True)
+
+
+def wrap_tool_executor(executor: Any, judge: Judge) -> Any:
+    """
+    A governed stand-in for `executor`; `executor` itself if `judge` governs it already.
+
+    Raises:
+        TypeError: `executor` has no ``execute``.
+    """
+    if judge_of(executor) is judge:
+        return executor
+    if not callable(getattr(executor, "execute", None)):
+        raise TypeError(f"a tool executor has an execute() method, {type(executor).__name__} has not")
+    return stand_in(GovernedExecutor, executor, judge)
+
+
+def _with_arguments(call: Any, arguments: Any) -> Any:
+    if arguments is call.arguments:
+        return call
+    from dataclasses import replace
+
+    return replace(call, arguments=arguments)

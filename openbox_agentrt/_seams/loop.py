@@ -1,0 +1,200 @@
+"""
+A governed AgentLoop: a copy whose seams ask first.
+
+The copy is made with `copy.copy` and a class of its own that overrides `run` and guards attribute writes.
+Building it through the constructor would double the default guardrails, lose what subclasses add and wrap
+the Toolbase filter twice. What is shared stays shared by identity: budgets, rate limits, stores,
+guardrails. Attributes that are re-assigned on the original later are not seen by the copy; tools registered
+on its registry are.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent_rt import AgentLoop
+
+from .._run.scope import RunScope
+from ..message_extraction import last_user_text
+from .attributes import govern_attribute
+from .proxy import judge_of
+
+if TYPE_CHECKING:
+    from .._run.judge import Judge
+    from .._run.state import RunState
+
+L = TypeVar("L", bound=AgentLoop)
+
+SEAMS = ("provider", "tool_registry", "tool_executor", "idempotency_store")
+"""Attributes through which a loop acts, in the order in which they are governed."""
+
+ENTRY_POINTS = ("run", "run_streaming", "_run_impl", "compile_plan")
+"""Methods that, patched on one instance, would run on the original instead of the copy."""
+
+
+class GovernedAgentLoop(AgentLoop):  # type: ignore[misc]  # agent_rt ships no types
+    """
+    An `AgentLoop` whose prompt, model calls and tool calls are judged before they happen.
+
+    Made by ``governance.govern_loop(loop)``; it is also an instance of the type of `loop`. A provider,
+    registry, executor or idempotency store that is set on it later is governed too; replacing `run` is
+    refused.
+    """
+
+    __slots__ = ()  # the layout has to stay that of the wrapped loop's class
+
+    __judge__: Judge
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("run", "run_streaming"):
+            raise TypeError(
+                f"{name!r} of a governed loop cannot be replaced: patch the original, then govern it"
+            )
+        super().__setattr__(name, govern_attribute(self, name, value))
+
+
+def govern_loop(loop: L, judge: Judge, *, entry_points: Collection[str] = ENTRY_POINTS) -> L:
+    """
+    A governed copy of `loop`; `loop` itself if `judge` governs it already.
+
+    Args:
+        entry_points: Methods that must not be patched on the instance.
+
+    Raises:
+        TypeError: `loop` is no AgentLoop, or has a method patched in a way that would step around the copy.
+    """
+    if not isinstance(loop, AgentLoop):
+        raise TypeError(f"govern_loop needs an agent_rt.AgentLoop, not {type(loop).__name__}")
+    if governing_judge(loop) is judge:
+        return loop
+    clone = copy.copy(loop)
+    if clone is loop or type(clone) is not type(loop):
+        raise TypeError(
+            f"{type(loop).__name__} cannot be governed: copying it gives no {type(loop).__name__}"
+        )
+    object.__setattr__(clone, "__class__", _governed_class(type(loop), judge))
+    _rebind_methods(clone, loop, entry_points)
+    _govern_seams(clone)
+    return clone
+
+
+def governing_judge(loop: object) -> Judge | None:
+    """The judge of a governed loop; None for an ordinary one."""
+    # On the type: an instance attribute could be forwarded, copied or set by anybody.
+    return getattr(type(loop), "__judge__", None)
+
+
+def _govern_seams(clone: AgentLoop) -> None:
+    for name in SEAMS:
+        value = getattr(clone, name, None)
+        if value is None:
+            continue
+        governed = govern_attribute(clone, name, value)
+        if governed is value:
+            continue
+        # Not setattr: a subclass may forbid writes, and this is still its construction.
+        object.__setattr__(clone, name, governed)
+        if judge_of(getattr(clone, name)) is not clone.__judge__:
+            raise TypeError(
+                f"{name!r} of {type(clone).__bases__[1].__name__} cannot be governed: it does not stay set"
+            )
+
+
+def _rebind_methods(clone: Any, loop: AgentLoop, entry_points: Collection[str]) -> None:
+    """Let bound methods that the original keeps in its attributes act on the copy."""
+    for name, value in tuple(vars(clone).items()):
+        if inspect.ismethod(value) and value.__self__ is loop:
+            if name == "run":
+                # Left in the instance, it would shadow the governed `run`.
+                del vars(clone)[name]
+                vars(clone)["__openbox_run__"] = value.__func__.__get__(clone)
+            else:
+                vars(clone)[name] = value.__func__.__get__(clone)
+        elif name in entry_points:
+            raise TypeError(
+                f"{name!r} is patched on this {type(loop).__name__} with something that would run on the "
+                f"original: patch the class instead"
+            )
+
+
+def _governed_class(cls: type[Any], judge: Judge) -> type[Any]:
+    made = judge.loop_classes.get(cls)
+    if made is None:
+        made = judge.loop_classes[cls] = type(
+            f"Governed{cls.__name__}",
+            (GovernedAgentLoop, cls),
+            {"__slots__": (), "__module__": cls.__module__, "__judge__": judge, "run": _governed_run(cls)},
+        )
+    return made
+
+
+def _governed_run(cls: type[Any]) -> Callable[..., Awaitable[Any]]:
+    inner = cls.run
+
+    @functools.wraps(inner)
+    async def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        patched = vars(self).get("__openbox_run__")
+        return await run_governed(self, patched or functools.partial(inner, self), args, kwargs)
+
+    return run
+
+
+async def run_governed(
+    loop: Any, inner: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """
+    One run of `inner` inside a run scope.
+
+    Args:
+        loop: The governed copy that `inner` runs on.
+        inner: Its ungoverned `run`.
+    """
+    # Written around the guard (``vars(loop)["provider"] = ...``) or by a subclass: governed now, or refused.
+    _govern_seams(loop)
+    agent = args[0] if args else kwargs.get("agent")
+    messages = args[1] if len(args) > 1 else kwargs.get("messages", ())
+    checkpoint = kwargs.get("resume_checkpoint")
+    if checkpoint is not None:
+        messages = checkpoint.messages
+    scope = RunScope(
+        loop.__judge__,
+        prompt=last_user_text(messages),
+        agent_name=getattr(agent, "name", None),
+        session_id=_session_id(kwargs.get("tool_context")),
+        checkpoint=checkpoint,
+        pausable=True,
+    )
+    async with scope as run:
+        if _takes_stop_requested(inner):
+            kwargs["stop_requested"] = _stop_requested(run, kwargs.get("stop_requested"))
+        result = await inner(*args, **kwargs)
+        run.result = result
+    return result
+
+
+def _session_id(tool_context: object) -> str | None:
+    # Agent-RT's own name for it, which its approval manager uses as well.
+    value = tool_context.get("session_id") if isinstance(tool_context, Mapping) else None
+    return value if isinstance(value, str) and value else None
+
+
+def _stop_requested(run: RunState, asked: Callable[[], bool] | None) -> Callable[[], bool]:
+    def stop_requested() -> bool:
+        return run.must_stop() or (asked is not None and asked())
+
+    return stop_requested
+
+
+@functools.lru_cache(maxsize=256)
+def _accepts(function: Callable[..., Any], name: str) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    return any(item.name == name or item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters)
+
+
+def _takes_stop_requested(inner: Callable[..., Any]) -> bool:
+    function = inner.func if isinstance(inner, functools.partial) else getattr(inner, "__func__", inner)
+    return _accepts(function, "stop_requested")

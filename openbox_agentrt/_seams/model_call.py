@@ -1,0 +1,95 @@
+"""One model call through governance: what provider and stream have in common."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .._core.decision import MISSING
+from .._run.cases import llm_activity
+from ..errors import GovernanceUnavailableError
+from ..lifecycle_events import LLM_ACTIVITY
+from ..message_extraction import last_user_text, redacted_output, response_output, with_text
+
+if TYPE_CHECKING:
+    from .._core.decision import Answer
+    from .._run.activity import Activity
+    from .._run.judge import Judge
+    from .._run.state import RunState
+
+log = logging.getLogger(__name__)
+
+
+async def begin_model_call(judge: Judge, request: Any) -> tuple[Activity, Any]:
+    """
+    Have a model call judged.
+
+    Returns:
+        The activity, and the request to send: `request` itself when nothing in it was redacted.
+
+    Raises:
+        GovernanceError: The model may not be called.
+    """
+    run = judge.run_for(LLM_ACTIVITY)
+    activity = _prescreen_of(run, last_user_text(request.messages))
+    if activity is None:
+        prompt = last_user_text(run.redactions.messages(request.messages))
+        activity = llm_activity(run, prompt, model=request.model)
+        await activity.start()
+    return activity, redacted_request(run, request)
+
+
+def redacted_request(run: RunState, request: Any) -> Any:
+    """`request` without what was redacted in the run so far; the same object when there is nothing of it."""
+    messages = run.redactions.messages(request.messages)
+    return request if messages is request.messages else replace(request, messages=messages)
+
+
+async def end_model_call(activity: Activity, response: Any) -> tuple[Any, Answer | None]:
+    """
+    Report a model's response.
+
+    Returns:
+        The response to hand on - redacted, where outputs are - and Core's answer to the report.
+    """
+    output = response_output(response)
+    answer = await activity.complete(output, result=output, measured=_measured(output))
+    if answer is not None and activity.run.judge.options.redact_outputs:
+        response = _redacted_response(activity.run, response, output, answer)
+    return response, answer
+
+
+def _prescreen_of(run: RunState, text: str) -> Activity | None:
+    """The pre-screen, if this is the call that it was made for. It can be taken over once."""
+    prescreen = run.prescreen
+    if prescreen is None or text != run.prompt or run.refusal(LLM_ACTIVITY) is not None:
+        return None
+    run.prescreen = None
+    return prescreen
+
+
+def _measured(output: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: output[name]
+        for name in ("input_tokens", "output_tokens", "total_tokens")
+        if output[name] is not None
+    }
+
+
+def _redacted_response(run: RunState, response: Any, output: Mapping[str, Any], answer: Answer) -> Any:
+    guardrails = answer.guardrails
+    if guardrails is None or guardrails.redacted_input is MISSING:
+        return response
+    try:
+        text = redacted_output(output, guardrails.redacted_input)["completion"]
+    except GovernanceUnavailableError:
+        # Fail-closed for the text: what cannot be redacted is taken out, since the answer said that it must
+        # be.
+        log.warning("the redaction of a model's output does not fit; its text is withheld")
+        text = ""
+    if text == output["completion"]:
+        return response
+    run.redactions.learn(output["completion"], text or "")
+    return replace(response, message=with_text(response.message, text or ""), raw=None)

@@ -1,0 +1,199 @@
+"""One tool call through governance: what registry, Toolbase and executor have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from agent_rt import ApprovalRequest, ApprovalRequiredError, ToolTimeoutError
+from openbox_core.contracts.results import Verdict
+
+from .._core.decision import MISSING, Decision
+from .._run.activity import Activity
+from .._run.case import ApprovalPending
+from .._run.cases import tool_case
+from .._run.pauses import call_key, canonical
+from .._run.state import current_run
+from ..errors import GovernanceError, GovernanceUnavailableError
+from ..message_extraction import redacted_output
+from .denial import denial, is_soft, withheld
+
+if TYPE_CHECKING:
+    from .._core.decision import Answer
+    from .._run.judge import Judge
+    from .._run.state import RunState
+
+log = logging.getLogger(__name__)
+
+Work = Callable[[Mapping[str, Any]], Awaitable[Any]]
+Invoke = Callable[[Any, "ToolRun"], Awaitable[Any]]
+
+
+class ToolRun:
+    """
+    A tool call that was judged, on its way to its handler.
+
+    What was judged, and what a person approved, is what runs. Between the gate and the handler stand hooks
+    and guardrails of the user, which may rewrite the arguments, and an approval may take an hour in which
+    somebody changes them in place. So they are compared once more at the last moment, and judged again if
+    they differ.
+    """
+
+    def __init__(self, activity: Activity, call: Any, *, side_effect: str | None) -> None:
+        self.activity = activity
+        self.name = call.name
+        self._side_effect = side_effect
+        self._judged = canonical(activity.content)
+        self._clock: asyncio.Timeout | None = None
+
+    async def run(self, arguments: Mapping[str, Any], work: Work) -> Any:
+        """Do `work` with `arguments`, once it is sure that they are what was judged."""
+        activity = self.activity
+        if canonical(arguments) == self._judged:
+            activity.ran = True
+            return await work(arguments)
+        await self._judge_again(arguments)
+        activity.ran = True
+        with activity.bound():  # the row is another one now
+            return await work(activity.content)
+
+    async def within(self, seconds: float | None, work: Callable[[], Awaitable[Any]]) -> Any:
+        """
+        Do `work` in the tool's own time, which begins only now: judges and people have all the time they
+        need.
+
+        Raises:
+            ToolTimeoutError: As Agent-RT would.
+        """
+        if seconds is None:
+            return await work()
+        try:
+            async with asyncio.timeout(seconds) as self._clock:
+                return await work()
+        except TimeoutError as error:
+            raise ToolTimeoutError(self.name, seconds) from error
+
+    async def _judge_again(self, arguments: Mapping[str, Any]) -> None:
+        log.info("the arguments of %r were changed after they were judged; judging them again", self.name)
+        activity, clock = self.activity, self._clock
+        left = None
+        if clock is not None:
+            when = clock.when()
+            left = None if when is None else when - asyncio.get_running_loop().time()
+            clock.reschedule(None)
+        case = tool_case(
+            activity.run, self.name, arguments, side_effect=self._side_effect, pausable=activity.case.pausable
+        )
+        await activity.restart(case)
+        self._judged = canonical(activity.content)
+        if clock is not None and left is not None:
+            clock.reschedule(asyncio.get_running_loop().time() + left)
+
+
+async def call_tool(
+    judge: Judge, call: Any, invoke: Invoke, *, side_effect: str | None = None, prepares: bool = False
+) -> Any:
+    """
+    Have `call` judged, and run it if it may.
+
+    Args:
+        invoke: Runs a call that was judged; gets the call with the arguments to use.
+        prepares: Whether `invoke` says itself when the tool begins to run, through `ToolRun.run`.
+
+    Raises:
+        GovernanceError: The call may not run, or the run was halted while it ran.
+        ApprovalRequiredError: A person has to decide, and the loop can pause for it.
+    """
+    run = judge.run_for(call.name)
+    key = call_key(call.id, call.name, call.arguments) if run.pausable else ""
+    activity = _paused_activity(run, key)
+    try:
+        if activity is not None:
+            await activity.resume()
+        else:
+            arguments = run.redactions.value(call.arguments)
+            case = tool_case(run, call.name, arguments, side_effect=side_effect, pausable=run.pausable)
+            activity = Activity(
+                run, case, activity_type=call.name, reported=judge.options.send_tool_end_event
+            )
+            await activity.start()
+        value = await _perform(activity, call, invoke, side_effect=side_effect, prepares=prepares)
+    except ApprovalPending as pending:
+        assert activity is not None  # only an activity that exists can wait
+        run.paused.setdefault(key, []).append(activity)
+        raise _approval_required(call, pending, side_effect, run) from None
+    except GovernanceError as error:
+        if judge.options.on_tool_block == "return_error" and is_soft(error):
+            return denial(call.name, error)
+        raise
+    answer = await activity.complete(value, result=value)
+    if answer is not None and judge.options.redact_outputs:
+        value = _redacted_value(call.name, value, answer)
+    return value
+
+
+async def _perform(
+    activity: Activity, call: Any, invoke: Invoke, *, side_effect: str | None, prepares: bool
+) -> Any:
+    tool_run = ToolRun(activity, call, side_effect=side_effect)
+    ready = call if activity.content is call.arguments else replace(call, arguments=activity.content)
+    return await activity.perform(lambda: invoke(ready, tool_run), runs_at_once=not prepares)
+
+
+def _paused_activity(run: RunState, key: str) -> Activity | None:
+    waiting = run.paused.get(key)
+    if not waiting:
+        return None
+    activity = waiting.pop(0)
+    if not waiting:
+        del run.paused[key]
+    return activity
+
+
+def _approval_required(
+    call: Any, pending: ApprovalPending, side_effect: str | None, run: RunState
+) -> Exception:
+    waiting = pending.waiting
+    error: Exception = ApprovalRequiredError(
+        ApprovalRequest(
+            id=waiting.answer.approval_id or waiting.case.activity_id or "",
+            call=call,
+            side_effect=side_effect or "none",
+            reason=waiting.answer.reason or f"approval required for tool: {call.name}",
+            session_id=run.session_id,
+        )
+    )
+    return error
+
+
+def is_skipped(judge: Judge, tool: str) -> bool:
+    """Whether `tool` is one that is not governed; if so, the run keeps a record of the call."""
+    if tool not in judge.options.skip_tools:
+        return False
+    run = current_run()
+    if run is not None:
+        run.decisions.append(
+            Decision(
+                event=tool,
+                workflow_id=run.workflow_id,
+                run_id=run.run_id,
+                verdict=Verdict.ALLOW,
+                source="skipped",
+            )
+        )
+    return True
+
+
+def _redacted_value(tool: str, value: Any, answer: Answer) -> Any:
+    guardrails = answer.guardrails
+    if guardrails is None or guardrails.redacted_input is MISSING:
+        return value
+    try:
+        return redacted_output(value, guardrails.redacted_input)
+    except GovernanceUnavailableError:
+        # Fail-closed for the output: Core said that it must not be seen as it is.
+        log.warning("the redaction of the output of %r does not fit; it is withheld", tool)
+        return withheld(tool)

@@ -1,0 +1,64 @@
+"""`create_openbox_agentrt`: from options to a governance that is connected and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from ._core.connection import connect
+from ._run.hooks import Refusals
+from .governance import OpenBoxAgentRTGovernance
+from .options import GovernanceOptions
+
+if TYPE_CHECKING:
+    from .local_core import LocalCore
+
+__all__ = ("create_openbox_agentrt",)
+
+
+async def create_openbox_agentrt(
+    *, environ: Mapping[str, str] | None = None, **options: Any
+) -> OpenBoxAgentRTGovernance:
+    """
+    A governance for Agent-RT agents.
+
+    Options are looked up as arguments, then as ``OPENBOX_AGENTRT_*`` and ``OPENBOX_*`` variables; see
+    `GovernanceOptions` for all of them. What was opened is closed again if anything fails, except for a
+    runtime that was passed in.
+
+    Args:
+        environ: Variables to look at instead of those of the process.
+        options: Options by name.
+
+    Raises:
+        OptionError: An option is unknown or cannot be used, before anything is sent.
+        OpenBoxAuthError: Core rejected the API key.
+        OpenBoxNetworkError: Core could not be reached to check the key.
+    """
+    resolved = GovernanceOptions.resolve(environ=environ, **options)
+    refusals = Refusals()
+    with ExitStack() as opened:
+        core = resolved.core
+        if core == "local":
+            core = opened.enter_context(_local_core())
+        connection = connect(resolved, refusals, core=core)
+        try:
+            if resolved.validate:
+                await connection.validate()
+            connection.hooks.install()
+            return OpenBoxAgentRTGovernance(
+                connection, resolved, refusals, core=core, close_with=opened.pop_all()
+            )
+        except BaseException:
+            # Cancelled, rejected, or hooks that another governance owns: nothing of ours stays open.
+            connection.hooks.uninstall()
+            if not connection.injected:
+                await connection.aclose()
+            raise
+
+
+def _local_core() -> LocalCore:
+    from .local_core import LocalCore
+
+    return LocalCore()

@@ -1,0 +1,264 @@
+"""What a user holds: one connection to Core, and the ways to put work under it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from openbox_core.context import activity_scope
+from openbox_core.contracts.context import ActivityContext
+
+from ._run.activity import Activity
+from ._run.cases import custom_activity
+from ._run.judge import Judge
+from ._run.scope import RunScope
+from ._run.state import RunState, current_run
+from ._seams.coverage import Coverage, coverage_of
+from ._seams.executor import wrap_tool_executor
+from ._seams.install import Installation
+from ._seams.loop import GovernedAgentLoop, govern_loop
+from ._seams.provider import wrap_provider
+from ._seams.registry import wrap_tool_registry
+
+if TYPE_CHECKING:
+    from openbox_core.runtime import OpenBoxRuntime
+
+    from ._core.connection import Connection
+    from ._run.hooks import Refusals
+    from .options import GovernanceOptions
+
+__all__ = ("GovernedAgentLoop", "OpenBoxAgentRTGovernance", "RunState", "current_run")
+
+log = logging.getLogger(__name__)
+
+CLOSE_SECONDS = 5.0
+"""How long `aclose` waits for reports that Core does not have yet."""
+
+T = TypeVar("T")
+
+
+class OpenBoxAgentRTGovernance:
+    """
+    Governance over Agent-RT agents. Made by `create_openbox_agentrt`.
+
+    It may be used from any number of tasks, event loops and threads. Close it with `aclose`, or use it as an
+    ``async with`` block.
+
+    Attributes:
+        options: The options in force.
+        core: The Core in this process; None for a remote one.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        options: GovernanceOptions,
+        refusals: Refusals,
+        *,
+        core: Any = None,
+        close_with: ExitStack | None = None,
+    ) -> None:
+        self.options = options
+        self.core = core
+        self._connection = connection
+        self._close_with = ExitStack() if close_with is None else close_with
+        self._judge = Judge(
+            connection.gate,
+            options,
+            connection.store,
+            refusals=refusals,
+            agent_name=connection.runtime.config.agent_name,
+        )
+        self._installation = Installation(self._judge)
+        self._closed = False
+
+    @property
+    def runtime(self) -> OpenBoxRuntime:
+        """openbox_core's runtime."""
+        return self._connection.runtime
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What the gate to Core has done so far: requests, retries, ungoverned events, lost reports."""
+        return self._connection.gate.counts.to_dict()
+
+    def govern_loop(self, loop: T) -> T:
+        """
+        A governed copy of an AgentLoop, which is not changed. It shares the loop's registry, stores and
+        budgets.
+
+        Raises:
+            TypeError: `loop` is no AgentLoop, or has methods patched in a way that would step around
+                governance.
+        """
+        return govern_loop(loop, self._judge)
+
+    def wrap_provider(self, provider: T) -> T:
+        """A governed stand-in for a model provider. It can only be called inside a run."""
+        wrapped: T = wrap_provider(provider, self._judge)
+        return wrapped
+
+    def wrap_tool_registry(self, registry: T) -> T:
+        """A governed stand-in for a ToolRegistry or Toolbase. It can only be called inside a run."""
+        wrapped: T = wrap_tool_registry(registry, self._judge)
+        return wrapped
+
+    def wrap_tool_executor(self, executor: T) -> T:
+        """A governed stand-in for a ToolExecutor. It can only be called inside a run."""
+        wrapped: T = wrap_tool_executor(executor, self._judge)
+        return wrapped
+
+    def install(self) -> None:
+        """
+        Govern every ``AgentLoop.run`` of the process, also of loops that a library builds for itself.
+
+        Not promised: what never goes through ``AgentLoop.run``, such as the langchain and llamaindex
+        agents; and model calls that a subclass makes in its own `run`, outside ``super().run``. `coverage`
+        says what escapes.
+
+        Raises:
+            GovernanceError: Another governance is installed.
+        """
+        self._installation.install()
+
+    def uninstall(self) -> None:
+        """Undo `install`. Runs that are under way stay governed."""
+        self._installation.uninstall()
+
+    def coverage(self, loop: Any) -> Coverage:
+        """What of `loop` is governed, and what escapes, as far as its attributes tell."""
+        return coverage_of(
+            loop,
+            self._judge,
+            installed=self._installation.active,
+            hooks=self._connection.hooks.targets,
+        )
+
+    def run_scope(
+        self, prompt: str = "", *, agent_name: str | None = None, session_id: str | None = None
+    ) -> RunScope:
+        """
+        An ``async with`` block that is one governed run, for work that is not an ``AgentLoop.run``.
+
+        The prompt is screened before the block runs. Set ``run.result`` to what the run gives, for its last
+        event.
+
+        Args:
+            prompt: What the user asked; blank for a run without one.
+            agent_name: Name of the agent, when the options do not name it.
+            session_id: Session of this run, when the options do not name one.
+
+        Raises:
+            GovernanceError: On entering, the prompt is refused; on leaving, the run was halted.
+        """
+        return RunScope(self._judge, prompt=prompt, agent_name=agent_name, session_id=session_id)
+
+    def activity_scope(
+        self, run: RunState, activity_id: str, activity_type: str
+    ) -> AbstractContextManager[ActivityContext]:
+        """
+        Attribute the nested I/O of a ``with`` block to an activity of `run`. Nothing is judged, and nothing
+        is sent.
+
+        Do not ``yield`` inside the block: the activity would be bound in the caller as well.
+        """
+        identity = run.identity
+        context = ActivityContext(
+            workflow_id=identity.workflow_id,
+            run_id=identity.run_id,
+            workflow_type=identity.workflow_type,
+            task_queue=identity.task_queue,
+            activity_id=activity_id,
+            activity_type=activity_type,
+            agent_name=identity.agent_name,
+            session_id=identity.session_id,
+            multi_agent_session_id=identity.multi_agent_session_id,
+        )
+        return activity_scope(context, store=self._connection.store)
+
+    @asynccontextmanager
+    async def activity(self, activity_type: str, activity_input: Any = ()) -> AsyncIterator[GovernedActivity]:
+        """
+        A piece of work of your own: judged before the block runs, closed when it ends.
+
+        Args:
+            activity_type: What policies and contracts call it.
+            activity_input: What is judged: a list of arguments, or one argument.
+
+        Raises:
+            GovernanceError: The block may not run.
+        """
+        items = list(activity_input) if isinstance(activity_input, list | tuple) else [activity_input]
+        work = custom_activity(self._judge.run_for(activity_type), activity_type, items)
+        await work.start()
+        handle = GovernedActivity(work)
+        work.begin()
+        try:
+            with work.bound():
+                async with work.guarded():
+                    yield handle
+        except BaseException as error:
+            # However the block ended, its row is closed.
+            await work.check(error)
+            raise
+        await work.check(None)
+        await work.complete(handle.output, result=handle.output)
+
+    async def aclose(self) -> None:
+        """
+        Tell Core what it does not know yet, remove the hooks and close the connections. May be called
+        twice, and from another event loop.
+
+        Runs that wait for an approval are closed: they can be resumed in this governance only.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self.uninstall()
+        self._judge.pauses.close()
+        try:
+            await self._judge.drain.settle(seconds=CLOSE_SECONDS)
+        finally:
+            try:
+                await self._connection.aclose()
+            finally:
+                self._close_with.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open"
+        return f"<OpenBoxAgentRTGovernance {self.runtime.config.api_url} {state}>"
+
+
+class GovernedActivity:
+    """
+    A user's own activity, while it runs.
+
+    Attributes:
+        output: What Core is told of the result; set it inside the block.
+    """
+
+    def __init__(self, activity: Activity) -> None:
+        self._activity = activity
+        self.output: Any = None
+
+    @property
+    def id(self) -> str:
+        """Core's id of the activity."""
+        return self._activity.id
+
+    @property
+    def input(self) -> list[Any]:
+        """The input to use: what was passed, or Core's redacted copy."""
+        content: list[Any] = self._activity.content
+        return content
