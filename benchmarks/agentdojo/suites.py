@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +14,7 @@ from agentdojo.task_suite.load_suites import get_suite
 from agentdojo.task_suite.task_suite import read_suite_file
 
 VERSION = "v1.2.2"
+EARLIER_VERSIONS = ("v1", "v1.1", "v1.1.1", "v1.1.2", "v1.2", "v1.2.1")
 SUITES = ("banking", "slack", "travel", "workspace")
 
 
@@ -28,6 +30,11 @@ class ToolSchema:
 def suite(name: str, version: str = VERSION) -> Any:
     """The suite of that name, as AgentDojo registers it."""
     return get_suite(version, name)
+
+
+def rules_file(name: str) -> Path:
+    """The suite's rules file."""
+    return Path(__file__).parent / "rules" / f"{name}.yaml"
 
 
 @lru_cache

@@ -24,7 +24,7 @@ from agentdojo.agent_pipeline.tool_execution import tool_result_to_str
 from agentdojo.attacks.baseline_attacks import DirectAttack
 from agentdojo.functions_runtime import FunctionsRuntime
 
-from .suites import environment, places, suite
+from .suites import EARLIER_VERSIONS, environment, places, suite
 
 Kind = Literal["benign", "injection", "attacked"]
 Order = Literal["at-once", "at-end"]
@@ -46,11 +46,13 @@ class Trace:
     Calls in order, and whose they are.
 
     Attributes:
+        request: What the user asks for; None for an injection trace, which no user asked for.
         planted: Attack text by the place that it stands in; empty unless `kind` is ``attacked``.
     """
 
     suite: str
     kind: Kind
+    request: str | None = None
     user_task: str | None = None
     injection_task: str | None = None
     order: Order | None = None
@@ -84,16 +86,19 @@ class Exposure:
 
 def benign_traces(name: str) -> list[Trace]:
     """One trace for each user task of the suite."""
-    return [
-        Trace(
-            suite=name,
-            kind="benign",
-            user_task=task.ID,
-            planted={},
-            calls=_solve(name, task, environment(name)),
-        )
-        for task in suite(name).user_tasks.values()
-    ]
+    return [_benign(name, task) for task in suite(name).user_tasks.values()]
+
+
+def reworded_traces(name: str) -> list[Trace]:
+    """The user tasks of AgentDojo's earlier versions whose request is worded otherwise, each wording once."""
+    known = {task.PROMPT for task in suite(name).user_tasks.values()}
+    found = []
+    for version in EARLIER_VERSIONS:
+        for task in suite(name, version).user_tasks.values():
+            if task.PROMPT not in known:
+                known.add(task.PROMPT)
+                found.append(_benign(name, task))
+    return found
 
 
 def injection_traces(name: str) -> list[Trace]:
@@ -128,6 +133,7 @@ def attacked_traces(name: str, *only: str) -> Iterator[Trace]:
             at_once = Trace(
                 suite=name,
                 kind="attacked",
+                request=user_task.PROMPT,
                 user_task=user_task.ID,
                 injection_task=injection_task.ID,
                 order="at-once",
@@ -179,6 +185,17 @@ def _attack_text(name: str, user_task: Any, injection_task: Any) -> str:
         goal=injection_task.GOAL, user=attack.user_name, model=attack.model_name, task=user_task.PROMPT
     )
     return text
+
+
+def _benign(name: str, task: Any) -> Trace:
+    return Trace(
+        suite=name,
+        kind="benign",
+        request=task.PROMPT,
+        user_task=task.ID,
+        planted={},
+        calls=_solve(name, task, environment(name)),
+    )
 
 
 def _solve(name: str, task: Any, env: Any, *, injected: bool = False) -> tuple[Call, ...]:
