@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -27,6 +28,13 @@ class SeenRequest:
         return self.request.json()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Standing:
+    path: str
+    fault: Fault
+    chance: float
+
+
 class FaultyCore(LoopbackServer):
     """
     A real HTTP server that answers like Core, except where a fault is scheduled.
@@ -36,16 +44,19 @@ class FaultyCore(LoopbackServer):
     Args:
         core: Answers the requests without a fault; ``None`` makes one that allows everything, and closes
             it in the end.
+        keep: How many requests to remember, the latest ones; ``None`` all.
+        seed: Decides which requests meet a fault that has a `chance`.
     """
 
-    def __init__(self, core: LocalCore | None = None) -> None:
+    def __init__(self, core: LocalCore | None = None, *, keep: int | None = None, seed: int = 0) -> None:
         super().__init__()
         self._owns_core = core is None
         self.core = LocalCore(guardrails=False) if core is None else core
         self._lock = threading.Lock()
         self._planned: deque[tuple[str, Fault]] = deque()
-        self._standing: list[tuple[str, Fault]] = []
-        self._seen: list[SeenRequest] = []
+        self._standing: list[_Standing] = []
+        self._seen: deque[SeenRequest] = deque(maxlen=keep)
+        self._random = random.Random(seed)
 
     @property
     def api_key(self) -> str:
@@ -68,16 +79,24 @@ class FaultyCore(LoopbackServer):
             self._planned.extend((path, fault) for fault in faults)
 
     @contextmanager
-    def always(self, fault: Fault, *, path: str = "") -> Iterator[None]:
-        """Let every request meet `fault` that no planned fault is meant for."""
-        entry = (path, fault)
+    def always(self, fault: Fault, *, path: str = "", chance: float = 1.0) -> Iterator[None]:
+        """
+        Let every request meet `fault`, while the block runs.
+
+        A planned fault comes before it, and so does an inner block.
+
+        Args:
+            path: Only requests whose path contains this text meet the fault.
+            chance: How likely a request meets it, from 0 to 1.
+        """
+        standing = _Standing(path=path, fault=fault, chance=chance)
         with self._lock:
-            self._standing.append(entry)
+            self._standing.append(standing)
         try:
             yield
         finally:
             with self._lock:
-                self._standing.remove(entry)
+                self._standing.remove(standing)
 
     @contextmanager
     def down(self) -> Iterator[None]:
@@ -111,9 +130,11 @@ class FaultyCore(LoopbackServer):
             if entry[0] in path:
                 self._planned.remove(entry)
                 return entry[1]
-        for part, fault in self._standing:
-            if part in path:
-                return fault
+        for standing in reversed(self._standing):
+            if standing.path not in path:
+                continue
+            if standing.chance >= 1.0 or self._random.random() < standing.chance:
+                return standing.fault
         return None
 
     def _proper(self, request: Request) -> tuple[int, dict[str, str], bytes]:

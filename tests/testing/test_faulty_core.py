@@ -82,6 +82,27 @@ def test_a_standing_fault_meets_every_request(faulty: FaultyCore) -> None:
     assert [*codes, ask(faulty).status_code] == [418, 500, 500, 200]
 
 
+def test_a_fault_can_be_rare(faulty: FaultyCore) -> None:
+    """Some requests meet it, always the same ones; the others meet what is around the block."""
+    with faulty.always(Fault.respond(429)), faulty.always(Fault.respond(503), chance=0.3):
+        codes = [ask(faulty).status_code for _ in range(40)]
+    with FaultyCore() as other, other.always(Fault.respond(503), chance=0.3):
+        again = [ask(other).status_code for _ in range(40)]
+
+    assert {429, 503} == set(codes)
+    assert 4 < codes.count(503) < 22
+    assert [code == 503 for code in codes] == [code == 503 for code in again]
+
+
+def test_it_can_forget() -> None:
+    """Under load only the latest requests are kept."""
+    with FaultyCore(keep=2) as faulty:
+        for number in range(4):
+            ask(faulty, number)
+
+        assert [seen.json()["activity_id"] for seen in faulty.requests] == ["a2", "a3"]
+
+
 def test_refused_connections(faulty: FaultyCore) -> None:
     """While it is down nobody can connect; afterwards it is back on the same port."""
     url = faulty.url
