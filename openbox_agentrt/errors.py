@@ -65,8 +65,8 @@ __all__ = (
 
 
 def _about(event: str | None, what: str, reason: str | None) -> str:
-    subject = "" if event is None else f"{event!r} "
-    return f"{subject}{what}: {reason}" if reason else f"{subject}{what}"
+    subject = "the call" if event is None else repr(event)
+    return f"{subject} {what}: {reason}" if reason else f"{subject} {what}"
 
 
 class GovernanceError(PicklableError, OpenBoxError):
