@@ -7,6 +7,7 @@ OpenBox SDK can talk to it over HTTP. Its policy language needs the extra ``loca
 
 from .approvals import Approval, ApprovalError
 from .core import DEFAULT_API_KEY, CoreClosedError, LocalCore
+from .database import StoreError
 from .ledger import OpenWorkflow, Orphan
 from .rego_source import PolicyError
 from .server import NotLoopbackError, asgi_app, running, serve
@@ -24,6 +25,7 @@ __all__ = (
     "PolicyError",
     "Record",
     "RefusedRequest",
+    "StoreError",
     "asgi_app",
     "running",
     "serve",

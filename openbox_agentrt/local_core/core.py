@@ -56,10 +56,12 @@ class LocalCore:
             that gets the event and returns a ``guardrails_result`` or ``None``.
         approval_seconds: How long an approval stays open; ``None`` without end.
         max_body_bytes: Larger requests get a 413.
+        on_approval: Called with every approval that is asked for, while its request is answered.
         clock: Seconds since 1970.
 
     Raises:
         PolicyError: The policy file is missing, is not Rego, or has no rule ``result``.
+        StoreError: The file cannot be opened, or belongs to something else.
         MissingExtraError: The policy is Rego and the extra ``local`` is not installed.
     """
 
@@ -73,6 +75,7 @@ class LocalCore:
         guardrails: bool | Guard = True,
         approval_seconds: float | None = 3600.0,
         max_body_bytes: int = MAX_BODY_BYTES,
+        on_approval: Callable[[Approval], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.api_key = api_key
@@ -81,7 +84,7 @@ class LocalCore:
         # Reentrant: a policy may look at the core that asks it.
         self._lock = threading.RLock()
         self._closed = False
-        self._listeners: list[Callable[[Approval], object]] = []
+        self._listeners: list[Callable[[Approval], object]] = [on_approval] if on_approval else []
         judge = contextvars.Context().run(load, policy)
         self._store = contextvars.Context().run(Store, path)
         self._routes = Routes(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ipaddress
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from .._extras import require
 from .core import LocalCore
 
-_START_SECONDS = 10.0
+DEFAULT_PORT = 8086
 
 
 class NotLoopbackError(ValueError):
@@ -54,10 +54,20 @@ def asgi_app(core: LocalCore) -> Any:
 
 
 def serve(
-    core: LocalCore, host: str = "127.0.0.1", port: int = 8086, *, allow_other_machines: bool = False
+    core: LocalCore,
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    *,
+    allow_other_machines: bool = False,
+    on_ready: Callable[[str], object] | None = None,
 ) -> None:
     """
-    Serve `core` until the process is interrupted.
+    Serve `core` until the process is interrupted; then raises ``KeyboardInterrupt``.
+
+    Args:
+        port: 0 takes a free one.
+        allow_other_machines: Accept a `host` that other machines can reach. The traffic is not encrypted.
+        on_ready: Called with the URL once it can be reached.
 
     Raises:
         NotLoopbackError: `host` is not this machine alone, and `allow_other_machines` is not set.
@@ -65,7 +75,10 @@ def serve(
         MissingExtraError: The extra ``local`` is not installed.
     """
     with _bound(host, port, allow_other_machines) as bound:
-        _uvicorn(core).run(sockets=[bound])
+        server = _uvicorn(core)
+        if on_ready is not None:
+            on_ready(url_of(bound))
+        server.run(sockets=[bound])
 
 
 @contextmanager

@@ -4,62 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from .approvals import Approval, State
+from .database import open_database
 from .wire import Event, decode
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS events (
-    seq INTEGER PRIMARY KEY,
-    received_at REAL NOT NULL,
-    workflow_id TEXT NOT NULL,
-    run_id TEXT NOT NULL,
-    event_type TEXT NOT NULL,
-    activity_id TEXT NOT NULL,
-    activity_type TEXT NOT NULL,
-    hook INTEGER NOT NULL,
-    dedup_key TEXT,
-    same_as INTEGER,
-    changed INTEGER NOT NULL,
-    caller TEXT NOT NULL,
-    payload TEXT NOT NULL,
-    answer TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS events_by_key ON events (workflow_id, run_id, dedup_key);
-CREATE TABLE IF NOT EXISTS sessions (
-    workflow_id TEXT NOT NULL,
-    run_id TEXT NOT NULL,
-    sealed_by TEXT,
-    halted TEXT,
-    PRIMARY KEY (workflow_id, run_id)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS approvals (
-    id TEXT PRIMARY KEY,
-    workflow_id TEXT NOT NULL,
-    run_id TEXT NOT NULL,
-    activity_id TEXT NOT NULL,
-    activity_type TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    event TEXT NOT NULL,
-    created_at REAL NOT NULL,
-    expires_at REAL,
-    state TEXT NOT NULL,
-    note TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS approvals_by_activity ON approvals (workflow_id, run_id, activity_id);
-CREATE TABLE IF NOT EXISTS refused (
-    seq INTEGER PRIMARY KEY,
-    received_at REAL NOT NULL,
-    path TEXT NOT NULL,
-    status INTEGER NOT NULL,
-    message TEXT NOT NULL
-);
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,22 +56,15 @@ class Session:
 
 
 class Store:
-    """One SQLite database. The caller takes care that one thread at a time uses it."""
+    """
+    One SQLite database. The caller takes care that one thread at a time uses it.
+
+    Raises:
+        StoreError: The file cannot be opened, or belongs to something else.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        target = os.fspath(path)
-        if target != ":memory:":
-            # The file holds prompts and tool arguments.
-            Path(target).touch(mode=0o600, exist_ok=True)
-        self._db = sqlite3.connect(target, check_same_thread=False, isolation_level=None, timeout=10)
-        try:
-            if target != ":memory:":
-                self._db.execute("PRAGMA journal_mode=WAL")
-                self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.executescript(_SCHEMA)
-        except sqlite3.Error:
-            self._db.close()
-            raise
+        self._db = open_database(os.fspath(path))
 
     def close(self) -> None:
         self._db.close()

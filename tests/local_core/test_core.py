@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextvars
+import pickle
+import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from openbox_agentrt.local_core import CoreClosedError
+from openbox_agentrt.local_core import CoreClosedError, LocalCore, StoreError
 
 Make = Callable[..., Any]
 
@@ -275,3 +278,61 @@ def test_a_core_works_outside_the_context_of_its_caller(make: Make) -> None:
 
     assert seen == ["nothing"]
     assert bound.get() == "an activity"
+
+
+def test_somebody_can_be_told_of_approvals(make: Make) -> None:
+    """A callback hears of each approval once, when it can be decided already."""
+    heard: list[Any] = []
+    talk = make(lambda event: "REQUIRE_APPROVAL", on_approval=heard.append)
+
+    talk.send()
+    talk.send()
+
+    assert [approval.activity_id for approval in heard] == ["a1"]
+    assert talk.core.approve(heard[0]).state == "approved"
+
+
+def foreign_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE theirs (x)")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "problem"),
+    [
+        pytest.param(
+            lambda path: path.write_bytes(b"no database" * 100), "file is not a database", id="text"
+        ),
+        pytest.param(lambda path: path.mkdir(), "unable to open database file", id="folder"),
+        pytest.param(foreign_database, "is not the database of a local Core", id="another program's"),
+    ],
+)
+def test_a_file_that_is_not_ours(tmp_path: Path, prepare: Callable[[Path], object], problem: str) -> None:
+    """It is refused in one line, and stays as it is."""
+    path = tmp_path / "core.sqlite3"
+    prepare(path)
+    before = path.read_bytes() if path.is_file() else None
+
+    with pytest.raises(StoreError) as caught:
+        LocalCore(path=path)
+
+    assert str(caught.value) == f"database {path}: {problem}"
+    assert (path.read_bytes() if path.is_file() else None) == before
+    assert pickle.loads(pickle.dumps(caught.value)).problem == problem
+
+
+@pytest.mark.parametrize("path", ["nowhere/core.sqlite3", "a\0b"])
+def test_a_place_that_does_not_exist(tmp_path: Path, path: str) -> None:
+    """A folder that is missing, or a name that no file can have, is one line."""
+    with pytest.raises(StoreError):
+        LocalCore(path=str(tmp_path / path))
+
+
+def test_an_empty_file_is_used(make: Make, tmp_path: Path) -> None:
+    """`mktemp` makes one; that is as good as none."""
+    path = tmp_path / "core.sqlite3"
+    path.touch()
+
+    make(path=path).send()
+
+    assert path.stat().st_size > 0
