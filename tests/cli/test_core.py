@@ -1,0 +1,214 @@
+"""The command line of the local Core."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from openbox_agentrt.cli.core import app
+from openbox_agentrt.local_core import DEFAULT_API_KEY, LocalCore
+
+POLICY = 'package p\nresult := {"decision": "REQUIRE_APPROVAL", "reason": "always"}\n'
+EVENT = {
+    "event_type": "ActivityStarted",
+    "workflow_id": "wf",
+    "run_id": "run",
+    "workflow_type": "Agent",
+    "activity_id": "a1",
+    "activity_type": "refund",
+    "activity_input": [{"amount": 5, "note": "\x1b[2J\u202eevil"}],
+}
+KEY = {"Authorization": f"Bearer {DEFAULT_API_KEY}"}
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, arguments)
+
+
+def ask(core: LocalCore) -> None:
+    core.handle("POST", "/api/v1/governance/evaluate", KEY, json.dumps(EVENT).encode())
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> str:
+    """A database in which one approval waits; returns its id."""
+    with LocalCore(lambda event: "REQUIRE_APPROVAL", "openbox-core.sqlite3") as core:
+        ask(core)
+        return core.pending_approvals()[0].id
+
+
+def state() -> str:
+    with LocalCore(path="openbox-core.sqlite3") as core:
+        return core.approvals()[0].state
+
+
+def test_list_what_waits(waiting: str) -> None:
+    """One line for each, with what is to be approved; no text of the event reaches the terminal raw."""
+    result = run("approvals")
+
+    assert result.exit_code == 0
+    (line,) = result.stdout.splitlines()
+    assert line.startswith(f'{waiting}  "refund" [{{"amount": 5')
+    assert "\\u202eevil" in line
+    assert line.isascii()
+    assert line.isprintable()
+
+
+def test_approve(waiting: str) -> None:
+    """By its id, and only once."""
+    result = run("approve", waiting, "--note", "fine")
+
+    assert (result.exit_code, result.stdout) == (0, f"approved refund {waiting}\n")
+    assert state() == "approved"
+    again = run("approve", waiting)
+    assert (again.exit_code, again.stderr) == (1, f"error: approval '{waiting}' is approved already\n")
+
+
+def test_reject(waiting: str) -> None:
+    """By the activity that waits."""
+    result = run("reject", "a1", "--reason", "no")
+
+    assert result.exit_code == 0
+    assert state() == "rejected"
+    assert run("approvals").stdout == "nothing waits for approval\n"
+
+
+def test_check(waiting: str) -> None:
+    """What does not add up is listed, and is an exit code."""
+    result = run("check")
+
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        "refund a1 of wf: never completed",
+        "wf run: no terminal event",
+        "1 events, 2 problems",
+    ]
+
+
+def test_check_of_an_empty_file() -> None:
+    """Nothing happened, so everything adds up."""
+    LocalCore(path="openbox-core.sqlite3").close()
+
+    assert (run("check").exit_code, run("check").stdout) == (0, "0 events, 0 problems\n")
+
+
+@pytest.mark.parametrize("command", [["approvals"], ["approve", "x"], ["reject", "x"], ["check"]])
+def test_a_file_that_does_not_exist_is_not_made(command: list[str]) -> None:
+    """A typing error in the name must not look like an empty list."""
+    result = run(*command, "--db", "nowhere.sqlite3")
+
+    assert (result.exit_code, result.stderr) == (2, "error: database nowhere.sqlite3: no such file\n")
+    assert not Path("nowhere.sqlite3").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(
+            ["--policy", "nowhere.rego"],
+            "error: policy nowhere.rego: no such file or directory\n",
+            id="no policy file",
+        ),
+        pytest.param(
+            ["--policy", "broken.rego"], "error: policy broken.rego:2: invalid literal\n", id="syntax"
+        ),
+        pytest.param(
+            ["--host", "0.0.0.0"],
+            "error: host '0.0.0.0' can be reached by other machines; "
+            "use 127.0.0.1, or --allow-other-machines\n",
+            id="other machines",
+        ),
+        pytest.param(
+            ["--db", "no/where.sqlite3"],
+            "error: database no/where.sqlite3: no such file or directory\n",
+            id="no folder",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: list[str], message: str) -> None:
+    """Nothing is served, the exit code is 2, and stdout stays empty."""
+    Path("broken.rego").write_text("package p\nresult := foo bar\n")
+
+    result = run("serve", *arguments)
+
+    assert (result.exit_code, result.stderr, result.stdout) == (2, message, "")
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b", "192.0.2.1"])
+def test_an_address_that_is_not_ours_is_one_line(host: str) -> None:
+    """Whatever keeps it from listening, it is one line."""
+    result = run("serve", "--host", host, "--allow-other-machines")
+
+    assert result.exit_code == 2
+    assert re.fullmatch(r"error: cannot listen: .+\n", result.stderr)
+
+
+def test_a_port_in_use_is_one_line() -> None:
+    """Another server has the port."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run("serve", "--port", str(taken.getsockname()[1]))
+
+    assert (result.exit_code, result.stderr) == (2, "error: cannot listen: address already in use\n")
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """A server in a process of its own: the process, its URL, and what it has printed."""
+    Path("policy.rego").write_text(POLICY)
+    code = "from openbox_agentrt.cli.core import app; app()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "serve", "--policy", "policy.rego", "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    printed = "".join(process.stdout.readline() for _ in range(4))
+    url = re.search(r"OPENBOX_URL=(\S+)", printed)
+    assert url is not None, process.communicate()
+    try:
+        yield process, url[1], printed
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_serve_approve_and_stop(served: tuple[subprocess.Popen[str], str, str]) -> None:
+    """It tells how to reach it and what waits, heeds another process, and ends with Ctrl+C."""
+    process, url, printed = served
+    answer = httpx.post(f"{url}/api/v1/governance/evaluate", json=EVENT, headers=KEY).json()
+    decided = run("approve", answer["approval_id"])
+    poll = {"workflow_id": "wf", "run_id": "run", "activity_id": "a1"}
+    polled = httpx.post(f"{url}/api/v1/governance/approval", json=poll, headers=KEY).json()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+
+    assert printed.splitlines() == [
+        "local Core, policy policy.rego; events in openbox-core.sqlite3",
+        f"  export OPENBOX_URL={url}",
+        f"  export OPENBOX_API_KEY={DEFAULT_API_KEY}",
+        "Ctrl+C ends it.",
+    ]
+    assert answer["verdict"] == "require_approval"
+    assert decided.exit_code == 0
+    assert polled["verdict"] == "allow"
+    assert f"openbox-agentrt core approve {answer['approval_id']}" in out
+    assert (process.returncode, err, out.splitlines()[-1]) == (0, "", "stopped")
