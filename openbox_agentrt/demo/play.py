@@ -80,7 +80,7 @@ async def _run_scene(loop: AgentLoop, provider: Any, timeline: Timeline, number:
     agent = AgentConfig(
         name="SupportAgent",
         instructions=INSTRUCTIONS,
-        model=ModelSettings(model=provider.settings.model),
+        model=ModelSettings(model=provider.settings.default_model),
     )
     prompt = ModelMessage(role="user", content=(ContentPart(type="text", text=scene.prompt),))
     try:

@@ -30,7 +30,7 @@ def _asks(name: str, **arguments: object) -> Reply:
 SCENES = (
     Scene(
         title="personal data is redacted before the model sees it",
-        prompt="Where is order 1042? Please write to ada@example.com.",
+        prompt="Where is order 1042? My number is 202-555-0143.",
         replies=(_asks("lookup", order_id="1042"), Reply(text="Order 1042 is on its way.")),
     ),
     Scene(
