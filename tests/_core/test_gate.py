@@ -1,0 +1,609 @@
+"""Asking Core, over a real wire."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+from openbox_core.config import OpenBoxConfig
+from openbox_core.conformance.fake_core import FakeCore, fake_client
+from openbox_core.context import ContextStore
+from openbox_core.errors import OpenBoxAuthError
+from openbox_core.runtime import OpenBoxRuntime
+
+from openbox_agentrt._core.connection import Connection
+from openbox_agentrt._core.decision import Answer, Guardrails, Verdict
+from openbox_agentrt._core.gate import MAX_ATTEMPTS, CoreGate, raise_for_answer
+from openbox_agentrt.errors import (
+    GovernanceBlockedError,
+    GovernanceHaltError,
+    GovernanceUnavailableError,
+    GuardrailsValidationError,
+)
+from openbox_agentrt.lifecycle_events import EventEnvelope
+from openbox_agentrt.testing import (
+    Fault,
+    FaultyCore,
+    ManualClock,
+    answers_that_are_no_answers,
+    contradictions,
+)
+
+pytestmark = pytest.mark.leaves_rows_open("single events are sent, not runs")
+
+MakeEvent = Callable[[], EventEnvelope]
+Connecting = Callable[..., Connection]
+
+OUTAGES: dict[str, Fault] = {
+    "closed": Fault.close(),
+    "reset": Fault.reset(),
+    "lost answer": Fault.lost(),
+    "half an answer": Fault.half_answer(),
+    "408": Fault.respond(408),
+    "429": Fault.respond(429),
+    "429 with a wait": Fault.respond(429, retry_after=0),
+    "500": Fault.respond(500),
+    "502 page": Fault.html(status=502),
+    "503": Fault.respond(503),
+    "504": Fault.respond(504),
+    "page": Fault.html(),
+    "no content": Fault.respond(204, body=b""),
+    "nothing": Fault.text(b""),
+    "bytes": Fault.text(b"\xff\xfe\x00"),
+    "half of JSON": Fault.text(b'{"verdict": "allow"'),
+}
+OWN_MISTAKES = (301, 302, 307, 308, 400, 402, 404, 405, 409, 410, 413, 415, 418, 422, 451)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries wait a hundredth of the usual time."""
+    monkeypatch.setattr("openbox_agentrt._core.gate.FIRST_BACKOFF", 0.001)
+
+
+def evaluations(faulty: FaultyCore) -> list[dict[str, Any]]:
+    return [seen.json() for seen in faulty.requests if seen.request.path.endswith("/evaluate")]
+
+
+@pytest.mark.parametrize(
+    ("decision", "verdict"),
+    [
+        ("ALLOW", Verdict.ALLOW), ("CONTINUE", Verdict.ALLOW), ("CONSTRAIN", Verdict.CONSTRAIN),
+        ("REQUIRE_APPROVAL", Verdict.REQUIRE_APPROVAL), ("BLOCK", Verdict.BLOCK), ("HALT", Verdict.HALT),
+    ],
+)  # fmt: skip
+async def test_a_verdict_arrives(
+    gate: CoreGate, event: MakeEvent, policy: dict[str, Any], decision: str, verdict: Verdict
+) -> None:
+    """Each of the five, as Core sent it."""
+    policy.update(decision=decision, reason="because")
+
+    answer = await gate.judge(event())
+
+    assert (answer.verdict, answer.local, answer.unreachable) == (verdict, False, False)
+    assert answer.result is not None
+
+
+async def test_a_request_has_a_content_type_and_says_who_asks(
+    gate: CoreGate, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """openbox_core's client leaves the content type out."""
+    await gate.judge(event())
+
+    headers = {name.lower(): value for name, value in faulty.requests[0].request.headers.items()}
+    assert headers["content-type"] == "application/json"
+    assert headers["x-openbox-sdk-version"].startswith("openbox-agentrt-python-v")
+
+
+@pytest.mark.parametrize("name", OUTAGES)
+async def test_an_outage_is_asked_again_with_the_same_ids(
+    gate: CoreGate, event: MakeEvent, faulty: FaultyCore, policy: dict[str, Any], name: str
+) -> None:
+    """The second answer counts, and Core sees one question."""
+    policy.update(decision="BLOCK")
+    faulty.plan(OUTAGES[name])
+
+    answer = await gate.judge(event())
+
+    assert answer.verdict is Verdict.BLOCK
+    first, second = evaluations(faulty)
+    assert first == second
+    assert gate.counts.retries == 1
+    assert len({json.dumps(seen) for seen in faulty.core.events()}) == 1
+
+
+@pytest.mark.parametrize("name", OUTAGES)
+async def test_a_lasting_outage_passes_under_fail_open_and_says_so(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, policy: dict[str, Any], name: str
+) -> None:
+    """Fail-open: the call passes, marked, counted and not mistaken for Core's ALLOW."""
+    policy.update(decision="BLOCK")
+    gate = to(on_api_error="fail_open").gate
+    with faulty.always(OUTAGES[name]):
+        answer = await gate.judge(event())
+
+    assert (answer.verdict, answer.unreachable, answer.local) == (Verdict.ALLOW, True, True)
+    assert (gate.counts.fail_open, gate.counts.fail_closed, gate.counts.outages) == (1, 0, 1)
+    assert gate.counts.requests == MAX_ATTEMPTS
+
+
+@pytest.mark.parametrize("name", OUTAGES)
+async def test_a_lasting_outage_refuses_under_fail_closed(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, name: str
+) -> None:
+    """Fail-closed: the call does not run."""
+    gate = to(on_api_error="fail_closed").gate
+    with faulty.always(OUTAGES[name]), pytest.raises(GovernanceUnavailableError) as caught:
+        await gate.judge(event())
+
+    assert (caught.value.kind, caught.value.ran) == ("outage", False)
+    assert (gate.counts.fail_open, gate.counts.fail_closed) == (0, 1)
+
+
+async def test_a_core_that_is_not_there_is_an_outage(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """A refused connection, in both directions."""
+    opened, closed = to(on_api_error="fail_open").gate, to(on_api_error="fail_closed").gate
+    with faulty.down():
+        assert (await opened.judge(event())).unreachable
+        with pytest.raises(GovernanceUnavailableError):
+            await closed.judge(event())
+
+
+@pytest.mark.parametrize(("flag", "passes"), [(False, True), (True, False)])
+async def test_destructive_tools_stay_closed_when_asked_for(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, flag: bool, passes: bool
+) -> None:
+    """Under fail_open, a refund waits for Core and a lookup does not."""
+    gate = to(on_api_error="fail_open", fail_closed_destructive=flag).gate
+    with faulty.always(Fault.respond(503)):
+        assert (await gate.judge(event())).unreachable
+        if passes:
+            assert (await gate.judge(event(), destructive=True)).unreachable
+        else:
+            with pytest.raises(GovernanceUnavailableError):
+                await gate.judge(event(), destructive=True)
+
+
+@pytest.mark.parametrize("status", OWN_MISTAKES)
+@pytest.mark.parametrize("policy_name", ["fail_open", "fail_closed"])
+async def test_our_own_mistake_is_never_an_allow(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, status: int, policy_name: str
+) -> None:
+    """A 4xx or a redirect is refused under any policy, and not asked again."""
+    gate = to(on_api_error=policy_name).gate
+    faulty.plan(Fault.respond(status, body=b'{"verdict": "allow"}'))
+
+    with pytest.raises(GovernanceUnavailableError) as caught:
+        await gate.judge(event())
+
+    assert (caught.value.kind, caught.value.status) == ("refused", status)
+    assert len(evaluations(faulty)) == 1
+    assert (gate.counts.refused, gate.counts.fail_open) == (1, 0)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("policy_name", ["fail_open", "fail_closed"])
+async def test_a_rejected_key_always_raises(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, status: int, policy_name: str
+) -> None:
+    """openbox_core's error is raised as it is."""
+    gate = to(on_api_error=policy_name).gate
+    faulty.plan(Fault.respond(status))
+
+    with pytest.raises(OpenBoxAuthError):
+        await gate.judge(event())
+
+    assert len(evaluations(faulty)) == 1
+
+
+@pytest.mark.parametrize("name", sorted(set(answers_that_are_no_answers()) - {"half"}))
+@pytest.mark.parametrize("policy_name", ["fail_open", "fail_closed"])
+async def test_an_answer_that_is_none_is_no_allow_of_core_s(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, name: str, policy_name: str
+) -> None:
+    """JSON that is no answer blocks; what is not JSON is an outage, which fail_open lets pass, marked."""
+    gate = to(on_api_error=policy_name).gate
+    not_json = {"empty", "no content", "html", "not json", "bytes"}
+    with faulty.always(answers_that_are_no_answers()[name]):
+        if name in not_json and policy_name == "fail_closed":
+            with pytest.raises(GovernanceUnavailableError):
+                await gate.judge(event())
+            return
+        answer = await gate.judge(event())
+
+    assert answer.local
+    assert answer.unreachable == (name in not_json)
+    assert (answer.verdict is Verdict.BLOCK) == (name not in not_json)
+
+
+@pytest.mark.parametrize("name", contradictions())
+async def test_of_a_contradiction_the_stricter_half_counts(
+    gate: CoreGate, event: MakeEvent, faulty: FaultyCore, name: str
+) -> None:
+    """Whichever half it is."""
+    faulty.plan(contradictions()[name])
+
+    with pytest.raises((GovernanceBlockedError, GovernanceHaltError, GuardrailsValidationError)):
+        raise_for_answer(await gate.judge(event()))
+
+
+async def test_a_halt_can_be_what_an_unknown_answer_counts_as(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """It stops this call and does not latch."""
+    gate = to(on_unknown_verdict="halt").gate
+    faulty.plan(Fault.value({"verdict": "quarantine"}))
+
+    answer = await gate.judge(event())
+
+    assert (answer.verdict, answer.latches) == (Verdict.HALT, False)
+    assert gate.counts.not_understood == 1
+
+
+async def test_a_huge_answer_is_not_read_to_its_end(
+    gate: CoreGate, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """Fifty megabytes are no answer, and cost neither the memory nor a second try."""
+    faulty.plan(Fault.huge())
+
+    answer = await gate.judge(event())
+
+    assert (answer.verdict, answer.local) == (Verdict.BLOCK, True)
+    assert "too large" in str(answer.reason)
+    assert gate.counts.requests == 1
+
+
+async def test_deeply_nested_json_is_not_understood(
+    gate: CoreGate, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """It is JSON, so it is no outage that fail_open would let pass."""
+    faulty.plan(Fault.text(b"[" * 200_000 + b"]" * 200_000))
+
+    assert (await gate.judge(event())).verdict is Verdict.BLOCK
+
+
+async def test_a_fallback_that_core_claims_is_no_fallback(
+    gate: CoreGate, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """`fallback_used` in an answer is just data."""
+    faulty.plan(Fault.altered(verdict="block", action=..., fallback_used=True))
+
+    answer = await gate.judge(event())
+
+    assert (answer.verdict, answer.unreachable, answer.local) == (Verdict.BLOCK, False, False)
+
+
+async def test_a_black_hole_costs_the_budget_once(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """Core takes everything and answers nothing: the events after the first pay nothing."""
+    gate = to(gate_budget_seconds=0.3).gate
+    with faulty.always(Fault.black_hole()):
+        began = time.monotonic()
+        assert (await gate.judge(event())).unreachable
+        first = time.monotonic() - began
+        began = time.monotonic()
+        for _ in range(20):
+            assert (await gate.judge(event())).unreachable
+        rest = time.monotonic() - began
+
+    assert 0.25 < first < 2.0
+    assert rest < 0.3
+    assert gate.counts.breaker_skipped == 20
+
+
+async def test_the_budget_holds_over_all_attempts(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """Retries share it; a slow failure does not buy more time."""
+    gate = to(gate_budget_seconds=0.5).gate
+    with faulty.always(replace(Fault.respond(503), wait_seconds=0.3)):
+        began = time.monotonic()
+        assert (await gate.judge(event())).unreachable
+
+    assert time.monotonic() - began < 1.5
+    assert gate.counts.requests < MAX_ATTEMPTS
+
+
+async def test_many_at_once_do_not_wait_for_a_core_that_is_down(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """The breaker is shared by all runs of a governance."""
+    gate = to().gate
+    with faulty.down():
+        for _ in range(3):
+            await gate.judge(event())
+        before = gate.counts.requests
+        await asyncio.gather(*(gate.judge(event()) for _ in range(50)))
+
+    assert gate.breaker.is_open
+    assert gate.counts.requests == before
+
+
+async def test_a_probe_finds_core_again(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, policy: Any
+) -> None:
+    """After the pause one question goes through, and a BLOCK is a BLOCK again."""
+    policy.update(decision="BLOCK")
+    clock = ManualClock()
+    gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
+    with faulty.down():
+        for _ in range(3):
+            assert (await gate.judge(event())).unreachable
+    assert (await gate.judge(event())).unreachable
+
+    clock.advance(60)
+
+    assert (await gate.judge(event())).verdict is Verdict.BLOCK
+    assert not gate.breaker.is_open
+
+
+async def test_an_outage_is_logged_once_and_so_is_its_end(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A thousand events of an outage are not a thousand warnings."""
+    clock = ManualClock()
+    gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
+    caplog.set_level(logging.INFO, logger="openbox_agentrt")
+    with faulty.down():
+        for _ in range(10):
+            await gate.judge(event())
+    clock.advance(60)
+    await gate.judge(event())
+
+    ours = [record.message for record in caplog.records if record.name.startswith("openbox_agentrt")]
+    assert len(ours) == 2
+    assert "on_api_error is fail_open" in ours[0]
+    assert "answers again" in ours[1]
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+async def test_retry_after_is_honoured(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, form: str
+) -> None:
+    """As seconds or as a date."""
+    clock = ManualClock()
+    moment = datetime(2024, 1, 2, tzinfo=UTC)
+    gate = to(clock=clock.monotonic, sleep=clock.sleep, now=lambda: moment).gate
+    later = format_datetime(moment + timedelta(seconds=2), usegmt=True)
+    faulty.plan(Fault.respond(429, retry_after=2 if form == "seconds" else later))
+
+    assert not (await gate.judge(event())).unreachable
+    assert clock.sleeps == [2.0]
+
+
+@pytest.mark.parametrize("wait", ["60", "1e9", "99999999999999999999", "soon", "-5"])
+async def test_a_wait_beyond_the_budget_is_not_waited_for(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, wait: str
+) -> None:
+    """Nor is one that is no wait: the ordinary backoff applies."""
+    clock = ManualClock()
+    gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
+    with faulty.always(Fault.respond(429, retry_after=wait)):
+        assert (await gate.judge(event())).unreachable
+
+    assert sum(clock.sleeps) < 5.0
+    assert bool(clock.sleeps) == (wait != "60")
+
+
+async def test_a_cancelled_question_ends_at_once(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """A slow Core does not hold the caller, and the line is as good as before."""
+    gate = to().gate
+    with faulty.always(Fault.black_hole()):
+        task = asyncio.create_task(gate.judge(event()))
+        await asyncio.sleep(0.2)
+        began = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    assert time.monotonic() - began < 0.5
+    assert not gate.breaker.is_open
+    assert not (await gate.judge(event())).unreachable
+
+
+async def test_a_late_answer_is_not_taken_for_the_next_one(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, policy: dict[str, Any]
+) -> None:
+    """The connection of a question that was given up is not used again."""
+    gate = to(gate_budget_seconds=0.3).gate
+    faulty.plan(Fault.late(0.6))
+    assert (await gate.judge(event())).unreachable
+    policy.update(decision="BLOCK")
+    await asyncio.sleep(1.1)
+
+    assert (await gate.judge(event())).verdict is Verdict.BLOCK
+
+
+async def test_a_timestamp_is_the_same_in_every_attempt(
+    gate: CoreGate, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """It says when something happened, not when it was told again."""
+    faulty.plan(Fault.respond(503), Fault.respond(503))
+
+    await gate.judge(event())
+
+    assert len({seen["timestamp"] for seen in evaluations(faulty)}) == 1
+
+
+async def test_an_event_that_cannot_be_put_is_refused_before_it_is_sent(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """openbox_core's strict check is our own mistake, whatever the policy."""
+    gate = to(on_api_error="fail_open").gate
+    broken = replace(event(), payload={})
+
+    with pytest.raises(GovernanceUnavailableError) as caught:
+        await gate.judge(broken)
+
+    assert caught.value.kind == "refused"
+    assert evaluations(faulty) == []
+
+
+async def test_an_error_inside_openbox_core_is_on_the_strict_side(
+    to: Connecting, event: MakeEvent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not raised as it is, and not an outage that fail_open would let pass."""
+    connection = to(on_api_error="fail_open")
+
+    async def broken(payload: Any) -> Any:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr(connection.runtime.client, "aevaluate", broken)
+
+    with pytest.raises(GovernanceUnavailableError) as caught:
+        await connection.gate.judge(event())
+
+    assert caught.value.kind == "unreadable"
+    assert "secret" not in str(caught.value)
+
+
+class TestReports:
+    """Telling Core what has happened."""
+
+    async def test_a_report_is_told_again_after_an_outage(
+        self, gate: CoreGate, event: MakeEvent, faulty: FaultyCore
+    ) -> None:
+        """One fault in a hundred loses no row."""
+        faulty.plan(Fault.reset(), Fault.lost())
+
+        answer = await gate.report(event())
+
+        assert answer is not None
+        assert len({json.dumps(seen) for seen in faulty.core.events()}) == 1
+
+    @pytest.mark.parametrize(
+        "fault", [Fault.respond(503), Fault.respond(422), Fault.respond(401)], ids=["503", "422", "401"]
+    )
+    @pytest.mark.parametrize("policy_name", ["fail_open", "fail_closed"])
+    async def test_a_report_never_fails_its_caller(
+        self, to: Connecting, event: MakeEvent, faulty: FaultyCore, fault: Fault, policy_name: str
+    ) -> None:
+        """Also under fail_closed: the work has been done. It is counted and logged."""
+        gate = to(on_api_error=policy_name).gate
+        with faulty.always(fault):
+            assert await gate.report(event()) is None
+
+        assert gate.counts.reports_lost == 1
+
+    async def test_what_core_says_to_a_report_is_returned(
+        self, gate: CoreGate, event: MakeEvent, policy: dict[str, Any]
+    ) -> None:
+        """A HALT is remembered by the run, and nothing is raised."""
+        policy.update(decision="HALT")
+
+        answer = await gate.report(event())
+
+        assert answer is not None
+        assert answer.latches
+
+    async def test_a_report_can_be_cancelled(
+        self, gate: CoreGate, event: MakeEvent, faulty: FaultyCore
+    ) -> None:
+        """Cancellation is the one thing that it raises."""
+        with faulty.always(Fault.black_hole()):
+            task = asyncio.create_task(gate.report(event()))
+            await asyncio.sleep(0.1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+
+class TestInjectedRuntime:
+    """A runtime whose client has a transport that is not ours."""
+
+    def runtime(self, core: FakeCore, **config: Any) -> OpenBoxRuntime:
+        settings = OpenBoxConfig(api_url="https://core.test", api_key="obx_test_x", **config)
+        client = fake_client(core, on_api_error=settings.on_api_error)
+        return OpenBoxRuntime(settings, client=client, context_store=ContextStore())
+
+    @pytest.mark.parametrize("word", ["block", "BLOCK", " block "])
+    async def test_its_answers_are_read_strictly_too(
+        self, to: Connecting, event: MakeEvent, word: str
+    ) -> None:
+        """openbox_core reads ` block ` as ALLOW."""
+        gate = to(runtime=self.runtime(FakeCore({"verdict": word}))).gate
+
+        assert (await gate.judge(event())).verdict is Verdict.BLOCK
+
+    @pytest.mark.parametrize("answer", [{}, {"verdict": "quarantine"}, [], "allow", {"verdict": 3}], ids=repr)
+    async def test_an_answer_that_is_none_blocks(self, to: Connecting, event: MakeEvent, answer: Any) -> None:
+        """Also those on which openbox_core raises a bare error."""
+        gate = to(runtime=self.runtime(FakeCore(answer))).gate
+
+        assert (await gate.judge(event())).verdict is Verdict.BLOCK
+
+    @pytest.mark.parametrize("on_api_error", ["fail_open", "fail_closed"])
+    @pytest.mark.parametrize(("status", "outage"), [(503, True), (429, True), (422, False), (404, False)])
+    async def test_statuses_are_told_apart_by_what_is_said_of_them(
+        self, to: Connecting, event: MakeEvent, on_api_error: str, status: int, outage: bool
+    ) -> None:
+        """A 422 is no outage, under either policy of the runtime."""
+        import httpx
+
+        core = FakeCore()
+        core.handler = lambda request: httpx.Response(status)  # type: ignore[method-assign]  # a double
+        gate = to(runtime=self.runtime(core, on_api_error=on_api_error)).gate
+
+        if outage and on_api_error == "fail_open":
+            assert (await gate.judge(event())).unreachable
+            return
+        with pytest.raises(GovernanceUnavailableError) as caught:
+            await gate.judge(event())
+        assert caught.value.kind == ("outage" if outage else "refused")
+
+    async def test_the_stricter_of_two_policies_counts(self, to: Connecting, event: MakeEvent) -> None:
+        """Options that say nothing do not open a runtime that is closed."""
+        import httpx
+
+        def down(request: Any) -> httpx.Response:
+            raise httpx.ConnectError("refused")
+
+        core = FakeCore()
+        core.handler = down  # type: ignore[method-assign]  # a double
+        gate = to(runtime=self.runtime(core, on_api_error="fail_closed")).gate
+
+        with pytest.raises(GovernanceUnavailableError, match="unreachable"):
+            await gate.judge(event())
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (Answer(verdict=Verdict.HALT), GovernanceHaltError),
+        (
+            Answer(verdict=Verdict.BLOCK, guardrails=Guardrails(validation_passed=False)),
+            GovernanceBlockedError,
+        ),
+        (
+            Answer(verdict=Verdict.REQUIRE_APPROVAL, guardrails=Guardrails(validation_passed=False)),
+            GuardrailsValidationError,
+        ),
+        (
+            Answer(verdict=Verdict.ALLOW, guardrails=Guardrails(validation_passed=False)),
+            GuardrailsValidationError,
+        ),
+        (Answer(verdict=Verdict.REQUIRE_APPROVAL), None),
+        (Answer(verdict=Verdict.CONSTRAIN), None),
+        (Answer(verdict=Verdict.ALLOW), None),
+    ],
+)
+def test_an_answer_raises_by_priority(answer: Answer, error: type[Exception] | None) -> None:
+    """HALT before BLOCK before the guardrails; the rest is the caller's."""
+    if error is None:
+        raise_for_answer(answer)
+    else:
+        with pytest.raises(error):
+            raise_for_answer(answer, event="refund")
