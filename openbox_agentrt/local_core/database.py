@@ -18,7 +18,8 @@ CREATE TABLE IF NOT EXISTS events (
     dedup_key TEXT,
     same_as INTEGER,
     changed INTEGER NOT NULL,
-    caller TEXT NOT NULL,
+    sdk TEXT,
+    agent_did TEXT,
     payload TEXT NOT NULL,
     answer TEXT NOT NULL
 );

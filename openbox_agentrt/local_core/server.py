@@ -41,8 +41,7 @@ def asgi_app(core: LocalCore) -> Any:
     """
     `core` as a Starlette application.
 
-    Requests are answered in worker threads, so that a policy that takes its time does not hold up
-    the event loop.
+    Requests are answered one after another, in the event loop: a core judges one at a time anyway.
 
     Raises:
         MissingExtraError: The extra ``local`` is not installed.
@@ -150,7 +149,6 @@ class _Endpoint:
         self._core = core
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        from starlette.concurrency import run_in_threadpool
         from starlette.requests import Request
         from starlette.responses import Response
 
@@ -163,7 +161,7 @@ class _Endpoint:
             if len(body) > self._core.max_body_bytes:
                 # Enough to be refused for its size; the rest is not worth the memory.
                 break
-        status, headers, answer = await run_in_threadpool(
-            self._core.handle, request.method, scope["path"], request.headers, bytes(body)
+        status, headers, answer = self._core.handle(
+            request.method, scope["path"], request.headers, bytes(body)
         )
         await Response(answer, status, headers)(scope, receive, send)

@@ -103,8 +103,8 @@ class Store:
     ) -> None:
         self._db.execute(
             "INSERT INTO events (received_at, workflow_id, run_id, event_type, activity_id, activity_type,"
-            " hook, dedup_key, same_as, changed, caller, payload, answer)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " hook, dedup_key, same_as, changed, sdk, agent_did, payload, answer)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 now,
                 event.workflow_id,
@@ -116,7 +116,8 @@ class Store:
                 event.key,
                 same_as,
                 changed,
-                json.dumps(caller) if caller else "{}",
+                caller.get("sdk"),
+                caller.get("agent_did"),
                 event.text,
                 answer,
             ),
@@ -134,7 +135,7 @@ class Store:
     def records(self, workflow_id: str | None = None) -> list[Record]:
         where, values = ("", ()) if workflow_id is None else (" WHERE workflow_id = ?", (workflow_id,))
         rows = self._db.execute(
-            f"SELECT seq, received_at, payload, answer, same_as, changed, caller FROM events{where}"
+            f"SELECT seq, received_at, payload, answer, same_as, changed, sdk, agent_did FROM events{where}"
             " ORDER BY seq",
             values,
         )
@@ -146,9 +147,9 @@ class Store:
                 answer=json.loads(answer),
                 same_as=same_as,
                 changed=bool(changed),
-                caller=json.loads(caller),
+                caller=_known(sdk=sdk, agent_did=agent_did),
             )
-            for seq, received_at, payload, answer, same_as, changed, caller in rows
+            for seq, received_at, payload, answer, same_as, changed, sdk, agent_did in rows
         ]
 
     def moves(self) -> Iterator[tuple[str, str, str, str, str, bool]]:
@@ -215,6 +216,10 @@ class Store:
             (state, note, approval_id),
         )
         return cursor.rowcount == 1
+
+
+def _known(**values: str | None) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _decoded(text: str) -> dict[str, Any]:

@@ -13,6 +13,19 @@ TERMINAL_EVENTS = frozenset({"WorkflowCompleted", "WorkflowFailed"})
 ACTIVITY_EVENTS = frozenset({"ActivityStarted", "ActivityCompleted"})
 EVENT_TYPES = TERMINAL_EVENTS | ACTIVITY_EVENTS | {"WorkflowStarted", "SignalReceived", "Handoff"}
 _STAGES = ("started", "completed")
+_TEXT_FIELDS = (
+    "source",
+    "workflow_id",
+    "run_id",
+    "activity_id",
+    "activity_type",
+    "task_queue",
+    "session_id",
+    "agent_name",
+    "status",
+    "parent_workflow_id",
+    "multi_agent_session_id",
+)
 
 
 class WireError(Exception):
@@ -75,7 +88,7 @@ def decode(body: bytes) -> tuple[str, Any]:
     """
     try:
         text = body.decode("utf-8")
-        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        value = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise WireError(400, "invalid_json", f"the body is not JSON ({type(error).__name__})") from error
     return text, _whole_characters(text, value)
@@ -157,20 +170,9 @@ def _event(payload: dict[str, Any], text: str, event_type: str, *, hook: bool, k
 
 
 def _check_common(payload: dict[str, Any]) -> None:
-    for field in (
-        "source",
-        "workflow_id",
-        "run_id",
-        "activity_id",
-        "activity_type",
-        "task_queue",
-        "session_id",
-        "agent_name",
-        "status",
-        "parent_workflow_id",
-        "multi_agent_session_id",
-    ):
-        _optional_text(payload, field)
+    for field in _TEXT_FIELDS:
+        if not isinstance(payload.get(field), str | None):
+            raise _unprocessable(f"{field!r} must be a text")
     for field in ("activity_input", "signal_args"):
         if not isinstance(payload.get(field), list | None):
             raise _unprocessable(f"{field!r} must be a list")
@@ -213,12 +215,13 @@ def _check_spans(payload: dict[str, Any], event_type: str) -> bool:
 def _key(payload: dict[str, Any], event_type: str, hook: bool) -> str:
     if hook:
         spans = [[span.get("span_id"), span.get("hook_type"), span["stage"]] for span in payload["spans"]]
-        return json.dumps(["hook", payload["activity_id"], spans])
+        return f"hook:{json.dumps([payload['activity_id'], spans])}"
     if event_type == "SignalReceived":
         # A signal has no activity id. Without its content, the second prompt of a run would be
         # answered with the verdict on the first.
-        return json.dumps([event_type, payload["signal_name"], payload.get("signal_args")], sort_keys=True)
-    return json.dumps([event_type, payload.get("activity_id")])
+        content = [payload["signal_name"], payload.get("signal_args")]
+        return f"{event_type}:{json.dumps(content, sort_keys=True)}"
+    return f"{event_type}:{payload.get('activity_id', '')}"
 
 
 def _required_text(payload: dict[str, Any], field: str) -> str:
@@ -266,3 +269,7 @@ def _finite(text: str) -> float:
 
 def _unprocessable(message: str) -> WireError:
     return WireError(422, "unprocessable", message)
+
+
+# Made once: `json.loads` would make a new decoder for every body.
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)

@@ -205,25 +205,6 @@ def test_a_body_that_is_too_large(make: Make) -> None:
     assert response.status_code == 413
 
 
-async def test_a_slow_policy_does_not_hold_up_the_server(make: Make) -> None:
-    """Requests are answered in threads; a second one is at least accepted while the first is judged."""
-    entered, leave = threading.Event(), threading.Event()
-
-    def policy(event: dict[str, Any]) -> None:
-        entered.set()
-        leave.wait(10)
-
-    core = make(policy).core
-    headers = {"Authorization": f"Bearer {core.api_key}"}
-    with running(core) as url:
-        async with httpx.AsyncClient(base_url=url, headers=headers) as client:
-            slow = asyncio.create_task(client.post("/api/v1/governance/evaluate", json=started()))
-            await asyncio.to_thread(entered.wait, 10)
-            leave.set()
-            assert (await client.get("/api/v1/auth/validate")).status_code == 200
-            assert (await slow).status_code == 200
-
-
 def test_the_thread_and_the_port_are_given_back(make: Make) -> None:
     """Leaving the block ends the server."""
     before = threading.active_count()
