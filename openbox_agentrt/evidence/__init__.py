@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .bundle_verification import verify_bundles
     from .bundles import EvidenceBundle, EvidenceLog
     from .canonical import GENESIS_HASH
     from .errors import (
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from .reading import Entry, read_entries, verify_file
     from .redaction import SECRET_PATTERNS, Redactor, redact_violation
     from .report import Report
-    from .verification import verify_bundles
 
 _HOME = {
     "DamagedLogError": "errors",
@@ -52,7 +52,7 @@ _HOME = {
     "freeze": "freezing",
     "read_entries": "reading",
     "redact_violation": "redaction",
-    "verify_bundles": "verification",
+    "verify_bundles": "bundle_verification",
     "verify_file": "reading",
 }
 

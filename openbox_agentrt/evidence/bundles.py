@@ -13,12 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
+from .bundle_verification import verify_bundles
 from .canonical import GENESIS_HASH, canonical, decoded, legacy_canonical, sha256_hex
 from .failures import Failures
 from .keys import Signer
 from .objects import error_name
 from .redaction import Redactor, redact_record
-from .verification import verify_bundles
 
 __all__ = ("EvidenceBundle", "EvidenceLog", "Recordable", "payload_of")
 

@@ -97,7 +97,8 @@ class EvidenceFile:
         self._records_decisions = record == "all"
         self._signer = signer
         self._failures = Failures()
-        self._lost = 0
+        # One for each record that is missing since the last line: appending needs no lock.
+        self._lost: list[None] = []
         self._closed = False
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -171,9 +172,9 @@ class EvidenceFile:
 
     def close(self) -> None:
         """Seal the log as closed and let the next writer in. Doing so twice is fine."""
-        if self._closed:
+        if self._closed or os.getpid() != self._pid:
             return
-        if self._lane is not None and os.getpid() == self._pid:
+        if self._lane is not None:
             self._lane.stop()
         self._seal("closed")
         with self._lock:
@@ -206,18 +207,23 @@ class EvidenceFile:
         try:
             # Frozen before the lock is taken: this is the long part, and it runs code of the values.
             body = canonical(redact_record(fields(), self._redactor))
+            if not body.startswith(b"{"):
+                raise TypeError("not a mapping")
         except Exception as error:  # noqa: BLE001
             # Fail open: the call goes on. That there was a record, and why it is not here, is recorded.
             self._failures.add("freeze", error)
             body = encoded({"$error": error_name(error)})
         try:
             session = session_text(session_id)
+            if os.getpid() != self._pid:
+                # Before the lock is taken: another thread may have held it when the process was forked.
+                raise RuntimeError("opened by another process")
             with self._lock:
                 number = self._write(body, session, type)
         except Exception as error:  # noqa: BLE001
             # Fail open: a full disk must not stop the calls. The gap is recorded once something can be.
-            self._lost += 1
             self._failures.add("write", error)
+            self._lost.append(None)
             return None
         if self._lane is None:
             self.seal()
@@ -226,9 +232,6 @@ class EvidenceFile:
         return number
 
     def _write(self, body: bytes, session: str, type: LineType) -> int:
-        if os.getpid() != self._pid:
-            # Two processes would each write the next line of the same chain.
-            raise RuntimeError("opened by another process")
         if self._writer.full:
             try:
                 self._writer.rotate(self._signed)
@@ -237,9 +240,10 @@ class EvidenceFile:
                 # Fail open: the log goes on in the file it has.
                 self._failures.add("rotate", error)
         if self._lost:
-            gap = canonical({"last_failure": self._failures.last, "lost": self._lost})
+            lost = len(self._lost)
+            gap = canonical({"last_failure": self._failures.last, "lost": lost})
             self._writer.write(gap, session="null", type="gap")
-            self._lost = 0
+            del self._lost[:lost]
         return self._writer.write(body, session=session, type=type)
 
     def _seal(self, state: HeadState) -> None:

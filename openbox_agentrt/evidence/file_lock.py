@@ -32,7 +32,7 @@ class WriterLock:
         try:
             _acquire(descriptor)
         except OSError as error:
-            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() if _POSIX else ""
+            holder = _holder(descriptor)
             os.close(descriptor)
             who = f" (process {holder})" if holder.isdecimal() else ""
             raise LogInUseError(
@@ -40,28 +40,37 @@ class WriterLock:
                 path=str(log),
                 remedy="give each process a file of its own, or close the other writer",
             ) from error
-        if _POSIX:
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        self._descriptor: int | None = descriptor
+        _name_holder(descriptor)
+        self._descriptor = descriptor
 
     def release(self) -> None:
         """Let the next writer in."""
-        if self._descriptor is not None:
-            # Closing the descriptor releases the lock.
-            os.close(self._descriptor)
-            self._descriptor = None
+        # Closing the descriptor releases the lock.
+        os.close(self._descriptor)
 
 
-_POSIX = sys.platform != "win32"
-
-if sys.platform == "win32":
+if sys.platform == "win32":  # pragma: no cover - the tests that measure coverage run elsewhere
     import msvcrt
 
     def _acquire(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+    def _holder(descriptor: int) -> str:
+        # A locked region cannot be read there.
+        return ""
+
+    def _name_holder(descriptor: int) -> None:
+        pass
+
 else:
     import fcntl
 
     def _acquire(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _holder(descriptor: int) -> str:
+        return os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+
+    def _name_holder(descriptor: int) -> None:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

@@ -222,9 +222,9 @@ class _Freezer:
 
     def _set(self, value: Iterable[Any], depth: int) -> Json:
         items = self._items(value, list(value), depth)
-        if isinstance(items, list):
-            items.sort(key=lambda item: json.dumps(item, sort_keys=True))
-        return {"$set": items}
+        if not isinstance(items, list):
+            return items
+        return {"$set": sorted(items, key=lambda item: json.dumps(item, sort_keys=True))}
 
     def _bytes(self, data: bytes) -> Json:
         text = self._text(base64.b64encode(data).decode())

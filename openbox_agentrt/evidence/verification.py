@@ -1,129 +1,22 @@
 """
-Checking evidence, as pure functions.
+Checking format 2, as a pure function.
 
-Nothing here opens a file. Each function takes entries in the order in which they stand, stops at the
-first that does not hold, and says which it is and why; what comes after it cannot be trusted either.
+Nothing here opens a file. Lines are taken in the order in which they stand; the first that does not hold is
+reported, and what comes after it cannot be trusted either.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .canonical import GENESIS_HASH, legacy_canonical, sha256_hex
+from .canonical import GENESIS_HASH
+from .findings import NO_KEY, BadEntry, moved_or_missing
 from .heads import Head
-from .keys import Verifier, ed25519_verifier
+from .keys import Verifier
 from .lines import Line, parse_line
 from .report import Problem, Report
 
-__all__ = ("Expectation", "verify_bundles", "verify_lines")
-
-NO_KEY = (
-    "nothing was authenticated: no public key was given, and whoever can write a log can make it consistent"
-)
-NO_HEAD_IN_FORMAT_1 = "format 1 does not show whether entries were cut from the end"
-
-_BUNDLE = {
-    "index": int,
-    "timestamp": str,
-    "violation": dict,
-    "prev_hash": str,
-    "trace_hash": str,
-    "bundle_hash": str,
-}
-
-
-class _BadEntry(Exception):
-    """An entry does not hold."""
-
-    def __init__(self, problem: Problem, reason: str, *, at: int, file: str | None = None) -> None:
-        self.problem: Problem = problem
-        self.reason = reason
-        self.at = at
-        self.file = file
-        super().__init__(reason)
-
-
-def verify_bundles(bundles: Sequence[Any], *, public_key_hex: str | None = None) -> Report:
-    """
-    Check a log of format 1.
-
-    An intact chain shows that nothing inside it was changed, dropped or reordered. It does not show that the
-    chain is complete: bundles cut from the end, or all of them, leave no trace.
-
-    Args:
-        bundles: What the JSON document holds.
-        public_key_hex: Public key that every bundle has to be signed with. Without one nothing is
-            authenticated.
-
-    Raises:
-        InvalidKeyError: If the public key is none.
-    """
-    verifier = None if public_key_hex is None else ed25519_verifier(public_key_hex)
-    notes = (NO_HEAD_IN_FORMAT_1,) if verifier is not None else (NO_KEY, NO_HEAD_IN_FORMAT_1)
-    prev = GENESIS_HASH
-    for index, bundle in enumerate(bundles):
-        try:
-            prev = _check_bundle(index, bundle, prev, verifier)
-        except _BadEntry as bad:
-            return Report(
-                ok=False,
-                authenticated=False,
-                format=1,
-                count=len(bundles),
-                records=len(bundles),
-                signed=index if verifier is not None else 0,
-                first_bad=bad.at,
-                problem=bad.problem,
-                reason=bad.reason,
-                notes=notes,
-            )
-    count = len(bundles)
-    return Report(
-        ok=True,
-        authenticated=verifier is not None and count > 0,
-        format=1,
-        count=count,
-        records=count,
-        signed=count if verifier is not None else 0,
-        notes=notes,
-    )
-
-
-def _check_bundle(index: int, bundle: Any, prev: str, verifier: Verifier | None) -> str:
-    """Raises `_BadEntry`, or gives the bundle's hash."""
-    if not isinstance(bundle, dict):
-        raise _BadEntry("malformed", f"bundle {index} is not an object", at=index)
-    for name, kind in _BUNDLE.items():
-        if not isinstance(bundle.get(name), kind) or bundle[name] is True:
-            raise _BadEntry("malformed", f"missing or malformed field: {name!r} of bundle {index}", at=index)
-    unknown = sorted(set(map(str, bundle)) - set(_BUNDLE) - {"signature"})
-    if unknown:
-        # It could say anything.
-        raise _BadEntry("changed", f"no hash covers a field of bundle {index}: {unknown[0]!r}", at=index)
-    try:
-        payload = {name: bundle[name] for name in ("index", "timestamp", "violation")}
-        trace_hash = sha256_hex(legacy_canonical(payload))
-    except (TypeError, ValueError, RecursionError):
-        raise _BadEntry("malformed", f"bundle {index} holds what JSON cannot", at=index) from None
-    if trace_hash != bundle["trace_hash"]:
-        raise _BadEntry("changed", f"bundle {index} is not what its hash was taken of", at=index)
-    if bundle["index"] != index:
-        problem: Problem = "missing" if bundle["index"] > index else "reordered"
-        raise _BadEntry(problem, f"bundle {index} says that it is number {bundle['index']}", at=index)
-    if bundle["prev_hash"] != prev:
-        raise _BadEntry("unlinked", f"bundle {index} does not follow from the one before it", at=index)
-    bundle_hash = sha256_hex((prev + trace_hash).encode())
-    if bundle_hash != bundle["bundle_hash"]:
-        raise _BadEntry(
-            "changed", f"bundle {index} does not have the hash of its place in the chain", at=index
-        )
-    if verifier is not None:
-        signature = bundle.get("signature")
-        if not signature:
-            raise _BadEntry("unsigned", f"bundle {index} is not signed", at=index)
-        if not isinstance(signature, str) or not verifier(bundle_hash.encode(), signature):
-            raise _BadEntry("resigned", f"bundle {index} is not signed with this key", at=index)
-    return bundle_hash
+__all__ = ("Expectation", "verify_lines")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,12 +69,12 @@ def verify_lines(parts: Iterable[tuple[str, Iterable[bytes]]], expected: Expecta
         stopped, are checked as a chain and counted, and are not authenticated.
     """
     walk = _Walk(expected)
-    bad: _BadEntry | None = None
+    bad: BadEntry | None = None
     try:
         for name, lines in parts:
             _check_part(walk, name, lines)
         _check_head(walk)
-    except _BadEntry as error:
+    except BadEntry as error:
         bad = error
     return _report(walk, bad)
 
@@ -191,23 +84,34 @@ def _check_part(walk: _Walk, name: str, lines: Iterable[bytes]) -> None:
         try:
             line = parse_line(raw)
         except ValueError as error:
-            raise _BadEntry("malformed", f"line {walk.seq}: {error}", at=walk.seq, file=name) from None
+            raise BadEntry("malformed", f"line {walk.seq}: {error}", at=walk.seq, file=name) from None
         if (line.type == "header") != (position == 0):
             what = "starts without a header" if position == 0 else "has a header inside"
-            raise _BadEntry("malformed", f"the file {what}", at=walk.seq, file=name)
+            raise BadEntry("malformed", f"the file {what}", at=walk.seq, file=name)
         if position == 0:
             _check_header(walk, name, line)
-        _check_link(walk, name, line)
+        try:
+            _check_link(walk, name, line)
+        except BadEntry as bad:
+            bad.problem = moved_or_missing(bad.problem, walk.seq, map(_number_of, lines))
+            raise
+
+
+def _number_of(raw: bytes) -> int | None:
+    try:
+        return parse_line(raw).seq
+    except ValueError:
+        return None
 
 
 def _check_header(walk: _Walk, name: str, line: Line) -> None:
     header = line.data()
     seq = walk.seq if walk.header is not None else line.seq
     if header.get("format") != 2 or not isinstance(header.get("log_id"), str):
-        raise _BadEntry("malformed", "the header is not one of format 2", at=seq, file=name)
+        raise BadEntry("malformed", "the header is not one of format 2", at=seq, file=name)
     if walk.header is not None:
         if header["log_id"] != walk.header["log_id"]:
-            raise _BadEntry("foreign", "this part belongs to another log", at=seq, file=name)
+            raise BadEntry("foreign", "this part belongs to another log", at=seq, file=name)
         return
     walk.header = header
     if walk.expected.partial:
@@ -219,18 +123,18 @@ def _check_header(walk: _Walk, name: str, line: Line) -> None:
     ):
         if wanted is not None and header.get(key) != wanted:
             reason = f"the log was opened for {what} {header.get(key)!r}, not {wanted!r}"
-            raise _BadEntry("foreign", reason, at=walk.seq, file=name)
+            raise BadEntry("foreign", reason, at=walk.seq, file=name)
 
 
 def _check_link(walk: _Walk, name: str, line: Line) -> None:
     at = walk.seq
     if line.computed_hash != line.hash:
-        raise _BadEntry("changed", f"line {at} is not what its hash was taken of", at=at, file=name)
+        raise BadEntry("changed", f"line {at} is not what its hash was taken of", at=at, file=name)
     if line.seq != at:
         problem: Problem = "missing" if line.seq > at else "reordered"
-        raise _BadEntry(problem, f"line {at} says that it is number {line.seq}", at=at, file=name)
+        raise BadEntry(problem, f"line {at} says that it is number {line.seq}", at=at, file=name)
     if line.prev != walk.prev:
-        raise _BadEntry("unlinked", f"line {at} does not follow from the one before it", at=at, file=name)
+        raise BadEntry("unlinked", f"line {at} does not follow from the one before it", at=at, file=name)
     if line.type == "resumed":
         _note_unsigned(walk, line)
     walk.prev = line.hash
@@ -247,36 +151,36 @@ def _note_unsigned(walk: _Walk, line: Line) -> None:
             start = max(sealed, walk.first)
             walk.unsigned += [(start, found)] if start < found else []
         case _:
-            raise _BadEntry("malformed", f"line {line.seq} does not say what was found", at=line.seq)
+            raise BadEntry("malformed", f"line {line.seq} does not say what was found", at=line.seq)
 
 
 def _check_head(walk: _Walk) -> None:
     head, verifier = walk.expected.head, walk.expected.verifier
     if head is None:
-        raise _BadEntry("headless", "the head is missing: lines may have been cut from the end", at=walk.seq)
+        raise BadEntry("headless", "the head is missing: lines may have been cut from the end", at=walk.seq)
     if verifier is not None:
         # The signature first: what an unsigned head says is worth nothing.
         if head.signature is None:
-            raise _BadEntry("unsigned", "the head is not signed", at=0)
+            raise BadEntry("unsigned", "the head is not signed", at=0)
         if not verifier(head.statement(), head.signature):
             whose = "" if head.key_id == walk.expected.key_id else f", but with {head.key_id!r}"
-            raise _BadEntry("resigned", f"the head is not signed with this key{whose}", at=0)
+            raise BadEntry("resigned", f"the head is not signed with this key{whose}", at=0)
     if walk.header is None:
-        raise _BadEntry("emptied", f"the log is empty, its head vouches for {head.count} lines", at=0)
+        raise BadEntry("emptied", f"the log is empty, its head vouches for {head.count} lines", at=0)
     if head.log_id != walk.header["log_id"]:
-        raise _BadEntry("foreign", "the head belongs to another log", at=walk.first)
+        raise BadEntry("foreign", "the head belongs to another log", at=walk.first)
     if walk.seq < head.count:
-        raise _BadEntry("truncated", f"the log ends after {walk.seq} of {head.count} lines", at=walk.seq)
+        raise BadEntry("truncated", f"the log ends after {walk.seq} of {head.count} lines", at=walk.seq)
     if walk.sealed_hash != head.hash:
         reason = f"line {head.count - 1} is not the one that the head vouches for"
-        raise _BadEntry("rewritten", reason, at=head.count - 1)
+        raise BadEntry("rewritten", reason, at=head.count - 1)
     if head.state == "rotated":
-        raise _BadEntry("truncated", "another part follows this one, and it is missing", at=walk.seq)
+        raise BadEntry("truncated", "another part follows this one, and it is missing", at=walk.seq)
     if head.state == "closed" and walk.seq > head.count:
-        raise _BadEntry("appended", f"the log was closed after {head.count} lines", at=head.count)
+        raise BadEntry("appended", f"the log was closed after {head.count} lines", at=head.count)
 
 
-def _report(walk: _Walk, bad: _BadEntry | None) -> Report:
+def _report(walk: _Walk, bad: BadEntry | None) -> Report:
     head, header = walk.expected.head, walk.header or {}
     count = walk.seq - walk.first
     signed = 0

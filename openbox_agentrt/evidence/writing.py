@@ -156,12 +156,12 @@ class LogWriter:
 
 
 def _put_in_place(beside: Path, log: Path, put_away: Path | None) -> None:
-    moved = put_away is not None and log.exists()
-    if moved and put_away is not None:
-        os.rename(log, put_away)
+    if put_away is None or not log.exists():
+        os.replace(beside, log)
+        return
+    os.rename(log, put_away)
     try:
         os.replace(beside, log)
     except BaseException:
-        if moved and put_away is not None:
-            os.rename(put_away, log)
+        os.rename(put_away, log)
         raise

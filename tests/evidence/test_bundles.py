@@ -33,6 +33,8 @@ def test_bundles_are_linked(violation: MakeViolation) -> None:
     assert (first.index, first.prev_hash) == (0, GENESIS_HASH)
     assert (second.index, second.prev_hash) == (1, first.bundle_hash)
     assert log.bundles == [first, second]
+    assert EvidenceLog.verify_bundles_detailed([first.to_dict(), second.to_dict()]) == (True, None)
+    assert EvidenceLog.verify_bundles_detailed([second.to_dict()]) == (False, 0)
     assert len(log) == 2
     assert log.verify()
 

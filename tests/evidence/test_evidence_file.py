@@ -227,6 +227,23 @@ def test_a_forked_process_records_nothing(path: Path, violation: MakeViolation) 
     assert verify_file(path).ok
 
 
+def test_nothing_is_written_from_another_process(
+    path: Path, violation: MakeViolation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same, as seen from inside: whatever is called there, the log stays as it is."""
+    with EvidenceFile(path, seal_interval=60) as log:
+        log.record(violation())
+        before = path.read_bytes(), Path(f"{path}.head").read_bytes()
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        assert log.record(violation()) is None
+        log.seal()
+        log.close()
+        monkeypatch.undo()
+
+        assert log.last_failure == "write: RuntimeError"
+        assert (path.read_bytes(), Path(f"{path}.head").read_bytes()) == before
+
+
 def test_records_are_sealed_in_the_background(path: Path, violation: MakeViolation) -> None:
     """No call waits for the signature, and none waits for the next call either."""
     sealed = threading.Event()
@@ -342,13 +359,21 @@ class Raising:
         raise RuntimeError("with the data in it")
 
 
-def test_what_cannot_be_recorded_is_recorded_as_such(path: Path) -> None:
+class NoMapping:
+    def to_dict(self) -> Any:
+        return ["not a mapping"]
+
+
+@pytest.mark.parametrize(
+    ("recordable", "error"), [(Raising(), "RuntimeError"), (NoMapping(), "TypeError")], ids=["raises", "list"]
+)
+def test_what_cannot_be_recorded_is_recorded_as_such(path: Path, recordable: Any, error: str) -> None:
     """That there was a violation is evidence, even if nothing can be said about it."""
     with EvidenceFile(path) as log:
-        assert log.record(Raising()) == 1
+        assert log.record(recordable) == 1
         assert log.failures == 1
 
-    assert lines(path)[1]["body"] == {"$error": "RuntimeError"}
+    assert lines(path)[1]["body"] == {"$error": error}
     assert verify_file(path).ok
 
 
@@ -400,6 +425,33 @@ def test_a_log_that_grows_goes_on_in_a_new_file(
     assert [entry.data["step"] for entry in read_entries(path) if entry.type == "violation"] == list(
         range(10)
     )
+
+
+def test_a_seal_that_was_overtaken_changes_nothing(path: Path, violation: MakeViolation) -> None:
+    """A signature that comes after a new part has begun does not set the head back."""
+    asked, answer = threading.Event(), threading.Event()
+    slow = False
+
+    def sign(data: bytes) -> str:
+        if slow and b'"count":2' in data:
+            asked.set()
+            answer.wait(10)
+        return "00"
+
+    with EvidenceFile(path, signer=sign, max_bytes=1_500, seal_interval=60) as log:
+        log.record(violation(1))
+        slow = True
+        waiting = threading.Thread(target=log.seal)
+        waiting.start()
+        assert asked.wait(10)
+        for step in range(5):
+            log.record(violation(step))
+        newer = log.head
+        answer.set()
+        waiting.join(10)
+
+        assert newer.count > 2
+        assert log.head == newer
 
 
 def test_a_failed_rotation_loses_nothing(

@@ -259,6 +259,19 @@ def test_deep_nesting_is_cut() -> None:
     assert frozen == {"$cut": "depth"}
 
 
+def test_a_set_is_cut_like_a_list() -> None:
+    """Depth counts for sets too."""
+    value: Any = {1}
+    for _ in range(64):
+        value = [value]
+
+    frozen: Any = freeze(value)
+    for _ in range(64):
+        (frozen,) = frozen
+
+    assert frozen == {"$cut": "depth"}
+
+
 def test_a_value_that_unfolds_without_end_is_cut() -> None:
     """Sharing makes a small value unfold into 2**60 nodes: the record stays small."""
     value: Any = [object()]
@@ -291,6 +304,16 @@ def test_a_very_long_mapping_is_cut() -> None:
 
     assert frozen["$cut"] == "size"
     assert len(frozen) == 100_001
+
+
+def test_what_has_to_be_cut_is_not_plain() -> None:
+    """The short cut for plain data is not taken for what has to be cut."""
+    deep: Any = 1
+    for _ in range(70):
+        deep = [deep]
+
+    assert not is_plain(list(range(200_000)))
+    assert not is_plain(deep)
 
 
 def test_pairs_that_are_too_many_are_cut() -> None:
