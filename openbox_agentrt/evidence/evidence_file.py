@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
-from .canonical import canonical, encoded
+from .canonical import canonical, encode
 from .failures import Failures
 from .file_lock import WriterLock
 from .heads import Head, HeadState
@@ -212,7 +212,7 @@ class EvidenceFile:
         except Exception as error:  # noqa: BLE001
             # Fail open: the call goes on. That there was a record, and why it is not here, is recorded.
             self._failures.add("freeze", error)
-            body = encoded({"$error": error_name(error)})
+            body = encode({"$error": error_name(error)})
         try:
             session = session_text(session_id)
             if os.getpid() != self._pid:

@@ -31,25 +31,17 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any, Protocol, TypeAlias
 
 from .objects import error_name, fields_of, name_of, scalars
+from .plainness import CONTAINERS, MAX_DEPTH, MAX_SIZE, TAGS, codec, plain_json
 
-__all__ = ("Concealer", "Json", "freeze", "is_plain")
+__all__ = ("Concealer", "Json", "freeze")
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
-_TAGS = frozenset(
-    ("$float", "$int", "$bytes", "$set", "$text", "$mapping", "$object", "$cycle", "$cut", "$error")
-)
-_PLAIN = frozenset((str, int, bool, type(None)))
-_CONTAINERS = frozenset((dict, list, tuple))
+_SHORT_TEXT = 256
+_OBJECT_TEXT = 1_000
 # Python refuses to print very long whole numbers in decimals. Where that begins is a setting; never below
 # this.
 _MAX_BITS = 2_000
-_MAX_DEPTH = 64
-# A call's arguments come from a model that may be hostile: what one record can cost is bounded. A node
-# costs one, and long text one more for every 64 characters.
-_MAX_SIZE = 100_000
-_SHORT_TEXT = 256
-_OBJECT_TEXT = 1_000
 _ADDRESS = re.compile(r"(?: at)? 0x[0-9a-fA-F]{6,16}\b")
 
 
@@ -73,38 +65,13 @@ def freeze(value: object, concealer: Concealer | None = None) -> Json:
     Whatever the value is, this raises nothing but what the interpreter itself raises for want of memory or
     stack.
     """
+    if concealer is None and type(value) in CONTAINERS:
+        # The common case is JSON data already, and a round trip through JSON is the fastest copy there is.
+        data = plain_json(value, codec().encode)
+        if data is not None:
+            copy: Json = codec().decode(data)
+            return copy
     return _Freezer(concealer).freeze(value, 0)
-
-
-def is_plain(value: object) -> bool:
-    """
-    Whether a value freezes to itself, but for text and the names of mappings, which are not looked at.
-
-    Calls no method of the value and of what is in it.
-    """
-    # Each record comes through here: this is as fast as it gets in Python.
-    room = _MAX_SIZE
-    level: list[Any] = [(value,)]
-    for _ in range(_MAX_DEPTH + 1):
-        below: list[Any] = []
-        for part in level:
-            items = part.values() if type(part) is dict else part
-            room -= len(items)
-            if room < 0:
-                return False
-            for item in items:
-                kind = type(item)
-                if kind in _PLAIN:
-                    continue
-                if kind in _CONTAINERS:
-                    below.append(item)
-                elif kind is not float or item - item != 0:
-                    return False
-        if not below:
-            return True
-        level = below
-    # Too deep, or a container inside itself.
-    return False
 
 
 class _Freezer:
@@ -112,7 +79,7 @@ class _Freezer:
 
     def __init__(self, concealer: Concealer | None) -> None:
         self._concealer = concealer
-        self._left = _MAX_SIZE
+        self._left = MAX_SIZE
         self._open: set[int] = set()
 
     def freeze(self, value: Any, depth: int) -> Json:
@@ -156,7 +123,7 @@ class _Freezer:
         names = [_key_text(key) for key, _ in pairs[:room]]
         values = [self._named(name, value, depth) for name, (_, value) in zip(names, pairs, strict=False)]
         frozen: dict[str, Json]
-        if None in names or len(set(names)) < len(names) or not _TAGS.isdisjoint(names):
+        if None in names or len(set(names)) < len(names) or not TAGS.isdisjoint(names):
             keys = [self.freeze(key, depth + 1) for key, _ in pairs[:room]]
             frozen = {"$mapping": [[key, value] for key, value in zip(keys, values, strict=True)]}
         else:
@@ -191,7 +158,7 @@ class _Freezer:
     def _enter(self, owner: object, depth: int) -> Json:
         if id(owner) in self._open:
             return {"$cycle": name_of(type(owner))}
-        if depth >= _MAX_DEPTH:
+        if depth >= MAX_DEPTH:
             return {"$cut": "depth"}
         self._open.add(id(owner))
         return None

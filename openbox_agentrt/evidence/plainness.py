@@ -1,0 +1,101 @@
+"""
+Values that are JSON data already: how to tell, and how to write them.
+
+Nearly everything that is recorded is plain, so this is the way that has to be fast. Whatever is not
+plain, or turns out not to be, goes the long way through `freezing`.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ("CONTAINERS", "MAX_DEPTH", "MAX_SIZE", "TAGS", "Codec", "codec", "is_plain", "plain_json")
+
+# A call's arguments come from a model that may be hostile: what one record can cost is bounded. A node
+# costs one, and long text one more for every 64 characters.
+MAX_DEPTH = 64
+MAX_SIZE = 100_000
+
+CONTAINERS = frozenset((dict, list, tuple))
+TAGS = frozenset(
+    ("$float", "$int", "$bytes", "$set", "$text", "$mapping", "$object", "$cycle", "$cut", "$error")
+)
+"""Names that stand for what JSON cannot hold."""
+
+_SCALARS = frozenset((str, int, bool, type(None)))
+# Below this, no text has to be cut.
+_SMALL = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codec:
+    """The JSON library."""
+
+    encode: Callable[[Any], bytes]
+    encode_sorted: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+
+
+@functools.cache
+def codec() -> Codec:
+    """The JSON library, loaded late: a process that records nothing does not need it."""
+    import msgspec
+
+    return Codec(
+        encode=msgspec.json.Encoder().encode,
+        encode_sorted=msgspec.json.Encoder(order="sorted").encode,
+        decode=msgspec.json.Decoder().decode,
+    )
+
+
+def plain_json(value: object, encode: Callable[[Any], bytes], *, check_names: bool = True) -> bytes | None:
+    """A value as JSON, or None if it is not plain."""
+    if not is_plain(value, check_names=check_names):
+        return None
+    try:
+        data = encode(value)
+    except (UnicodeEncodeError, RuntimeError, TypeError, ValueError):
+        # Text that is not Unicode, a number without end, or a change by another thread meanwhile.
+        return None
+    return data if len(data) <= _SMALL and b'"$' not in data else None
+
+
+def is_plain(value: object, *, check_names: bool = True) -> bool:
+    """
+    Whether a value freezes to itself, but for text, which is not looked at.
+
+    Calls no method of the value and of what is in it.
+
+    Args:
+        value: Any value.
+        check_names: Look at the names in mappings too.
+    """
+    room = MAX_SIZE
+    level: list[Any] = [(value,)]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for part in level:
+            items = part
+            if type(part) is dict:
+                if check_names:
+                    for name in part:
+                        if type(name) is not str:
+                            return False
+                items = part.values()
+            room -= len(items)
+            if room < 0:
+                return False
+            for item in items:
+                kind = type(item)
+                if kind in _SCALARS:
+                    continue
+                if kind in CONTAINERS:
+                    below.append(item)
+                elif kind is not float or item - item != 0:
+                    return False
+        if not below:
+            return True
+        level = below
+    # Too deep, or a container inside itself.
+    return False
