@@ -1,4 +1,13 @@
-"""Contracts over the tool calls of a session."""
+"""
+Contracts over the tool calls of a session.
+
+    from openbox_agentrt.acel import Session, must_precede
+
+    session = Session(contracts=[must_precede("validate_record", "delete_record")])
+    session.call("delete_record", {"id": "r_42"})     # raises ContractViolation
+
+Nothing is loaded until it is used. The modules have the names that acel-core gives them.
+"""
 
 from __future__ import annotations
 
@@ -9,52 +18,131 @@ from .._version import __version__
 
 if TYPE_CHECKING:
     from .conditions import Check, postcondition, precondition
+    from .contract import TemporalContract
+    from .declare import (
+        alternate_precedence,
+        chain_precedence,
+        existence,
+        init,
+        max_distinct,
+        requires_state,
+        response,
+    )
     from .events import ToolCallEvent, TraceError
+    from .evidence import EvidenceBundle, EvidenceLog, ed25519_signer, redact_violation
+    from .gate import Gate
+    from .matchers import ContentMatch, PatternError, any_of, matching
+    from .names import suspicious_names
     from .refusal import Broken, Refusal
+    from .registry import build_contract, rules_hash
     from .reservation import Reservation, ReservationError
-    from .session import Session, ToolSpec
+    from .session import Session
+    from .snapshot import SnapshotError
     from .state import StateStore, StateView
+    from .temporal import (
+        at_most_n_times,
+        at_most_total,
+        cannot_follow_without,
+        must_precede,
+        mutually_exclusive,
+        never_after,
+        rate_limit,
+        required_before_session_end,
+    )
+    from .tools import ToolSpec
     from .verdict import Verdict
     from .violations import ContractViolation, Violation
+
+_MODULES = {
+    "conditions": ("Check", "postcondition", "precondition"),
+    "contract": ("TemporalContract",),
+    "declare": (
+        "alternate_precedence",
+        "chain_precedence",
+        "existence",
+        "init",
+        "max_distinct",
+        "requires_state",
+        "response",
+    ),
+    "events": ("ToolCallEvent", "TraceError"),
+    "evidence": ("EvidenceBundle", "EvidenceLog", "ed25519_signer", "redact_violation"),
+    "gate": ("Gate",),
+    "matchers": ("ContentMatch", "PatternError", "any_of", "matching"),
+    "metrics": ("Metrics", "serve_metrics_http"),
+    "names": ("suspicious_names",),
+    "refusal": ("Broken", "Refusal"),
+    "registry": ("build_contract", "rules_hash"),
+    "reservation": ("Reservation", "ReservationError"),
+    "session": ("Session",),
+    "snapshot": ("SnapshotError",),
+    "state": ("StateStore", "StateView"),
+    "temporal": (
+        "at_most_n_times",
+        "at_most_total",
+        "cannot_follow_without",
+        "must_precede",
+        "mutually_exclusive",
+        "never_after",
+        "rate_limit",
+        "required_before_session_end",
+    ),
+    "tools": ("ToolSpec",),
+    "verdict": ("Verdict",),
+    "violations": ("ContractViolation", "Violation"),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = (
     "Broken",
     "Check",
+    "ContentMatch",
     "ContractViolation",
+    "EvidenceBundle",
+    "EvidenceLog",
+    "Gate",
+    "Metrics",
+    "PatternError",
     "Refusal",
     "Reservation",
     "ReservationError",
     "Session",
+    "SnapshotError",
     "StateStore",
     "StateView",
+    "TemporalContract",
     "ToolCallEvent",
     "ToolSpec",
     "TraceError",
     "Verdict",
     "Violation",
     "__version__",
+    "alternate_precedence",
+    "any_of",
+    "at_most_n_times",
+    "at_most_total",
+    "build_contract",
+    "cannot_follow_without",
+    "chain_precedence",
+    "ed25519_signer",
+    "existence",
+    "init",
+    "matching",
+    "max_distinct",
+    "must_precede",
+    "mutually_exclusive",
+    "never_after",
     "postcondition",
     "precondition",
+    "rate_limit",
+    "redact_violation",
+    "required_before_session_end",
+    "requires_state",
+    "response",
+    "rules_hash",
+    "serve_metrics_http",
+    "suspicious_names",
 )
-
-_HOME = {
-    "Broken": "refusal",
-    "Check": "conditions",
-    "ContractViolation": "violations",
-    "Refusal": "refusal",
-    "Reservation": "reservation",
-    "ReservationError": "reservation",
-    "Session": "session",
-    "StateStore": "state",
-    "StateView": "state",
-    "ToolCallEvent": "events",
-    "ToolSpec": "session",
-    "TraceError": "events",
-    "Verdict": "verdict",
-    "Violation": "violations",
-    "postcondition": "conditions",
-    "precondition": "conditions",
-}
 
 
 def __getattr__(name: str) -> Any:

@@ -5,42 +5,56 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .calls import Call
+from .plain import plain_args
+
 if TYPE_CHECKING:
+    from .engine import Engine
+    from .plan import Plan
     from .refusal import Refusal
-    from .session import Session
     from .violations import Violation
 
 
 class ReservationError(RuntimeError):
-    """A reservation was used twice, was refused, or belongs to another session. Nothing moved."""
+    """A reservation was used twice, or was refused, or is another session's. Nothing moved."""
 
 
-class Reservation:
+class Reservation(Call):
     """
     A call in flight. What limits and what excludes counts it already; what allows does not yet.
 
-    One that is dropped without `commit` or `abort` is settled as an unknown outcome: it stays counted
-    for limits and allows nothing.
+    It is used once. One that is dropped, because its task died, is settled as an unknown outcome: it
+    stays counted for limits and allows nothing.
 
     Attributes:
         step: Position of the call in the session, counting from 1.
         tool: Name of the tool, in NFC.
-        args: The arguments that were judged.
+        args: The arguments that were judged, in containers of their own.
         allowed: Whether the call may run.
         refusal: Why not, if it may not.
         violations: Every broken contract, those that only watch included.
+        faults: What could not be evaluated, though it did not stop the call.
+        error: Type of the error that it was aborted with.
     """
 
     allowed: bool = True
     refusal: Refusal | None = None
     violations: tuple[Violation, ...] = ()
+    faults: tuple[str, ...] = ()
+    error: str | None = None
 
-    def __init__(self, session: Session, step: int, tool: str, args: dict[str, Any]) -> None:
+    def __init__(self, session: Engine, tool: str, args: dict[str, Any], plan: Plan) -> None:
         self.session = session
-        self.step = step
         self.tool = tool
         self.args = args
-        self._open = True
+        self.plan = plan
+        # list.pop is atomic, so of two threads that finish the same call only one does.
+        self._claim = [True]
+
+    @property
+    def finished(self) -> bool:
+        """Whether it was used, or refused."""
+        return not self._claim
 
     def commit(
         self,
@@ -49,17 +63,83 @@ class Reservation:
         args: Mapping[str, Any] | None = None,
         measured: Mapping[str, Any] | None = None,
     ) -> Violation | None:
-        """The call ran and returned `result`. Returns a postcondition that failed."""
-        self._close()
-        return self.session._commit(self, result, args, measured)
+        """
+        The call ran and returned `result`.
 
-    def abort(self, error: BaseException | None = None, *, ran: bool = False) -> None:
-        """The call failed (`ran`) or never ran."""
-        self._close()
+        Args:
+            result: What postconditions and the commit function see.
+            args: The arguments that really ran, if they are not those that were judged. They are what the
+                trace holds; a prerequisite that they no longer match does not count.
+            measured: Values of the fields that were deferred.
 
-    def _close(self) -> None:
-        if not self._open:
-            raise ReservationError(
-                f"the reservation of {self.tool!r} at step {self.step} is finished or was refused"
-            )
-        self._open = False
+        Returns:
+            The first postcondition that does not hold, or None. The call has then failed: it allows
+            nothing, and its result must not be used. Always None if the session only watches.
+
+        Raises:
+            ReservationError: It was used before, or was refused.
+        """
+        ran = None if args is None else plain_args(args)
+        self.claim()
+        self.final, self.measured = ran, measured
+        return self.session.settle(self, result)
+
+    async def acommit(
+        self,
+        result: Any = None,
+        *,
+        args: Mapping[str, Any] | None = None,
+        measured: Mapping[str, Any] | None = None,
+    ) -> Violation | None:
+        """As `commit`, and waits for conditions and a commit function that have to be awaited."""
+        ran = None if args is None else plain_args(args)
+        self.claim()
+        self.final, self.measured = ran, measured
+        return await self.session.asettle(self, result)
+
+    def abort(
+        self,
+        error: BaseException | None = None,
+        *,
+        ran: bool = False,
+        measured: Mapping[str, Any] | None = None,
+    ) -> None:
+        """
+        The call failed, or never ran.
+
+        Args:
+            error: What it failed with.
+            ran: Whether it ran. If so it stays counted where it limits, since its effect is unknown.
+            measured: Values of the fields that were deferred, if any were known.
+
+        Raises:
+            ReservationError: It was used before, or was refused.
+        """
+        self.claim()
+        if error is not None:
+            self.error = type(error).__name__
+        self.measured = measured
+        self.session.give_up(self, ran=ran)
+
+    def claim(self) -> None:
+        """Use it. Whoever does has to settle it."""
+        try:
+            self._claim.pop()
+        except IndexError:
+            where = f"the reservation of {self.tool!r:.200} at step {self.step}"
+            problem = "is finished" if self.allowed else "was refused"
+            raise ReservationError(f"{where} {problem}") from None
+
+    def refuse(self, refusal: Refusal) -> None:
+        """The call must not run. There is nothing left to settle."""
+        self._claim.clear()
+        self.allowed = False
+        self.refusal = refusal
+
+    def __del__(self) -> None:
+        if self._claim and self.admitted and self.step:
+            self.session.lose(self)
+
+    def __repr__(self) -> str:
+        state = "refused" if not self.allowed else "finished" if self.finished else "open"
+        return f"<Reservation {self.tool!r:.200} at step {self.step}, {state}>"

@@ -1,58 +1,163 @@
-"""A session under contract."""
+"""
+A session: contracts, state, and the calls that are judged by them.
+
+There are three ways in, over one engine:
+
+* `reserve`, then `commit` or `abort`: for whoever runs the call themselves.
+* `call` and `acall`: judge, run and commit in one.
+* `precheck` and `postcheck`: acel-core's two halves, where a prerequisite counts from the first.
+
+No lock is held while a tool, a predicate or a commit function runs.
+"""
 
 from __future__ import annotations
 
-import threading
+import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import TracebackType
+from typing import Any, Literal, Self
 
-from .conditions import Check, as_checks, collect_checks
-from .plain import frozen, plain_args
-from .refusal import Broken, Refusal
-from .reservation import Reservation
-from .state import StateStore
+from .clock import Clock
+from .contract import ENDED, TemporalContract
+from .engine import Engine
+from .events import ToolCallEvent
+from .gate import Gate
+from .recording import Meter, Recorder
+from .replaying import replay_events
+from .reservation import Reservation, ReservationError
+from .snapshot import read_session_id, restore_snapshot, take_snapshot
+from .tools import CommitFn, ToolSpec
+from .verdict import Verdict
 from .violations import ContractViolation, Mode, Violation
 
-CommitFn = Callable[[StateStore, dict[str, Any], Any], Any]
+__all__ = ("CommitFn", "Gate", "Session", "ToolSpec")
 
 
-@dataclass(slots=True)
-class ToolSpec:
-    """What is registered for one tool."""
+class Session(Engine):
+    """
+    One session: its contracts, its state, and the calls it has seen.
 
-    name: str
-    preconditions: list[Check] = field(default_factory=list)
-    postconditions: list[Check] = field(default_factory=list)
-    commit: CommitFn | None = None
+    It may be used from several threads and tasks at once. Leaving it as a context manager ends it.
 
+    Args:
+        state: Initial state.
+        halt_on_violation: Whether `call` raises for a refused call or returns the violation. With
+            "session" it raises, and the session admits nothing more.
+        signer: Signs the evidence, see `ed25519_signer`.
+        mode: "enforce", or "shadow" to record what would have been refused and refuse nothing.
+        redact_fields: Names of arguments that must not be recorded as they are.
+        metrics: Counts calls and violations, see `Metrics`.
+        evidence: Keeps violations; an `EvidenceLog` in memory if not given.
+        session_id: A name for reports.
+        contracts: Contracts to start with.
+        clock: Seconds since the epoch; a steady one if not given.
+        max_trace: How many rows of the trace, and how many violations, are kept; None for all.
+        trace_window: How many rows a violation carries; None for all that are kept.
+        max_keys: How many values of a key each contract tells apart. A call with one more is refused.
+        unknown_tools: "refuse" admits only tools that a contract or `tools` names, or that are registered.
+        tools: Further tools that are known.
 
-class Session:
-    """One session: its contracts, its state, and the calls it has seen."""
+    Attributes:
+        state: The state. Conditions read it, commits write it.
+        session_id: See above.
+    """
 
     def __init__(
         self,
         state: Mapping[str, Any] | None = None,
         *,
-        halt_on_violation: bool = True,
+        halt_on_violation: bool | Literal["session"] = True,
+        signer: Callable[[bytes], str] | None = None,
         mode: Mode = "enforce",
-        evidence: Any = None,
-        metrics: Any = None,
+        redact_fields: Any = None,
+        metrics: Meter | None = None,
+        evidence: Recorder | None = None,
         session_id: str | None = None,
+        contracts: Iterable[TemporalContract] = (),
+        clock: Clock | None = None,
+        max_trace: int | None = None,
+        trace_window: int | None = 20,
+        max_keys: int = 10_000,
+        unknown_tools: Literal["allow", "refuse"] = "allow",
+        tools: Collection[str] = (),
     ) -> None:
-        if mode not in ("enforce", "shadow"):
-            raise ValueError(f"mode must be 'enforce' or 'shadow', got {mode!r}")
-        self.state = StateStore(state)
+        if halt_on_violation not in (True, False, "session"):
+            raise ValueError(
+                f"halt_on_violation must be True, False or 'session', got {halt_on_violation!r:.60}"
+            )
+        if unknown_tools not in ("allow", "refuse"):
+            raise ValueError(f"unknown_tools must be 'allow' or 'refuse', got {unknown_tools!r:.80}")
+        if evidence is not None and (signer is not None or redact_fields is not None):
+            raise ValueError("signer and redact_fields belong to the evidence, give them to one of the two")
+        super().__init__(
+            state,
+            mode=mode,
+            halts=halt_on_violation == "session",
+            evidence=evidence if evidence is not None else lambda: _log(signer, redact_fields),
+            metrics=metrics,
+            session_id=session_id,
+            clock=clock,
+            max_trace=max_trace,
+            trace_window=trace_window,
+            max_keys=max_keys,
+            known=[tools] if isinstance(tools, str) else tools if unknown_tools == "refuse" else None,
+        )
         self.halt_on_violation = halt_on_violation
-        self.mode: Mode = mode
-        self.violations: list[Violation] = []
-        self.evidence = evidence
-        self.metrics = metrics
-        self.session_id = session_id
-        self._tools: dict[str, ToolSpec] = {}
-        self._trace: list[dict[str, Any]] = []
-        self._step = 0
-        self._lock = threading.Lock()
+        self._groups: dict[str, list[TemporalContract]] = {}
+        self.add_contracts(contracts)
+
+    # Contracts and tools
+
+    def add_contract(self, contract: TemporalContract) -> TemporalContract:
+        """
+        Watch a contract. It sees the calls from now on.
+
+        Raises:
+            TypeError: It is no contract.
+            ValueError: It was added before.
+        """
+        if not isinstance(contract, TemporalContract):
+            raise TypeError(f"a contract is needed, got {contract!r:.80}")
+        self.store.add(contract)
+        return contract
+
+    def add_contracts(self, contracts: Iterable[TemporalContract]) -> None:
+        """Watch several contracts."""
+        for contract in contracts:
+            self.add_contract(contract)
+
+    def add_contract_group(self, name: str, contracts: Iterable[TemporalContract]) -> list[TemporalContract]:
+        """
+        Watch several contracts, and remember them under a name.
+
+        Raises:
+            ValueError: The name was used before.
+        """
+        if name in self._groups:
+            raise ValueError(f"a contract group named {name!r} was already added to this session")
+        group = list(contracts)
+        self.add_contracts(group)
+        self._groups[name] = group
+        return list(group)
+
+    @property
+    def contracts(self) -> list[TemporalContract]:
+        """Every contract, in the order in which they were added."""
+        return list(self.store.contracts)
+
+    @property
+    def groups(self) -> dict[str, list[TemporalContract]]:
+        """The groups by name."""
+        return {name: list(group) for name, group in self._groups.items()}
+
+    def contracts_in_group(self, name: str) -> list[TemporalContract]:
+        """
+        The contracts of one group.
+
+        Raises:
+            KeyError: There is no such group.
+        """
+        return list(self._groups[name])
 
     def register_tool(
         self,
@@ -62,44 +167,68 @@ class Session:
         postcondition: Any = None,
         commit: CommitFn | None = None,
     ) -> None:
-        """Attach conditions and a commit to a tool. Replaces an earlier registration."""
-        self._tools[name] = ToolSpec(name, as_checks(precondition), as_checks(postcondition), commit)
+        """
+        Attach conditions and a commit function to a tool, in place of what was attached before.
+
+        Args:
+            name: The tool.
+            precondition: ``lambda state: ...`` or ``lambda state, args: ...``, a `Check`, or a list of them.
+            postcondition: ``lambda state, result: ...``, a `Check`, or a list of them.
+            commit: ``lambda state, args, result: ...``, which writes to the state what a good result says.
+                If it raises, nothing is written and the call has failed.
+
+        Raises:
+            TypeError: One of them is not callable.
+        """
+        self.tools.register(name, precondition, postcondition, commit)
+        self.store.know(name)
 
     def register(
         self, func: Callable[..., Any], *, name: str | None = None, commit: CommitFn | None = None
     ) -> Callable[..., Any]:
-        """Register a function with the conditions that decorators put on it."""
+        """Attach to a tool the conditions that decorators put on its function."""
         tool = name or func.__name__
-        self._tools[tool] = ToolSpec(tool, *collect_checks(func), commit)
+        self.tools.register_function(func, tool, commit)
+        self.store.know(tool)
         return func
+
+    # What was seen
 
     @property
     def trace(self) -> list[dict[str, Any]]:
-        """The calls that ran, as a copy."""
-        return list(self._trace)
+        """The calls that ran, as a new list of ``{"step", "tool", "args", "result"}``."""
+        return self.rows.rows()
 
-    def reserve(
-        self, tool: str, args: Mapping[str, Any] | None = None, *, deferred: Collection[str] = ()
-    ) -> Reservation:
-        """Judge a call. A refused one moves nothing."""
-        with self._lock:
-            self._step += 1
-            step = self._step
-        own = plain_args(args or {})
-        reservation = Reservation(self, step, tool, own)
-        spec = self._tools.get(tool)
-        broken: list[Broken] = []
-        for check in spec.preconditions if spec else ():
-            answer = check.ask(self.state.view(), own)
-            if not answer.holds:
-                broken.append(Broken(contract=check.description, kind="precondition", fault=answer.fault))
-        if broken:
-            reservation.violations = tuple(self._record(b, tool, step, own, None) for b in broken)
-            if self.mode == "enforce":
-                reservation.allowed = False
-                reservation._open = False
-                reservation.refusal = Refusal(tool=tool, step=step, broken=tuple(broken))
-        return reservation
+    @property
+    def violations(self) -> list[Violation]:
+        """The violations so far."""
+        return self.records.violations
+
+    @property
+    def evidence(self) -> Any:
+        """Where violations are kept."""
+        return self.records.evidence
+
+    @property
+    def metrics(self) -> Meter | None:
+        """What counts calls and violations."""
+        return self.records.meter
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls are let through and not settled."""
+        return self.store.settle()
+
+    @property
+    def closed(self) -> str | None:
+        """Why nothing is admitted any more, or None."""
+        return None if self.store.shut is None else self.store.shut.spec
+
+    def verdict(self, contract: TemporalContract) -> Verdict:
+        """How a contract of this session stands."""
+        return self.store.verdict_of(contract)
+
+    # Calls
 
     def call(
         self,
@@ -109,62 +238,171 @@ class Session:
         result: Any = None,
         run: Callable[..., Any] | None = None,
     ) -> Any:
-        """Judge a call, run it, and commit its result."""
+        """
+        Judge a call, run it, and commit its result.
+
+        Args:
+            tool: Name of the tool.
+            args: Its arguments.
+            result: What it returned, if there is nothing to run.
+            run: Called with the arguments by keyword if the call is let through.
+
+        Returns:
+            The tool's result; or the violation, if the session does not halt on violations.
+
+        Raises:
+            ContractViolation: A contract in force was broken. Unless it is a postcondition, the tool did
+                not run.
+        """
         reservation = self.reserve(tool, args)
         if not reservation.allowed:
-            violation = reservation.violations[0]
-            if not self.halt_on_violation:
-                return violation
-            raise ContractViolation(violation, violations=reservation.violations, refusal=reservation.refusal)
+            return self._refused(reservation)
         if run is not None:
             try:
-                result = run(**dict(args or {}))
+                result = run(**(args or {}))
             except BaseException as error:
                 reservation.abort(error, ran=True)
                 raise
         failed = reservation.commit(result)
-        if failed is None or self.mode == "shadow":
-            return result
-        if not self.halt_on_violation:
-            return failed
-        raise ContractViolation(failed)
+        return result if failed is None else self._failed(failed)
 
-    def _commit(
+    async def acall(
         self,
-        reservation: Reservation,
-        result: Any,
-        args: Mapping[str, Any] | None,
-        measured: Mapping[str, Any] | None,
-    ) -> Violation | None:
-        spec = self._tools.get(reservation.tool)
-        for check in spec.postconditions if spec else ():
-            answer = check.ask(self.state.view(), result)
-            if not answer.holds:
-                broken = Broken(contract=check.description, kind="postcondition", fault=answer.fault)
-                return self._record(broken, reservation.tool, reservation.step, reservation.args, result)
-        if spec is not None and spec.commit is not None:
-            spec.commit(self.state, reservation.args, result)
-        self._trace.append(
-            {"step": reservation.step, "tool": reservation.tool, "args": reservation.args, "result": result}
-        )
-        return None
+        tool: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        result: Any = None,
+        run: Callable[..., Any] | None = None,
+    ) -> Any:
+        """As `call`; `run`, conditions and the commit function may be async."""
+        reservation = await self.areserve(tool, args)
+        if not reservation.allowed:
+            return self._refused(reservation)
+        if run is not None:
+            try:
+                result = run(**(args or {}))
+                if inspect.isawaitable(result):
+                    result = await result
+            except BaseException as error:
+                reservation.abort(error, ran=True)
+                raise
+        failed = await reservation.acommit(result)
+        return result if failed is None else self._failed(failed)
 
-    def _record(self, broken: Broken, tool: str, step: int, args: dict[str, Any], result: Any) -> Violation:
-        violation = Violation(
-            broken.kind,
-            broken.contract,
-            tool,
-            step,
-            frozen(self._trace),
-            frozen(self.state.snapshot()),
-            frozen(args),
-            frozen(result),
-            fault=broken.fault,
-        )
-        self.violations.append(violation)
-        if self.evidence is not None:
-            self.evidence.record(violation)
-        return violation
+    def precheck(self, tool: str, args: Mapping[str, Any] | None = None) -> Gate:
+        """
+        Judge a call that is run elsewhere. Never raises.
 
-    def add_contracts(self, contracts: Iterable[Any]) -> None:
-        """Add several contracts."""
+        As in acel-core, a call that is let through counts as a prerequisite at once; `postcheck` takes it
+        back if the call failed.
+        """
+        reservation = self.reserve(tool, args, early=True)
+        blocking = not reservation.allowed
+        broken = [v for v in reservation.violations if v.blocked or not blocking]
+        first = broken[0] if broken else None
+        return Gate(reservation.step, reservation.args, first, blocking, reservation=reservation)
+
+    def postcheck(self, tool: str, gate: Gate, result: Any) -> Violation | None:
+        """
+        Commit the result of a call that `precheck` let through.
+
+        Returns:
+            A postcondition that does not hold; the result must then not be used. None in shadow mode.
+
+        Raises:
+            ReservationError: The gate was used before, was blocked, or is not this session's.
+        """
+        reservation = gate.reservation
+        if reservation is None or reservation.session is not self:
+            raise ReservationError(f"the gate of {tool!r:.200} is not one of this session")
+        return reservation.commit(result)
+
+    # The end, and looking back
+
+    def end_session(self) -> list[Violation]:
+        """
+        Admit nothing more, and report what is unmet. Never raises.
+
+        Calls under way may still be committed.
+        """
+        return self.close(ENDED)
+
+    def unmet(self) -> list[str]:
+        """The contracts that `end_session` would report now."""
+        return [breach.contract.spec for breach in self.store.unmet()]
+
+    def replay(self, events: Iterable[ToolCallEvent | Mapping[str, Any]]) -> list[Violation]:
+        """
+        Judge a recorded trace, and report what it breaks. Nothing runs, and nothing is refused.
+
+        Each contract is reported once. Recorded times are used in place of the clock. The trace is taken
+        to be complete, so what is unmet at its end is reported too; the session is not closed by it.
+
+        Raises:
+            TraceError: A row cannot be read. The rows before it have been judged.
+        """
+        return replay_events(self, events) + self.close(None)
+
+    def replay_prefix(self, events: Iterable[ToolCallEvent | Mapping[str, Any]]) -> list[Violation]:
+        """As `replay`, for a trace that goes on."""
+        return replay_events(self, events)
+
+    def snapshot(self) -> dict[str, Any]:
+        """
+        What the session knows, as JSON-safe data. Calls under way are unknown outcomes.
+
+        Raises:
+            SnapshotError: The state holds something that is no JSON, or a contract has code of its own.
+        """
+        return take_snapshot(self)
+
+    @classmethod
+    def restore(
+        cls,
+        snapshot: Mapping[str, Any],
+        contracts: Iterable[TemporalContract] = (),
+        *,
+        migrate: bool = False,
+        **options: Any,
+    ) -> Self:
+        """
+        A session that goes on where a snapshot was taken.
+
+        Args:
+            snapshot: What `snapshot` gave.
+            contracts: The same contracts.
+            migrate: Restore under other contracts: those that are the same keep what they remember, new
+                ones start empty.
+            options: As for `Session`, `state` and `session_id` excepted.
+
+        Raises:
+            SnapshotError: The snapshot cannot be read, or was taken under other rules.
+        """
+        session = cls(session_id=read_session_id(snapshot), contracts=contracts, **options)
+        restore_snapshot(session, snapshot, migrate=migrate)
+        return session
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.end_session()
+
+    def _refused(self, reservation: Reservation) -> Violation:
+        violations = tuple(violation for violation in reservation.violations if violation.blocked)
+        if self.halt_on_violation is False:
+            return violations[0]
+        raise ContractViolation(violations[0], violations=violations, refusal=reservation.refusal)
+
+    def _failed(self, violation: Violation) -> Violation:
+        if self.halt_on_violation is False:
+            return violation
+        raise ContractViolation(violation)
+
+
+def _log(signer: Callable[[bytes], str] | None, redact_fields: Any) -> Recorder:
+    from ..evidence import EvidenceLog
+
+    return EvidenceLog(signer, redact_fields=redact_fields)

@@ -90,6 +90,10 @@ class StateStore(StateView):
         """A shallow copy of everything."""
         return dict(self._data)
 
+    def raw(self, key: str) -> Any:
+        """The stored value of `key` itself, or None."""
+        return self._data.get(key)
+
     def view(self) -> StateView:
         """The same state, to be read only. It follows later writes."""
         return StateView(self._data)
@@ -99,6 +103,19 @@ class StateStore(StateView):
         if self._stamp is None:
             self._stamp = clock
             self._written = dict.fromkeys(self._data, clock())
+
+    def load(self, data: dict[str, Any]) -> None:
+        """Hold what another store held."""
+        self._data.clear()
+        self._data.update(data)
+
+    def written(self) -> dict[str, float]:
+        """When each key was last written, as far as times are kept."""
+        return dict(self._written)
+
+    def resume(self, written: Mapping[str, float]) -> None:
+        """Go on with the times of another store."""
+        self._written.update(written)
 
     def written_at(self, key: str) -> float | None:
         """When `key` was last written; None if it never was, or times are not kept."""

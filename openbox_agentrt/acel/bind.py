@@ -1,0 +1,190 @@
+"""From the names of cells and guards to the things themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, assert_never
+
+from .calls import Call
+from .cells import LiveCell, Marks, Mover, Stamps, Tally
+from .clock import Clock, Timeline
+from .contract import TemporalContract
+from .guards import (
+    Ban,
+    Cap,
+    Differ,
+    InState,
+    LiveGuard,
+    Need,
+    Never,
+    Next,
+    Overdue,
+    Room,
+    Settled,
+    Spend,
+    Token,
+)
+from .keyed import Keyed
+from .order import Latest, Pending, StepMark, Tokens
+from .paths import FieldPath
+from .rules import Cell, Guard, Move
+from .selector import ById
+from .state import StateStore
+from .sums import Distinct, Sum
+
+
+class Entry(LiveCell):
+    """Which state entry is meant. The state remembers it; this does not."""
+
+    __slots__ = ("field", "path", "timeline", "within")
+
+    def __init__(self, cell: Cell, timeline: Timeline | None) -> None:
+        self.field = cell.field
+        self.path = None if cell.key is None else FieldPath(cell.key)
+        self.timeline = timeline
+        self.within = cell.within
+
+    def reserve(self, call: Call) -> None:
+        return None
+
+    def idle(self) -> bool:
+        return True
+
+    def dump(self) -> None:
+        return None
+
+    def load(self, data: Any) -> None:
+        """There is nothing to remember."""
+
+
+class Memory:
+    """
+    The cells of one session, made when a contract first names them.
+
+    Attributes:
+        timeline: The session's time.
+        state: The session's state.
+    """
+
+    def __init__(self, state: StateStore, clock: Clock, *, max_keys: int) -> None:
+        self.timeline = Timeline(clock)
+        self.state = state
+        self._max_keys = max_keys
+        self._cells: dict[Cell, LiveCell] = {}
+        self._timelines: dict[ById, Timeline] = {}
+
+    def cell(self, cell: Cell) -> LiveCell:
+        """The piece of memory of that name."""
+        live = self._cells.get(cell)
+        if live is None:
+            live = self._cells[cell] = self._make(cell)
+        return live
+
+    def cells(self) -> list[tuple[str, LiveCell]]:
+        """Every piece of memory with its name."""
+        return [(cell.name(), live) for cell, live in self._cells.items()]
+
+    def timelines(self) -> list[Timeline]:
+        """Every clock that is in use."""
+        return [self.timeline, *self._timelines.values()]
+
+    def guard(self, contract: TemporalContract, guard: Guard) -> LiveGuard:
+        """A guard that looks at its memory."""
+        cell = None if guard.cell is None else self.cell(guard.cell)
+        match guard.kind:
+            case "need":
+                return Need(contract, guard, cell)
+            case "ban":
+                return Ban(contract, guard, cell)
+            case "cap":
+                return Cap(contract, guard, cell)
+            case "spend":
+                return Spend(contract, guard, cell)
+            case "distinct":
+                return Differ(contract, guard, cell)
+            case "token":
+                return Token(contract, guard, cell)
+            case "next":
+                assert guard.other is not None
+                return Next(contract, guard, cell, self.cell(guard.other))
+            case "state":
+                if cell is not None and cell.timeline is not None:
+                    self.state.keep_times(self._now)
+                return InState(contract, guard, cell, self.state)
+            case "settled":
+                return Settled(contract, guard, cell)
+            case "overdue":
+                return Overdue(contract, guard, cell)
+            case "never":
+                return Never(contract, guard, cell)
+        assert_never(guard.kind)
+
+    def mover(self, move: Move) -> Mover:
+        """What follows a call to the memory that it changes."""
+        return self.cell(move.cell).mover(move.role)
+
+    def room(self, contract: TemporalContract, move: Move) -> LiveGuard | None:
+        """The guard that keeps memory bounded, where a move can make it grow."""
+        cell = self.cell(move.cell)
+        if isinstance(cell, Keyed) or move.role == "open":
+            return Room(contract, Guard(kind="need"), cell, strict=move.strict)
+        return None
+
+    def _now(self) -> float:
+        shown = self.timeline.look()
+        return self.timeline.now if isinstance(shown, str) else max(shown, self.timeline.now)
+
+    def _timeline(self, cell: Cell) -> Timeline | None:
+        if cell.within is None:
+            return None
+        if isinstance(cell.clock, ById):
+            clock: Any = cell.clock.it
+            return self._timelines.setdefault(cell.clock, Timeline(clock))
+        return self.timeline
+
+    def _make(self, cell: Cell) -> LiveCell:
+        timeline = self._timeline(cell)
+        if cell.kind == "entry":
+            return Entry(cell, timeline)
+        make = _maker(cell, timeline)
+        if cell.key is None:
+            return make()
+        forgets = cell.kind in ("latest", "step")
+        return Keyed(cell.key, make, bound=self._max_keys, timeline=timeline, forgets=forgets)
+
+
+def _maker(cell: Cell, timeline: Timeline | None) -> Callable[[], LiveCell]:
+    within, refund = cell.within, cell.refund
+    match cell.kind:
+        case "tally":
+            return lambda: Tally(refund=refund)
+        case "stamps":
+            assert timeline is not None
+            assert within is not None
+            return lambda: Stamps(timeline, within, refund=refund)
+        case "marks":
+            assert timeline is not None
+            assert within is not None
+            return lambda: Marks(timeline, within)
+        case "sum":
+            return lambda: Sum(
+                cell.field or "",
+                text=cell.text,
+                negative=cell.negative,
+                refund=refund,
+                timeline=timeline,
+                within=within,
+            )
+        case "distinct":
+            return lambda: Distinct(cell.field or "", refund=refund, timeline=timeline, within=within)
+        case "tokens":
+            return lambda: Tokens(saving=cell.saving, refund=refund, timeline=timeline, within=within)
+        case "pending":
+            return lambda: Pending(timeline=timeline, within=within)
+        case "latest":
+            return Latest
+        case "step":
+            return lambda: StepMark(timeline=timeline, within=within)
+        case "entry":
+            return lambda: Entry(cell, timeline)
+    assert_never(cell.kind)

@@ -1,0 +1,66 @@
+"""A call on its way through a session, as guards and cells see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .paths import FieldError, FieldPath, key_text
+
+if TYPE_CHECKING:
+    from .plan import Extra, Plan
+
+_T = TypeVar("_T")
+
+
+class Call:
+    """
+    One call, judged once and settled once.
+
+    What is rarely used is a class attribute until it is set, which keeps the common call small.
+
+    Attributes:
+        tool: Name of the tool, in NFC.
+        args: The arguments that are judged; no one else holds these containers.
+        step: Position in the session, counting from 1; 0 until the store has given it.
+        deferred: Argument fields whose values are known only once the call has run.
+        measured: Their values.
+        final: The arguments that really ran, if they are not `args`.
+        early: Whether prerequisites count before the call has run, as with acel-core's `precheck`.
+        admitted: Whether the store let it through.
+    """
+
+    step: int = 0
+    deferred: Collection[str] = ()
+    measured: Mapping[str, Any] | None = None
+    final: dict[str, Any] | None = None
+    early: bool = False
+    admitted: bool = True
+    extra: Extra | None = None
+    tickets: list[Any] | None = None
+    _memo: dict[Any, Any] | None = None
+
+    def __init__(self, tool: str, args: dict[str, Any], plan: Plan) -> None:
+        self.tool = tool
+        self.args = args
+        self.plan = plan
+
+    def key(self, path: FieldPath) -> str | FieldError:
+        """The value of a key, or why there is none."""
+
+        def read() -> str | FieldError:
+            try:
+                return key_text(path.read(self.args), path.text)
+            except FieldError as error:
+                return error
+
+        return self.remember(("key", path.text), read)
+
+    def remember(self, what: object, read: Callable[[], _T]) -> _T:
+        """What `read` gives, read once per call."""
+        if self._memo is None:
+            self._memo = {}
+        if what not in self._memo:
+            self._memo[what] = read()
+        answer: _T = self._memo[what]
+        return answer

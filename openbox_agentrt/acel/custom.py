@@ -1,0 +1,91 @@
+"""Contracts with code of their own: subclasses of `TemporalContract` that implement `_step`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .calls import Call
+from .cells import LiveCell
+from .conditions import fault_text
+from .contract import TemporalContract
+from .guards import Breach, LiveGuard
+from .rules import Guard
+from .verdict import Verdict
+
+
+class Remembered(LiveCell):
+    """
+    The attributes of a contract object, which are what it remembers.
+
+    A call that never ran is taken back only if no other call came after it: what `_step` did cannot be
+    undone out of order.
+    """
+
+    __slots__ = ("_contract", "_version")
+
+    def __init__(self, contract: TemporalContract) -> None:
+        self._contract = contract
+        self._version = 0
+
+    def would_break(self, call: Call) -> bool | str:
+        """Whether the call would break the contract, or the fault that hides it."""
+        contract = self._contract
+        if contract.verdict is Verdict.VIOLATED:
+            return False
+        saved = contract._save()
+        try:
+            return contract.on_event(call.tool, call.args) is Verdict.VIOLATED
+        except Exception as error:  # noqa: BLE001 - fail-closed: a contract that cannot judge refuses
+            return fault_text("the contract", error)
+        finally:
+            contract._load(saved)
+
+    def reserve(self, call: Call) -> tuple[int, Any]:
+        saved = self._contract._save()
+        self._version += 1
+        try:
+            self._contract.on_event(call.tool, call.args)
+        except Exception:  # noqa: BLE001 - only shadow mode gets here, and `would_break` has reported it
+            self._contract._load(saved)
+        return self._version, saved
+
+    def undo(self, ticket: tuple[int, Any], call: Call) -> None:
+        version, saved = ticket
+        if version == self._version:
+            self._contract._load(saved)
+
+    def idle(self) -> bool:
+        return False
+
+    def dump(self) -> None:
+        return None
+
+    def load(self, data: Any) -> None:
+        """What a contract object remembers is its own affair."""
+
+
+class Judge(LiveGuard):
+    """The contract's own code does not object."""
+
+    __slots__ = ()
+
+    contract: TemporalContract
+
+    def __init__(self, contract: TemporalContract, cell: Remembered) -> None:
+        super().__init__(contract, Guard(kind="never"), cell)
+
+    def holds(self, cell: Any, call: Call) -> bool:
+        return cell.would_break(call) is False
+
+    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
+        answer = cell.would_break(call)
+        breach.fault = answer if isinstance(answer, str) else None
+
+    def at_end(self, call: Call) -> Breach | None:
+        if self.contract.verdict is Verdict.VIOLATED:
+            return None
+        try:
+            broken = self.contract.on_session_end() is Verdict.VIOLATED
+            return Breach(contract=self.contract, stops=False) if broken else None
+        except Exception as error:  # noqa: BLE001 - fail-closed: a contract that cannot tell is reported
+            return Breach(contract=self.contract, stops=False, fault=fault_text("the contract", error))

@@ -1,0 +1,294 @@
+"""
+The way of a call through a session: judge, reserve, settle, record.
+
+This is the part of `Session` that has an order to keep. What runs other people's code comes before or
+after the store is asked, never inside; and whatever happens, a call that was let through is settled.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from .clock import Clock
+from .contract import MALFORMED, SessionRule
+from .guards import Breach, Never
+from .plain import plain_args
+from .plan import Extra
+from .recording import Finding, Meter, Recorder, Records
+from .refusal import Broken, Refusal
+from .reservation import Reservation
+from .rules import Guard
+from .state import StateStore
+from .store import MemoryStore
+from .tools import Asked, Tools, ToolSpec
+from .trace import Trace
+from .violations import SESSION_END, Kind, Mode, Violation
+
+# The events of a governed run that are no tools, and are known to every session.
+LIFECYCLE = ("run_started", "run_ended", "user_prompt", "llm_call")
+
+
+class Engine:
+    """
+    Judges calls, settles them, and records what is broken.
+
+    Attributes:
+        state: The state.
+        store: What the contracts remember.
+        tools: Conditions and commit functions.
+        rows: The trace.
+        records: Violations, evidence and metrics.
+        view: The state, to be read only.
+        session_id: A name for reports.
+    """
+
+    def __init__(
+        self,
+        state: Mapping[str, Any] | None,
+        *,
+        mode: Mode,
+        halts: bool,
+        evidence: Recorder | Callable[[], Recorder],
+        metrics: Meter | None,
+        session_id: str | None,
+        clock: Clock | None,
+        max_trace: int | None,
+        trace_window: int | None,
+        max_keys: int,
+        known: Iterable[str] | None,
+    ) -> None:
+        if mode not in ("enforce", "shadow"):
+            raise ValueError(f"mode must be 'enforce' or 'shadow', got {mode!r:.80}")
+        self._mode: Mode = mode
+        self._watching = mode == "shadow"
+        self.session_id = session_id
+        self.state = StateStore(state)
+        self.store = MemoryStore(
+            self.state,
+            clock,
+            max_keys=max_keys,
+            known=None if known is None else (*known, *LIFECYCLE),
+            halts=halts,
+        )
+        self.tools = Tools(self.state)
+        self.rows = Trace(max_trace)
+        self.records = Records(
+            self.rows,
+            self.state,
+            window=trace_window,
+            keep=max_trace,
+            session_id=session_id,
+            evidence=evidence,
+            meter=metrics,
+        )
+        self.view = self.state.view()
+        self._replayed: set[int] = set()
+
+    @property
+    def mode(self) -> Mode:
+        """Whether contracts are in force, or only watch."""
+        return self._mode
+
+    def reserve(
+        self,
+        tool: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        deferred: Collection[str] = (),
+        early: bool = False,
+    ) -> Reservation:
+        """
+        Judge a call, and let it through if every contract in force agrees.
+
+        A refused call moves nothing. It is not an exception: look at `allowed`.
+
+        Args:
+            tool: Name of the tool.
+            args: Its arguments.
+            deferred: Arguments whose values are known only once the call has run, such as
+                ``total_tokens``. Until then they count as nothing, and a limit on them refuses only once it
+                is reached. Give them to `commit` as `measured`.
+            early: Let a prerequisite count from now, as `precheck` does.
+        """
+        began = 0.0 if self.records.meter is None else time.perf_counter()
+        call = self.enter(tool, args)
+        if deferred:
+            call.deferred = (deferred,) if isinstance(deferred, str) else frozenset(deferred)
+        call.early = early
+        spec = self.tools.specs.get(call.tool)
+        failed = spec.before(self.view, call.args) if spec is not None and spec.preconditions else None
+        return self._judge(call, failed, began)
+
+    async def areserve(
+        self,
+        tool: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        deferred: Collection[str] = (),
+    ) -> Reservation:
+        """As `reserve`, and waits for preconditions that have to be awaited."""
+        began = 0.0 if self.records.meter is None else time.perf_counter()
+        call = self.enter(tool, args)
+        if deferred:
+            call.deferred = (deferred,) if isinstance(deferred, str) else frozenset(deferred)
+        spec = self.tools.specs.get(call.tool)
+        failed = None
+        if spec is not None and spec.preconditions:
+            failed = await spec.abefore(self.view, call.args)
+        return self._judge(call, failed, began)
+
+    def settle(self, call: Reservation, result: Any) -> Violation | None:
+        """A call ran: check its result, let it become state, and commit it."""
+        spec = self.tools.specs.get(call.tool)
+        if spec is None:
+            self._succeeded(call, result)
+            return None
+        try:
+            found = self.check(call, spec, result)
+        except BaseException:
+            self.store.lose(call)
+            raise
+        return self._concluded(call, result, found)
+
+    async def asettle(self, call: Reservation, result: Any) -> Violation | None:
+        """As `settle`, and waits for conditions and a commit function that have to be awaited."""
+        spec = self.tools.specs.get(call.tool)
+        if spec is None:
+            self._succeeded(call, result)
+            return None
+        try:
+            failed = await spec.aafter(self.view, result)
+            found = self._unsound(call, failed, result)
+            if found is None or self._watching:
+                fault = await self.tools.awrite(spec, _ran(call), result)
+                found = self._unwritten(call, fault, result) or found
+        except BaseException:
+            self.store.lose(call)
+            raise
+        return self._concluded(call, result, found)
+
+    def give_up(self, call: Reservation, *, ran: bool) -> None:
+        """A call failed, if it `ran`, or never ran."""
+        self.store.abort(call, ran=ran)
+
+    def lose(self, call: Reservation) -> None:
+        """A call was dropped."""
+        self.store.lose(call)
+
+    def close(self, shut: SessionRule | None) -> list[Violation]:
+        """Report what is unmet; with a rule to `shut` by, admit nothing more."""
+        unmet = self.store.end(shut=shut)
+        if not unmet:
+            return []
+        end = self.enter(SESSION_END, None)
+        end.step = self.store.step
+        end.claim()
+        return list(self.records.record(end, [self._finding(breach) for breach in unmet]))
+
+    def report_once(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> list[Violation]:
+        """Record what a replayed call breaks; a contract that was reported before is not again."""
+        new = [breach for breach in breaches if id(breach.contract) not in self._replayed]
+        self._replayed.update(id(breach.contract) for breach in new)
+        if failed or new:
+            self._report(call, failed, new)
+        return list(call.violations)
+
+    def check(self, call: Reservation, spec: ToolSpec, result: Any) -> Violation | None:
+        """Check a result, and let it become state unless it is unsound. Returns why it is."""
+        found = self._unsound(call, spec.after(self.view, result), result)
+        if found is None or self._watching:
+            found = self._unwritten(call, self.tools.write(spec, _ran(call), result), result) or found
+        return found
+
+    def enter(self, tool: Any, args: Any) -> Reservation:
+        """A call that arrives, before it is judged."""
+        name = tool if type(tool) is str else str.__str__(tool) if isinstance(tool, str) else None
+        own: dict[str, Any] | None = {}
+        if args is not None:
+            try:
+                own = plain_args(args) if isinstance(args, Mapping) else None
+            except Exception:  # noqa: BLE001 - a mapping whose own code raises is as good as none
+                own = None
+        plan = self.store.plan(type(tool).__name__ if name is None else name)
+        call = Reservation(self, plan.tool, own or {}, plan)
+        if name is None or own is None:
+            # What a model sends may have any shape. It is refused like any other call, not raised.
+            call.extra = plan.ask({}) or Extra()
+            call.extra.guards.append(Never(MALFORMED, Guard(kind="never"), None))
+        return call
+
+    def _judge(self, call: Reservation, failed: Asked | None, began: float) -> Reservation:
+        force = self._watching
+        breaches = self.store.reserve(call, force=force, refuse=bool(failed) and not force)
+        if self.records.meter is not None:
+            self.records.measure(time.perf_counter() - began)
+        if call.extra is not None and call.extra.faults:
+            call.faults = tuple(call.extra.faults.values())
+        if breaches or failed:
+            self._report(call, failed or [], breaches or [])
+        return call
+
+    def _report(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> None:
+        findings = self._conditions("precondition", failed)
+        findings += [self._finding(breach) for breach in breaches]
+        if not call.admitted:
+            broken = tuple(finding.broken for finding in findings if finding.stops)
+            call.refuse(Refusal(tool=call.tool, step=call.step, broken=broken))
+        call.violations = self.records.record(call, findings, blocked=not call.admitted)
+
+    def _finding(self, breach: Breach) -> Finding:
+        rule = breach.contract
+        broken = Broken(
+            contract=rule.spec,
+            id=rule.id,
+            kind="session" if isinstance(rule, SessionRule) else "temporal",
+            blame=breach.blame,
+            needs=breach.needs,
+            retry_after=breach.retry_after,
+            remaining=breach.remaining,
+            severity=rule.severity,
+            remedy=rule.remedy,
+            on_violation=rule.on_violation,
+            fault=breach.fault,
+        )
+        return Finding(broken=broken, mode="shadow" if self._watching else rule.mode, stops=breach.blocks())
+
+    def _conditions(self, kind: Kind, failed: Asked) -> list[Finding]:
+        return [self._condition(kind, check.description, answer.fault) for check, answer in failed]
+
+    def _condition(self, kind: Kind, description: str, fault: str | None) -> Finding:
+        broken = Broken(contract=description, kind=kind, fault=fault)
+        return Finding(broken=broken, mode=self._mode, stops=True)
+
+    def _unsound(self, call: Reservation, failed: Asked, result: Any) -> Violation | None:
+        findings = self._conditions("postcondition", failed)
+        return self.records.record(call, findings, result=result)[0] if findings else None
+
+    def _unwritten(self, call: Reservation, fault: str | None, result: Any) -> Violation | None:
+        if fault is None:
+            return None
+        finding = self._condition("postcondition", f"commit of {call.tool}", fault)
+        return self.records.record(call, [finding], result=result)[0]
+
+    def _concluded(self, call: Reservation, result: Any, found: Violation | None) -> Violation | None:
+        if found is None:
+            self._succeeded(call, result)
+            return None
+        # A result that must not be used is a failed call: it allows nothing.
+        self.store.abort(call, ran=True)
+        if not self._watching:
+            return found
+        self.rows.add(call.step, call.tool, _ran(call), result)
+        return None
+
+    def _succeeded(self, call: Reservation, result: Any) -> None:
+        over = self.store.commit(call)
+        self.rows.add(call.step, call.tool, _ran(call), result)
+        if over:
+            self.records.record(call, [self._finding(breach) for breach in over], result=result)
+
+
+def _ran(call: Reservation) -> dict[str, Any]:
+    return call.args if call.final is None else call.final

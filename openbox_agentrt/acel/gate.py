@@ -1,0 +1,35 @@
+"""What `Session.precheck` gives and `Session.postcheck` takes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .violations import Violation
+
+if TYPE_CHECKING:
+    from .reservation import Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """
+    The first half of a call.
+
+    Attributes:
+        step: Position of the call in the session, counting from 1.
+        args: The arguments that were judged.
+        violation: The first contract that the call breaks, whether it is stopped or only watched.
+        blocking: Whether the call must not run.
+    """
+
+    step: int
+    args: dict[str, Any]
+    violation: Violation | None
+    blocking: bool = False
+    reservation: Reservation | None = field(default=None, kw_only=True, repr=False, compare=False)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the call may run."""
+        return not self.blocking

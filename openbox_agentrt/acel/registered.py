@@ -1,0 +1,111 @@
+"""
+Which contracts concern which tool.
+
+Contracts are filed by the names that they name. Those that only asking tells - patterns over names,
+functions, templates about every call - are in a list of their own, and are looked through once per
+tool: what was found is kept as the tool's plan.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from .bind import Memory
+from .clock import Clock, steady_clock
+from .contract import UNKNOWN_TOOL, TemporalContract
+from .custom import Judge, Remembered
+from .guards import LiveGuard, Never
+from .names import canonical
+from .plan import Bound, Plan
+from .rules import Guard
+from .state import StateStore
+from .template import Template
+
+MAX_PLANS = 4096
+MAX_KEPT_NAME = 256
+
+
+class Registered:
+    """
+    The contracts of a session.
+
+    Attributes:
+        contracts: The contracts, in the order in which they were added.
+        memory: What they remember.
+        bound: Those of them that are templates.
+        lock: Held around every change.
+    """
+
+    def __init__(
+        self, state: StateStore | None, clock: Clock | None, *, max_keys: int, known: Iterable[str] | None
+    ) -> None:
+        self.contracts: list[TemporalContract] = []
+        self.bound: list[Bound] = []
+        self.memory = Memory(state or StateStore(), clock or steady_clock(), max_keys=max_keys)
+        self.lock = threading.Lock()
+        self._known = None if known is None else {canonical(name) for name in known}
+        # By identity: a subclass may define equality, and the very object is what is meant.
+        self.order: dict[int, int] = {}
+        self._by_name: dict[str, list[Bound]] = {}
+        self._patterns: list[Bound] = []
+        self._judges: list[Judge] = []
+        self._at_end: list[LiveGuard] = []
+        self._plans: dict[str, Plan] = {}
+
+    def add(self, contract: TemporalContract) -> None:
+        """Watch a contract from now on. What has happened so far does not count for it."""
+        with self.lock:
+            if id(contract) in self.order:
+                raise ValueError(f"contract {contract.spec} was already added to this session")
+            self.order[id(contract)] = len(self.order)
+            self.contracts.append(contract)
+            self._plans.clear()
+            if not isinstance(contract, Template):
+                cell = Remembered(contract)
+                self._judges.append(Judge(contract, cell))
+                self._at_end.append(self._judges[-1])
+                return
+            bound = Bound(contract, len(self.contracts), self.memory)
+            self.bound.append(bound)
+            self._at_end += [self.memory.guard(contract, guard) for guard in contract.at_end]
+            names: frozenset[str] | None = None if contract.everywhere else frozenset()
+            for role in contract.roles:
+                names = None if names is None or role.selector.names is None else names | role.selector.names
+            if names is None:
+                self._patterns.append(bound)
+            else:
+                for name in names:
+                    self._by_name.setdefault(name, []).append(bound)
+
+    def know(self, tool: str) -> None:
+        """Admit a tool that no contract names."""
+        with self.lock:
+            if self._known is not None:
+                self._known.add(canonical(tool))
+                self._plans.clear()
+
+    def plan(self, tool: str) -> Plan:
+        """What has to be done for calls of a tool."""
+        plan = self._plans.get(tool)
+        if plan is not None:
+            return plan
+        with self.lock:
+            plan = self._plan(canonical(tool))
+            if len(tool) <= MAX_KEPT_NAME:
+                # Names come from a model, so there is no end to them. A plan can always be made again.
+                if len(self._plans) >= MAX_PLANS:
+                    self._plans.clear()
+                self._plans[tool] = plan
+            return plan
+
+    def _plan(self, tool: str) -> Plan:
+        bound = [*self._by_name.get(tool, ()), *self._patterns]
+        bound.sort(key=lambda entry: entry.index)
+        guards: list[LiveGuard] = list(self._judges)
+        if self._known is not None and tool not in self._known:
+            roles = (role for entry in bound for role in entry.contract.roles)
+            if not any(role.selector.knows(tool) for role in roles):
+                guards.append(Never(UNKNOWN_TOOL, Guard(kind="never"), None))
+        movers = [judge.cell for judge in self._judges]
+        return Plan(tool, bound, guards, movers)

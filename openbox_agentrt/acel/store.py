@@ -1,0 +1,331 @@
+"""
+The memory of a session, and the only place where it changes.
+
+Judging a call and reserving it is one step: under the lock, every guard is asked, and only if all
+hold do the cells move. Two calls that run side by side can therefore not pass a limit together. The
+lock is held for comparisons and additions only. What runs other people's code - matchers, predicates,
+clocks - comes before it is taken; tools, hashing and records come after it is released. The one
+exception is a contract that is itself code (`custom`), which cannot be judged atomically otherwise.
+
+`Store` is what a session needs of its memory. One that many workers share does the same, over the
+cells that `rules` names.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable
+from typing import Any, Protocol
+
+from .calls import Call
+from .clock import Clock, Timeline
+from .contract import HALTED, SessionRule, TemporalContract
+from .custom import Judge
+from .guards import Breach
+from .names import canonical
+from .plain import plain_args
+from .plan import Plan, identity
+from .registered import Registered
+from .state import StateStore
+from .template import Template
+from .verdict import Verdict
+
+
+class Store(Protocol):
+    """
+    What a session asks of its memory. Every method is atomic, and may be called from any thread.
+
+    Attributes:
+        step: Position of the latest call.
+        flying: How many calls are under way.
+    """
+
+    step: int
+    flying: int
+
+    def add(self, contract: TemporalContract) -> None:
+        """Watch a contract from now on."""
+
+    def plan(self, tool: str) -> Plan:
+        """What has to be done for calls of a tool."""
+
+    def reserve(
+        self, call: Call, *, at: float | None = None, force: bool = False, refuse: bool = False
+    ) -> list[Breach] | None:
+        """Judge a call, and let it through if no contract in force objects."""
+
+    def commit(self, call: Call, *, at: float | None = None) -> list[Breach]:
+        """A call ran and succeeded. Returns limits that only what was measured shows to be broken."""
+
+    def abort(self, call: Call, *, ran: bool, at: float | None = None) -> None:
+        """A call failed, or never ran."""
+
+    def lose(self, call: Call) -> None:
+        """Nobody knows how a call ended."""
+
+
+class MemoryStore(Registered):
+    """
+    A store in this process.
+
+    Attributes:
+        step: Position of the latest call.
+        flying: How many calls are under way.
+        shut: Why nothing is admitted any more.
+        violated: Contracts that were broken by what happened, by identity.
+    """
+
+    def __init__(
+        self,
+        state: StateStore | None = None,
+        clock: Clock | None = None,
+        *,
+        max_keys: int = 10_000,
+        known: Iterable[str] | None = None,
+        halts: bool = False,
+    ) -> None:
+        super().__init__(state, clock, max_keys=max_keys, known=known)
+        self.step = 0
+        self.flying = 0
+        self.shut: SessionRule | None = None
+        self.violated: set[int] = set()
+        self._halts = halts
+        # Filled by finalizers, which may run anywhere, inside a locked section included. Appending is
+        # atomic; whoever takes the lock next settles what is in it.
+        self._dropped: deque[Call] = deque()
+
+    def add(self, contract: TemporalContract) -> None:
+        """Watch a contract from now on, and answer for its verdict."""
+        super().add(contract)
+        if isinstance(contract, Template):
+            contract.settle_in(self)
+
+    def reserve(
+        self, call: Call, *, at: float | None = None, force: bool = False, refuse: bool = False
+    ) -> list[Breach] | None:
+        """
+        Judge a call, and let it through if no contract in force objects.
+
+        Args:
+            call: The call. Its `step` is set, and `admitted` if it is refused.
+            at: When it was, for a recorded call; None for now.
+            force: Let it through in any case: it is only watched, or happened already.
+            refuse: Do not let it through in any case: it is only to be explained.
+
+        Returns:
+            What it would break, contracts that only watch included; None if nothing.
+        """
+        plan = call.plan
+        if plan.asked and call.extra is None:
+            call.extra = plan.ask(call.args)
+        shown = _look(plan.timelines, at) if plan.timelines else ()
+        with self.lock:
+            for timeline, moment in shown:
+                timeline.advance(moment)
+            if self._dropped:
+                self._settle_dropped()
+            self.step += 1
+            call.step = self.step
+            breaches = None if self._holds(plan, call) else self._explain(plan, call)
+            if self.shut is not None and not force:
+                breaches = [Breach(contract=self.shut)]
+            if refuse or (breaches and not force and any(breach.blocks() for breach in breaches)):
+                call.admitted = False
+                if self._halts or any(breach.halts() for breach in breaches or ()):
+                    self.shut = self.shut or HALTED
+            else:
+                self._move(plan, call)
+                self.violated.update(id(breach.contract) for breach in breaches or ())
+            return breaches
+
+    def commit(self, call: Call, *, at: float | None = None) -> list[Breach]:
+        """A call ran and succeeded. Returns limits that only what was measured shows to be broken."""
+        plan = call.plan
+        kept = self._kept(call)
+        shown = _look(plan.later, at) if plan.later else ()
+        with self.lock:
+            for timeline, moment in shown:
+                timeline.advance(moment)
+            if self._dropped:
+                self._settle_dropped()
+            self.flying -= 1
+            if not call.early:
+                for tally in plan.counts:
+                    tally.done += 1
+                if call.extra is not None:
+                    for tally in call.extra.counts:
+                        tally.done += kept is None or identity(tally) in kept
+            for mover, ticket in call.tickets or ():
+                if kept is None or identity(mover) in kept:
+                    mover.commit(ticket, call)
+                else:
+                    mover.fail(ticket, call)
+            return self._overshot(call) if call.deferred or call.final is not None else []
+
+    def abort(self, call: Call, *, ran: bool, at: float | None = None) -> None:
+        """A call failed, if it `ran`, or never ran."""
+        plan = call.plan
+        shown = _look(plan.later, at) if plan.later else ()
+        with self.lock:
+            for timeline, moment in shown:
+                timeline.advance(moment)
+            if self._dropped:
+                self._settle_dropped()
+            self.flying -= 1
+            for tally in (*plan.counts, *(call.extra.counts if call.extra is not None else ())):
+                if call.early:
+                    tally.done -= 1
+                if not ran or tally.refund:
+                    tally.undo(call.step, call)
+            for mover, ticket in call.tickets or ():
+                if ran:
+                    mover.fail(ticket, call)
+                else:
+                    mover.undo(ticket, call)
+
+    def lose(self, call: Call) -> None:
+        """
+        Nobody knows how a call ended, and nobody will.
+
+        Takes no lock, since a finalizer may call it at any point. It stays counted where it limits, and
+        allows nothing.
+        """
+        self._dropped.append(call)
+
+    def skip(self, call: Call) -> None:
+        """A recorded call that never ran: it has a step and nothing else."""
+        with self.lock:
+            self.step += 1
+            call.step = self.step
+
+    def verdict_of(self, contract: TemporalContract) -> Verdict:
+        """How a contract stands."""
+        if not isinstance(contract, Template):
+            return contract.verdict
+        with self.lock:
+            if id(contract) in self.violated:
+                return Verdict.VIOLATED
+            if contract.goal is None:
+                return Verdict.UNKNOWN
+            guard = self.memory.guard(contract, contract.goal)
+            return Verdict.SATISFIED if guard.passes(_nothing()) else Verdict.UNKNOWN
+
+    def end(self, *, at: float | None = None, shut: SessionRule | None = None) -> list[Breach]:
+        """What is unmet when no more calls come, each contract once. With `shut`, no more may come."""
+        shown = _look(tuple(self.memory.timelines()), at)
+        with self.lock:
+            for timeline, moment in shown:
+                timeline.advance(moment)
+            self._settle_dropped()
+            self.shut = shut or self.shut
+            unmet = []
+            for guard in self._at_end:
+                breach = None if id(guard.contract) in self.violated else guard.at_end(_nothing())
+                if breach is not None:
+                    unmet.append(breach)
+                    self.violated.add(id(guard.contract))
+            return unmet
+
+    def unmet(self) -> list[Breach]:
+        """What `end` would say now. Nothing ends."""
+        shown = _look(tuple(self.memory.timelines()), None)
+        with self.lock:
+            for timeline, moment in shown:
+                timeline.advance(moment)
+            guards = [g for g in self._at_end if id(g.contract) not in self.violated and type(g) is not Judge]
+            return [breach for guard in guards if (breach := guard.at_end(_nothing())) is not None]
+
+    def happened(self, tool: str, args: dict[str, Any], contract: TemporalContract) -> Verdict:
+        """A call that happened, for a store that watches one contract."""
+        call = Call(canonical(tool), plain_args(args), self.plan(tool))
+        if self.reserve(call):
+            return Verdict.VIOLATED
+        self.commit(call)
+        return self.verdict_of(contract)
+
+    def settle(self) -> int:
+        """Settle what was dropped, and return how many calls are under way."""
+        with self.lock:
+            self._settle_dropped()
+            return self.flying
+
+    # The rest is called with the lock held.
+
+    def _holds(self, plan: Plan, call: Call) -> bool:
+        for tally in plan.need:
+            if not tally.done:
+                return False
+        for tally in plan.ban:
+            if tally.live:
+                return False
+        for tally, n in plan.caps:
+            if tally.live >= n:
+                return False
+        for guard in plan.checks:
+            if not guard.passes(call):
+                return False
+        if call.extra is not None:
+            for guard in call.extra.guards:
+                if not guard.passes(call):
+                    return False
+        return True
+
+    def _explain(self, plan: Plan, call: Call) -> list[Breach]:
+        extra = call.extra
+        breaches: dict[int, Breach] = {}
+        for guard in (*plan.guards, *(extra.guards if extra is not None else ())):
+            if id(guard.contract) not in breaches and not guard.passes(call):
+                breach = breaches[id(guard.contract)] = guard.explain(call)
+                if breach.fault is None and extra is not None:
+                    breach.fault = extra.faults.get(id(guard.contract))
+        return sorted(breaches.values(), key=lambda breach: self.order.get(id(breach.contract), -1))
+
+    def _move(self, plan: Plan, call: Call) -> None:
+        self.flying += 1
+        step = call.step
+        for tally in plan.counts:
+            if not tally.live:
+                tally.first = step
+            tally.live += 1
+        extra = call.extra
+        if extra is not None:
+            for tally in extra.counts:
+                tally.reserve(call)
+        if plan.movers or extra is not None:
+            movers = plan.movers if extra is None else (*plan.movers, *extra.movers)
+            call.tickets = [(mover, mover.reserve(call)) for mover in movers]
+        if call.early:
+            for tally in (*plan.counts, *(extra.counts if extra is not None else ())):
+                tally.done += 1
+
+    def _overshot(self, call: Call) -> list[Breach]:
+        guards = (*call.plan.guards, *(call.extra.guards if call.extra is not None else ()))
+        over = [Breach(contract=g.contract, stops=False) for g in guards if g.overshoots(call)]
+        self.violated.update(id(breach.contract) for breach in over)
+        return over
+
+    def _kept(self, call: Call) -> set[Hashable] | None:
+        """What still counts if other arguments ran than were judged; None for everything."""
+        if call.extra is None or call.final is None:
+            return None
+        ran = call.plan.ask(plain_args(call.final))
+        matched = call.extra.lenient & ran.lenient if ran is not None else call.extra.lenient
+        moved = {identity(mover) for mover in (*call.extra.counts, *call.extra.movers, *call.plan.movers)}
+        # A prerequisite that what ran does not match is none; a limit is kept.
+        return moved - (call.extra.lenient - matched)
+
+    def _settle_dropped(self) -> None:
+        while self._dropped:
+            call = self._dropped.popleft()
+            self.flying -= 1
+            for mover, ticket in call.tickets or ():
+                mover.lose(ticket, call)
+
+
+def _look(timelines: tuple[Timeline, ...], at: float | None) -> list[tuple[Timeline, float | str]]:
+    return [(timeline, timeline.look() if at is None else at) for timeline in timelines]
+
+
+def _nothing() -> Call:
+    """No call: what guards are asked with when the session ends."""
+    return Call("", {}, Plan("", (), (), ()))
