@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 if TYPE_CHECKING:
     from .._run.judge import Judge
@@ -39,7 +39,34 @@ SPECIAL_METHODS = (
 """Methods that Python looks up on the type, so that forwarding attributes does not reach them."""
 
 
-class Proxy:
+class StandInType(type):
+    """
+    The type of stand-in classes: attributes of the class, too, are those of the wrapped object's class.
+
+    Methods of a user's subclass run on a stand-in, and may well ask ``type(self)``.
+    """
+
+    __kind__: Callable[[], type[Any] | None]
+
+    def __getattr__(cls, name: str) -> Any:
+        kind = type.__getattribute__(cls, "__dict__").get("__kind__", _no_kind)()
+        if kind is None:
+            raise AttributeError(name)
+        return getattr(kind, name)
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        kind = cls.__dict__.get("__kind__", _no_kind)()
+        if kind is None or name.startswith("__"):
+            super().__setattr__(name, value)
+        else:
+            setattr(kind, name, value)
+
+
+def _no_kind() -> None:
+    return None
+
+
+class Proxy(metaclass=StandInType):
     """
     Base of all stand-ins.
 
@@ -143,7 +170,7 @@ def stand_in(base: type[Proxy], wrapped: Any, judge: Judge, *, members: Collecti
     key = (base, frozenset(members))
     cls = made.get(key)
     if cls is None:
-        namespace: dict[str, Any] = {"__slots__": (), "__module__": base.__module__}
+        namespace: dict[str, Any] = {"__slots__": (), "__module__": base.__module__, "__kind__": ref(kind)}
         for name in SPECIAL_METHODS:
             # Not hasattr: every class is callable, which says nothing about its instances.
             if any(name in vars(parent) for parent in kind.__mro__):
@@ -151,5 +178,6 @@ def stand_in(base: type[Proxy], wrapped: Any, judge: Judge, *, members: Collecti
         for name in members:
             if not hasattr(base, name):
                 namespace[name] = _forward_attribute(name)
-        cls = made[key] = type(f"Governed{kind.__name__}", (base,), namespace)
+        made_class: Any = StandInType(f"Governed{kind.__name__}", (base,), namespace)
+        cls = made[key] = made_class
     return cls(wrapped, judge)
