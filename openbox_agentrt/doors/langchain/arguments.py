@@ -1,0 +1,95 @@
+"""
+What contracts see of the arguments of a LangChain tool.
+
+It is what the model wrote, after validation and as plain data. What the framework adds - the call's id, the
+agent's state, stores, configuration, callbacks - is left out: it is not the model's, and some of it is as
+large as the whole conversation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, InjectedToolArg
+from langchain_core.tools import base as tools_base
+from pydantic import BaseModel
+
+__all__ = ("tool_args_reader",)
+
+# Added by `BaseTool.run` and by tools made from functions, whatever the annotation.
+_ADDED_BY_NAME = frozenset({"run_manager", "callbacks"})
+# The base of `langgraph.prebuilt.ToolRuntime`, which needs no `Annotated`.
+_INJECTED_BY_TYPE: tuple[type, ...] = tuple(
+    kind for kind in [getattr(tools_base, "_DirectlyInjectedToolArg", None)] if isinstance(kind, type)
+)
+
+
+def tool_args_reader(tool: BaseTool) -> Callable[[tuple[Any, ...], Mapping[str, Any]], dict[str, Any]]:
+    """What turns the arguments of the tool's `_run` or function into those that contracts see."""
+    names = tuple(tool.args)
+    hidden = _ADDED_BY_NAME | _injected_names(tool)
+
+    def read(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        seen = {name: value for name, value in kwargs.items() if name not in hidden}
+        # A tool with a single text as its input gets that by position.
+        for position, value in enumerate(args):
+            seen[names[position] if position < len(names) else f"arg{position}"] = value
+        return {name: _plain(value) for name, value in seen.items()}
+
+    return read
+
+
+def _plain(value: Any) -> Any:
+    # Contracts read fields by path, in mappings and lists.
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _injected_names(tool: BaseTool) -> frozenset[str]:
+    sources: list[Any] = [tool._run, tool._arun]
+    sources += [getattr(tool, field, None) for field in ("func", "coroutine")]
+    if isinstance(tool.args_schema, type):
+        sources.append(tool.args_schema)
+    return frozenset(
+        name
+        for source in sources
+        if source is not None
+        for name, hint in _type_hints(source).items()
+        if _is_injected(hint)
+    )
+
+
+def _type_hints(source: Any) -> dict[str, Any]:
+    while hasattr(source, "func") and not isinstance(source, type):
+        source = source.func
+    try:
+        return typing.get_type_hints(source, include_extras=True)
+    except Exception:  # noqa: BLE001 - an annotation may name anything; what is not known to be hidden is shown
+        return {}
+
+
+def _is_injected(hint: Any) -> bool:
+    if hint is RunnableConfig:
+        return True
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_is_injected(option) for option in typing.get_args(hint))
+    kind = origin if origin is not None else hint
+    if isinstance(kind, type) and issubclass(kind, _INJECTED_BY_TYPE):
+        return True
+    return any(
+        isinstance(mark, InjectedToolArg) or (isinstance(mark, type) and issubclass(mark, InjectedToolArg))
+        for mark in getattr(hint, "__metadata__", ())
+    )

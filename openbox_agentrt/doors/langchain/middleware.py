@@ -1,0 +1,84 @@
+"""
+Contracts around all tools of a langchain agent.
+
+The middleware gives the agent a governed tool in place of its own, so that what is judged is each run of
+the tool with validated arguments, however often another middleware asks for it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import ToolMessage
+from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.types import Command
+
+from openbox_agentrt.acel import ContractViolation, Session
+from openbox_agentrt.doors.gated_call import GatedCall, told_of
+from openbox_agentrt.doors.langchain.tool import gate_of, govern, is_final, refusal_message, succeeded
+
+__all__ = ("ContractMiddleware",)
+
+ToolAnswer = ToolMessage | Command[Any]
+FindSession = Callable[[ToolCallRequest], Session]
+
+
+class ContractMiddleware(AgentMiddleware[Any, Any, Any]):
+    """
+    Governs every tool call of an agent. See `openbox_agentrt.doors.langchain.contract_middleware`.
+    """
+
+    def __init__(self, session: Session | FindSession) -> None:
+        super().__init__()
+        self.tools = []
+        self._session = session
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolAnswer]
+    ) -> ToolAnswer:
+        """Run one tool call, or answer it with its refusal."""
+        session = self._find(request)
+        if request.tool is not None:
+            return handler(_with_governed_tool(session, request))
+        answer: ToolAnswer = _judging(session, request).run(functools.partial(handler, request))
+        return answer
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
+    ) -> ToolAnswer:
+        """The same for an agent that is awaited."""
+        session = self._find(request)
+        if request.tool is not None:
+            return await handler(_with_governed_tool(session, request))
+        answer: ToolAnswer = await _judging(session, request).arun(functools.partial(handler, request))
+        return answer
+
+    def _find(self, request: ToolCallRequest) -> Session:
+        return self._session(request) if callable(self._session) else self._session
+
+
+def _with_governed_tool(session: Session, request: ToolCallRequest) -> ToolCallRequest:
+    tool = request.tool
+    if tool is None or gate_of(tool, session) is not None:
+        return request
+    return request.override(tool=govern(session, tool))
+
+
+def _judging(session: Session, request: ToolCallRequest) -> GatedCall:
+    # A tool that the agent was not built with: other middleware may run it, so the call itself is judged.
+    call = request.tool_call
+
+    def answer(stopped: ContractViolation) -> ToolMessage:
+        return refusal_message(told_of(stopped), tool=call["name"], tool_call_id=call["id"] or "")
+
+    return GatedCall(
+        session=session,
+        tool=call["name"],
+        args=call["args"],
+        succeeded=succeeded,
+        may_have_run=is_final,
+        on_stop=answer,
+    )

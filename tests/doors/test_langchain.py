@@ -1,0 +1,452 @@
+"""Contracts around LangChain tools: the copy is the tool, except that a refused run does not happen."""
+
+import asyncio
+import copy
+import json
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForToolRun
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import (
+    BaseTool,
+    InjectedToolArg,
+    InjectedToolCallId,
+    StructuredTool,
+    Tool,
+    ToolException,
+    tool,
+)
+from pydantic import BaseModel, ValidationError
+
+from openbox_agentrt.acel import ContractViolation, Session, at_most_n_times, at_most_total, must_precede
+from openbox_agentrt.doors.langchain import govern_tool
+from openbox_agentrt.doors.langchain.tool import ToolRefusedError
+
+
+def call(name: str, call_id: str = "call_1", **args: Any) -> dict[str, Any]:
+    return {"name": name, "args": args, "id": call_id, "type": "tool_call"}
+
+
+def refused(message: Any) -> bool:
+    assert isinstance(message, ToolMessage)
+    return message.status == "error" and json.loads(str(message.content)).get("refused") is True
+
+
+def args_seen(session: Session) -> list[dict[str, Any]]:
+    return [row["args"] for row in session.trace]
+
+
+@tool
+def pay(amount: int, currency: str = "EUR") -> str:
+    """Pay an amount."""
+    return f"paid {amount} {currency}"
+
+
+@tool
+async def pay_async(amount: int) -> str:
+    """Pay an amount."""
+    await asyncio.sleep(0)
+    return f"paid {amount}"
+
+
+class Shout(BaseTool):
+    name: str = "shout"
+    description: str = "Shout a text."
+
+    def _run(self, text: str, run_manager: CallbackManagerForToolRun | None = None) -> str:
+        assert run_manager is not None
+        return text.upper()
+
+
+class Both(BaseTool):
+    name: str = "both"
+    description: str = "Has an async side that runs the sync one."
+
+    def _run(self, text: str) -> str:
+        return text.upper()
+
+    async def _arun(self, text: str) -> str:
+        return self._run(text)
+
+
+TOOLS: dict[str, tuple[BaseTool, dict[str, Any], Any]] = {
+    "function": (pay, {"amount": 5}, "paid 5 EUR"),
+    "subclass": (Shout(), {"text": "hi"}, "HI"),
+    "subclass with both": (Both(), {"text": "hi"}, "HI"),
+    "single text": (Tool("old", lambda text: text * 2, "Double a text."), {"tool_input": "ab"}, "abab"),
+}
+
+
+@pytest.fixture(params=TOOLS)
+def any_tool(request: pytest.FixtureRequest) -> tuple[BaseTool, dict[str, Any], Any]:
+    return TOOLS[request.param]
+
+
+# A run that breaks no contract is a run of the tool.
+
+
+def test_a_run_is_judged_once_and_gives_the_same(any_tool: tuple[BaseTool, dict[str, Any], Any]) -> None:
+    """Sync, whatever the tool is made of."""
+    original, args, expected = any_tool
+    session = Session()
+    governed = govern_tool(session, original)
+
+    assert governed.invoke(args) == original.invoke(args) == expected
+    assert governed.invoke(call(original.name, **args)) == original.invoke(call(original.name, **args))
+    assert len(session.trace) == 2
+
+
+async def test_an_awaited_run_is_judged_once_and_gives_the_same(
+    any_tool: tuple[BaseTool, dict[str, Any], Any],
+) -> None:
+    """An `_arun` that calls `_run`, or that is LangChain's default, does not count twice."""
+    original, args, expected = any_tool
+    session = Session()
+    governed = govern_tool(session, original)
+
+    assert await governed.ainvoke(args) == expected
+    assert await governed.arun(args) == expected
+    assert len(session.trace) == 2
+
+
+async def test_an_async_tool_is_awaited() -> None:
+    """The reservation holds while it runs."""
+    session = Session()
+    session.add_contract(at_most_n_times("pay_async", 2))
+    governed = govern_tool(session, pay_async)
+
+    answers = await asyncio.gather(
+        *(governed.ainvoke(call("pay_async", f"call_{n}", amount=n)) for n in range(20))
+    )
+
+    assert [a.content for a in answers if a.status == "success"] == ["paid 0", "paid 1"]
+    with pytest.raises(NotImplementedError):
+        govern_tool(Session(), pay_async).invoke({"amount": 1})
+
+
+@pytest.mark.parametrize(
+    "original", [*(entry[0] for entry in TOOLS.values()), pay_async], ids=[*TOOLS, "async function"]
+)
+def test_the_copy_is_the_tool(original: BaseTool) -> None:
+    """Name, texts, schemas, class and every field stay."""
+    governed = govern_tool(Session(), original)
+
+    assert isinstance(governed, type(original))
+    for field in type(original).model_fields:
+        if field not in ("func", "coroutine"):
+            assert getattr(governed, field) == getattr(original, field), field
+    assert governed.args == original.args
+    assert governed.get_input_jsonschema() == original.get_input_jsonschema()
+    assert governed.tool_call_schema == original.tool_call_schema or (
+        governed.tool_call_schema.model_json_schema() == original.tool_call_schema.model_json_schema()  # type: ignore[union-attr] # none of these has a dict
+    )
+
+
+def test_the_original_is_untouched() -> None:
+    """It can be governed by another session, or not at all."""
+    session = Session()
+    session.add_contract(at_most_n_times("pay", 0))
+    govern_tool(session, pay)
+
+    assert pay.invoke({"amount": 5}) == "paid 5 EUR"
+    assert type(pay) is StructuredTool
+
+
+def test_contracts_see_validated_arguments() -> None:
+    """Defaults filled in, texts turned to numbers, models as plain data."""
+
+    class Money(BaseModel):
+        amount: float
+        currency: str = "EUR"
+
+    @tool
+    def transfer(money: Money, to: str = "me") -> str:
+        """Transfer money."""
+        return f"{type(money).__name__} to {to}"
+
+    session = Session()
+    session.add_contract(at_most_total("transfer", "money.amount", limit=100))
+    governed = govern_tool(session, transfer)
+
+    assert governed.invoke({"money": {"amount": "60"}}) == "Money to me"
+    assert args_seen(session) == [{"money": {"amount": 60.0, "currency": "EUR"}, "to": "me"}]
+    assert refused(governed.invoke(call("transfer", money={"amount": 60})))
+
+
+def test_contracts_do_not_see_what_is_injected() -> None:
+    """The tool gets it all the same."""
+    got: dict[str, Any] = {}
+
+    @tool
+    def send(
+        text: str,
+        config: RunnableConfig,
+        call_id: Annotated[str, InjectedToolCallId],
+        user: Annotated[str, InjectedToolArg],
+        optional: RunnableConfig | None = None,
+    ) -> str:
+        """Send a text."""
+        got.update(config=config, call_id=call_id, user=user)
+        return text
+
+    session = Session()
+    governed = govern_tool(session, send)
+    governed.invoke(call("send", text="hi", user="u1"), config={"configurable": {"thread_id": "t1"}})
+
+    assert args_seen(session) == [{"text": "hi"}]
+    assert (got["call_id"], got["user"]) == ("call_1", "u1")
+    assert got["config"]["configurable"]["thread_id"] == "t1"
+
+
+def test_contracts_see_what_a_json_schema_does_not_name() -> None:
+    """A model cannot pass an argument by a contract by leaving it out of the schema."""
+
+    def run(command: str, shell: str = "sh") -> str:
+        return f"{shell}: {command}"
+
+    original = StructuredTool.from_function(
+        run,
+        name="run",
+        description="Run a command.",
+        args_schema={"type": "object", "properties": {"command": {"type": "string"}}},
+    )
+    session = Session()
+    govern_tool(session, original).invoke({"command": "ls", "shell": "bash"})
+
+    assert args_seen(session) == [{"command": "ls", "shell": "bash"}]
+
+
+def test_an_artifact_comes_through() -> None:
+    """`content_and_artifact` stays what it is, for results and for refusals."""
+
+    @tool(response_format="content_and_artifact")
+    def search(query: str) -> tuple[str, dict[str, int]]:
+        """Search."""
+        return "found", {"rows": 3}
+
+    session = Session()
+    session.add_contract(at_most_n_times("search", 1))
+    governed = govern_tool(session, search)
+    answer = governed.invoke(call("search", query="x"))
+
+    assert (answer.content, answer.artifact) == ("found", {"rows": 3})
+    assert refused(governed.invoke(call("search", query="x")))
+
+
+def test_return_direct_and_callbacks_stay() -> None:
+    """The agent ends where it would have, and observers see the run."""
+    events: list[str] = []
+
+    class Observer(BaseCallbackHandler):
+        def on_tool_start(self, serialized: dict[str, Any], input_str: str, **kwargs: Any) -> None:
+            events.append(f"start {serialized['name']} {kwargs['inputs']}")
+
+        def on_tool_end(self, output: Any, **kwargs: Any) -> None:
+            events.append("end")
+
+        def on_tool_error(self, error: BaseException, **kwargs: Any) -> None:
+            events.append(f"error {type(error).__name__}")
+
+    session = Session()
+    session.add_contract(at_most_n_times("pay", 1))
+    governed = govern_tool(session, pay.model_copy(update={"return_direct": True, "callbacks": [Observer()]}))
+
+    governed.invoke(call("pay", amount=5))
+    governed.invoke(call("pay", amount=6))
+
+    assert governed.return_direct is True
+    assert events == [
+        "start pay {'amount': 5}",
+        "end",
+        "start pay {'amount': 6}",
+        "error ToolRefusedError",
+    ]
+
+
+# A refusal.
+
+
+def test_a_refused_run_does_not_happen_and_is_an_error_message() -> None:
+    """The model reads which contract and what would help; no argument is repeated."""
+    session = Session(state={"token": "s3cret"})
+    session.add_contract(must_precede("verify", "pay"))
+    ran: list[int] = []
+    original = StructuredTool.from_function(lambda amount: ran.append(amount), name="pay", description="Pay.")
+
+    message = govern_tool(session, original).invoke(call("pay", amount=987654))
+
+    assert refused(message)
+    assert (message.tool_call_id, message.name) == ("call_1", "pay")
+    told = json.loads(str(message.content))
+    assert told["broken"][0]["needs"] == "verify"
+    assert "987654" not in str(message)
+    assert "s3cret" not in str(message)
+    assert ran == []
+
+
+async def test_an_awaited_refusal_is_an_error_message() -> None:
+    """The same on the async side."""
+    session = Session()
+    session.add_contract(at_most_n_times("pay_async", 0))
+
+    assert refused(await govern_tool(session, pay_async).ainvoke(call("pay_async", amount=5)))
+
+
+def test_a_refusal_without_a_call_id_raises() -> None:
+    """There is no message to put it in, and a text would look like a result."""
+    session = Session()
+    session.add_contract(at_most_n_times("pay", 0))
+    governed = govern_tool(session, pay)
+
+    with pytest.raises(ToolRefusedError) as caught:
+        governed.invoke({"amount": 5})
+
+    assert isinstance(caught.value, ContractViolation)
+    assert isinstance(caught.value, ToolException)
+    assert caught.value.refusal is not None
+
+
+def test_handle_tool_error_handles_a_refusal() -> None:
+    """Agents without call ids ask for their errors as text."""
+    session = Session()
+    session.add_contract(at_most_n_times("pay", 0))
+    governed = govern_tool(session, pay.model_copy(update={"handle_tool_error": True}))
+
+    assert json.loads(governed.invoke({"amount": 5}))["refused"] is True
+    assert governed.invoke(call("pay", amount=5)).status == "error"
+
+
+def test_the_session_that_does_not_halt_gives_messages_too() -> None:
+    """`halt_on_violation` is about raising, and a tool answers."""
+    session = Session(halt_on_violation=False)
+    session.add_contract(at_most_n_times("pay", 0))
+
+    assert refused(govern_tool(session, pay).invoke(call("pay", amount=5)))
+
+
+def test_invalid_arguments_are_no_call() -> None:
+    """Validation comes first, and what does not pass it counts nowhere."""
+    session = Session()
+    session.add_contract(at_most_n_times("pay", 1))
+    governed = govern_tool(session, pay)
+
+    with pytest.raises(ValidationError):
+        governed.invoke(call("pay", amount="a lot"))
+
+    assert governed.invoke(call("pay", amount=5)).content == "paid 5 EUR"
+
+
+# What counts as failed.
+
+
+def failing(how: str) -> BaseTool:
+    def verify() -> Any:
+        if how == "raises":
+            raise OSError("down")
+        if how == "tool exception":
+            raise ToolException("down")
+        return ToolMessage("down", tool_call_id="call_1", status="error")
+
+    return StructuredTool.from_function(
+        verify, name="verify", description="Verify.", handle_tool_error=how == "tool exception"
+    )
+
+
+@pytest.mark.parametrize("how", ["raises", "tool exception", "error message"])
+def test_a_failed_run_stays_counted_and_allows_nothing(how: str) -> None:
+    """Also where LangChain turns the error into text."""
+    session = Session()
+    session.add_contracts([must_precede("verify", "pay"), at_most_n_times("verify", 1)])
+    governed = govern_tool(session, failing(how))
+
+    if how == "raises":
+        with pytest.raises(OSError, match="down"):
+            governed.invoke(call("verify"))
+    else:
+        message = governed.invoke(call("verify"))
+        assert (message.content, message.status) == ("down", "error")
+
+    assert refused(govern_tool(session, pay).invoke(call("pay", amount=5)))
+    assert refused(governed.invoke(call("verify")))
+
+
+def test_a_result_that_breaks_a_postcondition_is_withheld() -> None:
+    """The model is told so, and not what it was."""
+    session = Session()
+    session.register_tool("pay", postcondition=lambda state, result: "USD" in result)
+
+    message = govern_tool(session, pay).invoke(call("pay", amount=987654))
+
+    assert refused(message)
+    assert "987654" not in str(message.content)
+
+
+def test_a_refusal_inside_another_tool_is_that_tools_error() -> None:
+    """It is not mistaken for a refusal of the outer one."""
+    session = Session()
+    session.add_contract(at_most_n_times("pay", 0))
+    inner = govern_tool(session, pay)
+    outer = StructuredTool.from_function(
+        lambda: inner.invoke({"amount": 5}), name="outer", description="Calls another."
+    )
+
+    with pytest.raises(ToolRefusedError):
+        govern_tool(session, outer).invoke(call("outer"))
+
+
+# No way around.
+
+
+@pytest.mark.parametrize("kind", ["func", "coroutine"])
+async def test_the_function_of_a_governed_tool_is_governed(kind: str) -> None:
+    """Frameworks take it out and call it directly."""
+    session = Session()
+    original = pay if kind == "func" else pay_async
+    session.add_contract(at_most_n_times(original.name, 1))
+    function: Any = getattr(govern_tool(session, original), kind)
+
+    async def run() -> Any:
+        return function(5) if kind == "func" else await function(5)
+
+    assert (await run()).startswith("paid 5")
+    with pytest.raises(ContractViolation):
+        await run()
+    assert args_seen(session)[0]["amount"] == 5
+
+
+@pytest.mark.parametrize("how", ["copy", "deepcopy", "model_copy", "deep model_copy"])
+def test_copies_share_the_budget(how: str) -> None:
+    """A copy of a governed tool is governed by the same session."""
+    session = Session()
+    session.add_contract(at_most_n_times("pay", 1))
+    governed = govern_tool(session, pay)
+    copies = {
+        "copy": lambda: copy.copy(governed),
+        "deepcopy": lambda: copy.deepcopy(governed),
+        "model_copy": lambda: governed.model_copy(update={"description": "Another."}),
+        "deep model_copy": lambda: governed.model_copy(deep=True),
+    }
+
+    assert copies[how]().invoke(call("pay", amount=5)).content == "paid 5 EUR"
+    assert refused(governed.invoke(call("pay", amount=5)))
+
+
+def test_the_same_session_governs_a_tool_once() -> None:
+    """Twice would count every call twice."""
+    session, other = Session(), Session()
+    governed = govern_tool(other, govern_tool(session, pay))
+
+    for again in (session, other):
+        with pytest.raises(ValueError, match="'pay' is governed by this session already"):
+            govern_tool(again, governed)
+    assert governed.invoke({"amount": 5}) == "paid 5 EUR"
+    assert len(session.trace) == len(other.trace) == 1
+
+
+def test_what_is_no_tool_is_refused() -> None:
+    """A function has another door."""
+    not_a_tool: Any = len
+    with pytest.raises(TypeError, match="is no LangChain tool"):
+        govern_tool(Session(), not_a_tool)
