@@ -13,11 +13,12 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from openbox_agentrt.doors.hook_folder import LOCK_WAIT_SECONDS, HookFault, StateFolder, lock_file
 
-__all__ = ("GENESIS", "SessionLog", "file_stem", "open_log")
+__all__ = ("GENESIS", "Line", "SessionLog", "file_stem", "open_log")
 
 GENESIS = "0" * 16
 
@@ -25,6 +26,22 @@ _VERSION = 1
 _CHAIN_FIELD = ',"chain":"'
 # What every line ends with: the field, sixteen digits, `"}` and the end of the line.
 _CHAIN_LENGTH = len(_CHAIN_FIELD) + 16 + 3
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """
+    One line of a log.
+
+    Attributes:
+        entry: What it says.
+        end: Where the next line begins.
+        chain: Its chain value.
+    """
+
+    entry: dict[str, Any]
+    end: int
+    chain: str
 
 
 def file_stem(session_id: str) -> str:
@@ -96,9 +113,9 @@ class SessionLog:
             self.chain = self._chain_before(self.end)
             self._check_header(session_id)
 
-    def read(self, offset: int = 0, chain: str = GENESIS) -> list[dict[str, Any]]:
+    def read(self, offset: int = 0, chain: str = GENESIS) -> list[Line]:
         """
-        The entries from an offset on, checked against the chain.
+        The lines from an offset on, checked against the chain.
 
         Args:
             offset: Where a line begins: zero, or `end` as it was at an earlier time.
@@ -109,11 +126,12 @@ class SessionLog:
         """
         if not 0 <= offset <= self.end or (offset > 0 and self._chain_before(offset) != chain):
             raise self._corrupt("does not hold what its snapshot was taken from")
-        entries = []
+        lines = []
         for raw in self._pread(offset, self.end - offset).splitlines(keepends=True):
             entry, chain = self._parse(raw, chain)
-            entries.append(entry)
-        return entries
+            offset += len(raw)
+            lines.append(Line(entry, offset, chain))
+        return lines
 
     def append(self, entry: Mapping[str, Any]) -> None:
         """

@@ -31,7 +31,7 @@ def write(state_dir: Path, *entries: dict[str, Any], session_id: str = "s1") -> 
 
 def read(state_dir: Path, session_id: str = "s1") -> list[dict[str, Any]]:
     with open_log(state_dir, session_id) as log:
-        return log.read()[1:]
+        return [line.entry for line in log.read()[1:]]
 
 
 def test_entries_come_back_in_the_order_they_were_written(state_dir: Path) -> None:
@@ -55,7 +55,9 @@ def test_reading_starts_where_a_snapshot_ended(state_dir: Path) -> None:
         log.append({"n": 2})
 
     with open_log(state_dir, "s1") as log:
-        assert log.read(offset, chain) == [{"n": 2}]
+        assert [(line.entry, line.end, line.chain) for line in log.read(offset, chain)] == [
+            ({"n": 2}, log.end, log.chain)
+        ]
 
 
 @pytest.mark.parametrize("shift", [-1, 1, 10**9, -(10**9)])
