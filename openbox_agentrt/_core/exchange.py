@@ -8,6 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
+from openbox_core.instrumentation.http import suppress_http_instrumentation
+
 __all__ = ("MAX_ANSWER_BYTES", "AnswerTooLargeError", "Exchange", "current_exchange", "recording")
 
 MAX_ANSWER_BYTES: Final = 4_000_000
@@ -61,8 +63,6 @@ def recording() -> Iterator[Exchange]:
     The hooks know the address of the one Core whose governance owns them. Without this, another governance's
     questions would themselves be put to that Core.
     """
-    from openbox_core.instrumentation.http import suppress_http_instrumentation
-
     exchange = Exchange()
     token = _current.set(exchange)
     try:

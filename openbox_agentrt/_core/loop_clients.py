@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import weakref
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
@@ -109,10 +110,17 @@ class ProcessClient:
         with self._lock:
             if self._client is None or self._client.is_closed:
                 self._client = httpx.Client(limits=_LIMITS, follow_redirects=False)
+                # At the latest when the interpreter exits, but not in a child that exits before its parent.
+                weakref.finalize(self, _close_in, self._pid, self._client)
             return self._client
 
     def close(self) -> None:
         """Close the connections. A later request opens new ones."""
         client = self._client
-        if client is not None and os.getpid() == self._pid:
-            client.close()
+        if client is not None:
+            _close_in(self._pid, client)
+
+
+def _close_in(pid: int, client: httpx.Client) -> None:
+    if os.getpid() == pid:
+        client.close()

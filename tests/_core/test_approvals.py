@@ -300,4 +300,4 @@ async def test_a_cancelled_wait_ends_at_once(to: Connecting, faulty: FaultyCore)
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 2.0

@@ -286,20 +286,19 @@ async def test_a_fallback_that_core_claims_is_no_fallback(
 async def test_a_black_hole_costs_the_budget_once(
     to: Connecting, event: MakeEvent, faulty: FaultyCore
 ) -> None:
-    """Core takes everything and answers nothing: the events after the first pay nothing."""
+    """Core takes everything and answers nothing: the events after the first are not even sent."""
     gate = to(gate_budget_seconds=0.3).gate
     with faulty.always(Fault.black_hole()):
         began = time.monotonic()
         assert (await gate.judge(event())).unreachable
-        first = time.monotonic() - began
-        began = time.monotonic()
+        waited = time.monotonic() - began
         for _ in range(20):
             assert (await gate.judge(event())).unreachable
-        rest = time.monotonic() - began
+    probes = len(evaluations(faulty)) - 1
 
-    assert 0.25 < first < 2.0
-    assert rest < 0.3
-    assert gate.counts.breaker_skipped == 20
+    assert 0.25 < waited < 4.0
+    assert probes <= 2
+    assert gate.counts.breaker_skipped == 20 - probes
 
 
 async def test_the_budget_holds_over_all_attempts(
@@ -311,7 +310,7 @@ async def test_the_budget_holds_over_all_attempts(
         began = time.monotonic()
         assert (await gate.judge(event())).unreachable
 
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 3.0
     assert gate.counts.requests < MAX_ATTEMPTS
 
 
@@ -409,7 +408,7 @@ async def test_a_cancelled_question_ends_at_once(
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 2.0
     assert not gate.breaker.is_open
     assert not (await gate.judge(event())).unreachable
 

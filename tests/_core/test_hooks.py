@@ -1,0 +1,498 @@
+"""Nested I/O: openbox_core's hooks, asked over a real wire and answered by this package's adapter."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+import requests
+from openbox_core.conformance.instrumentation import LocalCountingServer
+from openbox_core.context import activity_scope
+from openbox_core.contracts.context import ActivityContext
+from openbox_core.contracts.results import EvaluationResult
+from openbox_core.instrumentation import shared
+
+from openbox_agentrt._core import context_store
+from openbox_agentrt._core.connection import Connection
+from openbox_agentrt._core.context_store import BoundedContextStore
+from openbox_agentrt._core.decision import Verdict
+from openbox_agentrt._core.hook_adapter import HookAdapter
+from openbox_agentrt._core.instrumentation import InstrumentationWarning
+from openbox_agentrt.errors import (
+    ApprovalRejectedError,
+    GovernanceBlockedError,
+    GovernanceError,
+    GovernanceHaltError,
+    OptionError,
+)
+from openbox_agentrt.testing import Fault, FaultyCore
+
+pytestmark = pytest.mark.leaves_rows_open("nested I/O is sent without its activity")
+
+Connecting = Callable[..., Connection]
+
+CONTEXT = ActivityContext(
+    workflow_id="wf",
+    run_id="run",
+    workflow_type="Agent",
+    task_queue="agentrt",
+    activity_id="act",
+    activity_type="fetch",
+)
+
+
+@pytest.fixture(scope="module")
+def counting() -> Iterator[LocalCountingServer]:
+    server = LocalCountingServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def target(counting: LocalCountingServer) -> LocalCountingServer:
+    """Something that a tool calls; it counts the requests that arrive."""
+    counting.hits = 0
+    return counting
+
+
+@pytest.fixture
+def hooked(to: Connecting) -> Iterator[Connecting]:
+    """Makes connections that own the hooks, one at a time."""
+    made: list[Connection] = []
+
+    def make(**options: Any) -> Connection:
+        connection = to(**options)
+        connection.hooks.install()
+        made.append(connection)
+        return connection
+
+    yield make
+    for connection in made:
+        connection.hooks.uninstall()
+
+
+async def fetch(connection: Connection, url: str) -> int:
+    """What a tool does: an HTTP request, attributed to its activity."""
+    with activity_scope(CONTEXT, store=connection.store):
+        async with httpx.AsyncClient() as client:
+            return (await client.get(url)).status_code
+
+
+def fetch_sync(connection: Connection, url: str) -> int:
+    with activity_scope(CONTEXT, store=connection.store):
+        return requests.get(url, timeout=5).status_code
+
+
+def spans(faulty: FaultyCore) -> list[dict[str, Any]]:
+    asked = [seen.json() for seen in faulty.requests if seen.request.path.endswith("/evaluate")]
+    return [one for one in asked if one.get("spans")]
+
+
+async def test_an_allowed_request_is_made_and_carries_the_activity_s_ids(
+    hooked: Connecting, faulty: FaultyCore, target: LocalCountingServer
+) -> None:
+    """Core sees the start and the end of it, under the activity it belongs to."""
+    assert await fetch(hooked(), target.url) == 200
+
+    seen = spans(faulty)
+    assert {(one["workflow_id"], one["run_id"], one["activity_id"]) for one in seen} == {("wf", "run", "act")}
+    assert {one["spans"][0]["stage"] for one in seen} == {"started", "completed"}
+    assert target.hits == 1
+
+
+@pytest.mark.parametrize(
+    ("decision", "error", "latches"),
+    [("BLOCK", GovernanceBlockedError, False), ("HALT", GovernanceHaltError, True)],
+)
+async def test_a_refused_request_is_not_made_and_the_run_is_told(
+    hooked: Connecting, policy: Any, recorder: Any, target: LocalCountingServer,
+    decision: str, error: type[Exception], latches: bool,
+) -> None:  # fmt: skip
+    """Before the error is raised, which the tool may swallow."""
+    policy.update(decision=decision, reason="not there")
+
+    with pytest.raises(error, match="not there"):
+        await fetch(hooked(), target.url)
+
+    assert target.hits == 0
+    ((told, told_latches, context),) = recorder.told
+    assert (type(told), told_latches, told.ran) == (error, latches, False)
+    assert context == CONTEXT
+
+
+async def test_synchronous_requests_are_refused_too(
+    hooked: Connecting, policy: Any, recorder: Any, target: LocalCountingServer
+) -> None:
+    """In a thread of the tool's."""
+    policy.update(decision="BLOCK")
+    connection = hooked()
+
+    with pytest.raises(GovernanceBlockedError):
+        await asyncio.to_thread(fetch_sync, connection, target.url)
+
+    assert (target.hits, len(recorder.told)) == (0, 1)
+
+
+async def asked_for(faulty: FaultyCore) -> Any:
+    """The approval that is waited for, as soon as there is one."""
+    for _ in range(1_000):
+        if waiting := faulty.core.pending_approvals():
+            return waiting[0]
+        await asyncio.sleep(0.01)
+    raise AssertionError("no approval was asked for")
+
+
+STRICT = {
+    "unknown verdict": Fault.value({"verdict": "quarantine"}),
+    "empty object": Fault.value({}),
+    "list": Fault.value([]),
+    "blanks around": Fault.value({"verdict": " block "}),
+    "action says block": Fault.value({"verdict": "allow", "action": "block"}),
+    "guardrails failed": Fault.value(
+        {
+            "verdict": "allow",
+            "guardrails_result": {"validation_passed": "false", "reasons": [{"reason": "pii"}]},
+        }
+    ),
+    "sandbox": Fault.value({"verdict": "constrain", "constraints": ["run_in_sandbox"]}),
+    "422": Fault.respond(422),
+    "404": Fault.respond(404),
+    "redirect": Fault.respond(302, body=b'{"verdict": "allow"}'),
+    "nested too deeply": Fault.text(b"[" * 200_000 + b"]" * 200_000),
+}
+
+
+@pytest.mark.parametrize("name", STRICT)
+async def test_an_answer_that_openbox_core_would_take_for_an_allow_blocks(
+    hooked: Connecting, faulty: FaultyCore, recorder: Any, target: LocalCountingServer, name: str
+) -> None:
+    """The gate does not see these answers, so the transport makes them plain."""
+    connection = hooked(on_api_error="fail_open")
+    faulty.plan(STRICT[name], path="/evaluate")
+
+    with pytest.raises(GovernanceBlockedError):
+        await fetch(connection, target.url)
+
+    assert target.hits == 0
+    assert [latches for _, latches, _ in recorder.told] == [False]
+
+
+async def test_a_halt_that_stands_for_an_unknown_answer_does_not_latch(
+    hooked: Connecting, faulty: FaultyCore, recorder: Any, target: LocalCountingServer
+) -> None:
+    """It is not Core's."""
+    connection = hooked(on_unknown_verdict="halt")
+    faulty.plan(Fault.value({"verdict": "quarantine"}), path="/evaluate")
+
+    with pytest.raises(GovernanceHaltError):
+        await fetch(connection, target.url)
+
+    assert [latches for _, latches, _ in recorder.told] == [False]
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault.respond(503), Fault.html(), Fault.reset()], ids=["503", "page", "reset"]
+)
+async def test_an_outage_follows_the_fail_policy(
+    to: Connecting, faulty: FaultyCore, recorder: Any, target: LocalCountingServer, fault: Fault
+) -> None:
+    """Fail-open passes, fail-closed refuses without halting the run for good."""
+    opened, closed = to(on_api_error="fail_open"), to(on_api_error="fail_closed")
+    opened.hooks.install()
+    with faulty.always(fault):
+        assert await fetch(opened, target.url) == 200
+    opened.hooks.uninstall()
+
+    closed.hooks.install()
+    with faulty.always(fault), pytest.raises(GovernanceHaltError):
+        await fetch(closed, target.url)
+    closed.hooks.uninstall()
+
+    assert target.hits == 1
+    assert [latches for _, latches, _ in recorder.told] == [False]
+
+
+async def test_an_outage_does_not_cost_its_timeout_at_every_request(
+    hooked: Connecting, faulty: FaultyCore, target: LocalCountingServer
+) -> None:
+    """The breaker is the gate's: after one timeout nobody waits for Core."""
+    connection = hooked(timeout_seconds=0.3, on_api_error="fail_open")
+    with faulty.always(Fault.black_hole()):
+        for _ in range(10):
+            await fetch(connection, target.url)
+            assert connection.gate.breaker.is_open
+    probes = len(spans(faulty)) - 1
+
+    assert target.hits == 10
+    assert probes <= 2
+
+
+@pytest.mark.parametrize("status", [422, 503])
+async def test_a_report_that_core_does_not_take_stops_nothing(
+    hooked: Connecting, faulty: FaultyCore, recorder: Any, target: LocalCountingServer, status: int
+) -> None:
+    """The request has been made; a lost report about it must not block the next one."""
+    connection = hooked()
+    faulty.plan(Fault.altered(), Fault.respond(status), path="/evaluate")
+
+    assert await fetch(connection, target.url) == 200
+    assert await fetch(connection, target.url) == 200
+    assert recorder.told == []
+
+
+async def test_a_halt_on_what_has_happened_stops_what_comes_next(
+    hooked: Connecting, faulty: FaultyCore, recorder: Any, target: LocalCountingServer
+) -> None:
+    """Nothing is raised, and the error says that it ran."""
+    connection = hooked()
+    faulty.plan(Fault.altered(), Fault.altered(verdict="halt", action=...), path="/evaluate")
+
+    assert await fetch(connection, target.url) == 200
+
+    ((told, latches, context),) = recorder.told
+    assert isinstance(told, GovernanceHaltError)
+    assert (told.ran, latches, context) == (True, True, CONTEXT)
+
+
+class TestApprovals:
+    """I/O that a person has to allow."""
+
+    @pytest.fixture(autouse=True)
+    def asked(self, policy: dict[str, Any]) -> None:
+        policy.update(decision="REQUIRE_APPROVAL")
+
+    async def test_an_asynchronous_request_waits_for_the_person(
+        self, hooked: Connecting, faulty: FaultyCore, target: LocalCountingServer
+    ) -> None:
+        """Without stopping the loop."""
+        connection = hooked(approval_poll_interval_ms=20)
+        waiting = asyncio.create_task(fetch(connection, target.url))
+        pending = await asked_for(faulty)
+        assert not waiting.done()
+        assert target.hits == 0
+
+        faulty.core.approve(pending)
+
+        assert await waiting == 200
+
+    async def test_a_rejected_request_is_not_made(
+        self, hooked: Connecting, faulty: FaultyCore, recorder: Any, target: LocalCountingServer
+    ) -> None:
+        """And the run is told."""
+        connection = hooked(approval_poll_interval_ms=20)
+        waiting = asyncio.create_task(fetch(connection, target.url))
+        faulty.core.reject(await asked_for(faulty))
+
+        with pytest.raises(ApprovalRejectedError):
+            await waiting
+
+        assert (target.hits, len(recorder.told)) == (0, 1)
+
+    async def test_a_run_that_was_halted_meanwhile_makes_no_request(
+        self, hooked: Connecting, faulty: FaultyCore, recorder: Any, target: LocalCountingServer
+    ) -> None:
+        """openbox_core does not look again after an approval."""
+        connection = hooked(approval_poll_interval_ms=20)
+        waiting = asyncio.create_task(fetch(connection, target.url))
+        await asked_for(faulty)
+        recorder.over = GovernanceHaltError("over")
+
+        with pytest.raises(GovernanceHaltError):
+            await waiting
+
+        assert target.hits == 0
+
+    async def test_a_synchronous_request_in_a_thread_waits(
+        self, hooked: Connecting, faulty: FaultyCore, target: LocalCountingServer
+    ) -> None:
+        """There it stops nobody else."""
+        connection = hooked(approval_poll_interval_ms=20)
+        waiting = asyncio.create_task(asyncio.to_thread(fetch_sync, connection, target.url))
+        pending = await asked_for(faulty)
+        assert not waiting.done()
+        faulty.core.approve(pending)
+
+        assert await waiting == 200
+
+    async def test_a_synchronous_request_on_the_loop_is_refused(
+        self, hooked: Connecting, faulty: FaultyCore, recorder: Any, target: LocalCountingServer
+    ) -> None:
+        """Waiting would stop every other run, and the answer to this one."""
+        with pytest.raises(ApprovalRejectedError, match="cannot wait"):
+            fetch_sync(hooked(), target.url)
+
+        assert not [seen for seen in faulty.requests if "approval" in seen.request.path]
+        assert (target.hits, len(recorder.told)) == (0, 1)
+
+
+async def test_without_a_gate_or_ids_nobody_can_be_asked(to: Connecting, recorder: Any) -> None:
+    """Then the answer is no."""
+    result = EvaluationResult.from_dict({"verdict": "require_approval"})
+    adapter = HookAdapter(BoundedContextStore(), recorder)
+    with pytest.raises(ApprovalRejectedError):
+        await adapter.handle_approval(result, CONTEXT)
+    adapter.use(to().gate)
+    with pytest.raises(ApprovalRejectedError):
+        await adapter.handle_approval(result, None)
+    with pytest.raises(ApprovalRejectedError):
+        await adapter.handle_approval(result, ActivityContext(workflow_id="wf"))
+
+    assert len(recorder.told) == 3
+
+
+def test_a_refusal_is_one_whatever_the_result_says(recorder: Any) -> None:
+    """openbox_core asks for an error; returning would let the operation run."""
+    adapter = HookAdapter(BoundedContextStore(), recorder)
+    for verdict in Verdict:
+        with pytest.raises(GovernanceError):
+            adapter.raise_hook_blocked(EvaluationResult(verdict=verdict, raw={"verdict": "allow"}))
+        with pytest.raises(GovernanceError):
+            adapter.raise_lifecycle_blocked(EvaluationResult(verdict=verdict))
+
+
+class TestOwnership:
+    """One owner of the hooks per process."""
+
+    def test_a_second_governance_warns_and_takes_nothing(self, hooked: Connecting, to: Connecting) -> None:
+        """The first one keeps its hooks, also when the second closes."""
+        first = hooked()
+        owner = shared.get_hook_runtime()
+        second = to()
+
+        with pytest.warns(InstrumentationWarning, match="another governance"):
+            second.hooks.install()
+        second.hooks.uninstall()
+
+        assert (first.hooks.is_owner, second.hooks.is_owner) == (True, False)
+        assert shared.get_hook_runtime() is owner
+
+    def test_a_second_strict_governance_raises(self, hooked: Connecting, to: Connecting) -> None:
+        """And takes nothing either."""
+        hooked()
+        owner = shared.get_hook_runtime()
+
+        with pytest.raises(OptionError, match="another governance"):
+            to(instrumentation_strict=True).hooks.install()
+
+        assert shared.get_hook_runtime() is owner
+
+    def test_the_next_governance_can_own_them(self, to: Connecting) -> None:
+        """After the owner has closed."""
+        first, second = to(), to()
+        first.hooks.install()
+        first.hooks.uninstall()
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            second.hooks.install()
+        second.hooks.uninstall()
+
+        assert shared.get_hook_runtime() is None
+
+    async def test_closing_removes_only_one_s_own(self, hooked: Connecting, to: Connecting) -> None:
+        """A connection without hooks can be closed at any time."""
+        hooked()
+        owner = shared.get_hook_runtime()
+
+        await to().aclose()
+
+        assert shared.get_hook_runtime() is owner
+
+    def test_switched_off_there_are_none(self, to: Connecting) -> None:
+        """Neither a warning."""
+        connection = to(install_instrumentation=False)
+
+        connection.hooks.install()
+
+        assert not connection.hooks.is_owner
+        assert connection.hooks.targets == ()
+
+    @pytest.mark.parametrize("files", [False, True])
+    def test_file_hooks_are_there_only_when_asked_for(self, hooked: Connecting, files: bool) -> None:
+        """They replace `open()` with something that is no `io.IOBase`."""
+        assert ("file" in hooked(instrument_files=files).hooks.targets) is files
+
+    def test_a_missing_instrumentation_is_not_silent(
+        self, to: Connecting, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """openbox_core only mentions it in an INFO line."""
+        from openbox_core.instrumentation import http
+
+        monkeypatch.setattr(http, "install_requests", lambda: False)
+        lenient, strict = to(), to(instrumentation_strict=True)
+
+        with pytest.warns(InstrumentationWarning, match="requests of requests are not governed"):
+            lenient.hooks.install()
+        lenient.hooks.uninstall()
+        with pytest.raises(OptionError):
+            strict.hooks.install()
+
+        assert not strict.hooks.is_owner
+        assert shared.get_hook_runtime() is None
+
+    async def test_questions_of_another_governance_are_not_put_to_the_owner_s_core(
+        self, hooked: Connecting, to: Connecting, faulty: FaultyCore, event: Any
+    ) -> None:
+        """Its address is unknown to the hooks, so they would."""
+        owner = hooked()
+        with FaultyCore() as other:
+            connection = to(api_url=other.url, api_key=other.api_key, install_instrumentation=False)
+            with activity_scope(CONTEXT, store=owner.store):
+                await connection.gate.judge(event())
+                await connection.validate()
+                await connection.gate._approvals.poll(_key())
+
+        assert faulty.requests == []
+
+    async def test_another_path_on_core_s_host_is_governed(
+        self, hooked: Connecting, faulty: FaultyCore
+    ) -> None:
+        """openbox_core ignores every URL that begins like Core's address."""
+        connection = hooked()
+
+        await fetch(connection, f"{faulty.url}/admin")
+
+        assert [seen["spans"][0]["stage"] for seen in spans(faulty)] == ["started", "completed"]
+
+
+def _key() -> Any:
+    from openbox_agentrt._core.approvals import ApprovalKey
+
+    return ApprovalKey(workflow_id="wf", run_id="run", activity_id="act")
+
+
+class TestContextStore:
+    """What is remembered of traces."""
+
+    def test_traces_are_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The span processor registers every trace and takes none out."""
+        monkeypatch.setattr(context_store, "MAX_TRACES", 100)
+        store = BoundedContextStore()
+        for number in range(1, 1_001):
+            store.register_trace(number, CONTEXT)
+
+        assert store.trace_map_size() == 100
+        assert store.context_for_trace(1_000) is CONTEXT
+        assert store.context_for_trace(1) is None
+
+    def test_it_behaves_like_openbox_core_s(self) -> None:
+        """Hexadecimal ids, unregistering and clearing."""
+        store = BoundedContextStore()
+        store.register_trace("ff", CONTEXT)
+        assert store.context_for_trace(255) is CONTEXT
+        store.unregister_trace(255)
+        assert store.trace_map_size() == 0
+        store.register_trace(1, CONTEXT)
+        store.clear()
+        assert store.context_for_trace(1) is None
+
+    def test_a_connection_never_uses_the_shared_store(self, to: Connecting) -> None:
+        """Closing one governance must not clear another's."""
+        first, second = to(), to()
+
+        assert first.store is not second.store
+        assert isinstance(first.store, BoundedContextStore)
