@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -52,13 +53,16 @@ class ToolRun:
     async def run(self, arguments: Mapping[str, Any], work: Work) -> Any:
         """Do `work` with `arguments`, once it is sure that they are what was judged."""
         activity = self.activity
-        if canonical(arguments) == self._judged:
-            activity.ran = True
-            return await work(arguments)
-        await self._judge_again(arguments)
+        row = activity.id
+        while canonical(arguments) != self._judged:
+            await self._judge_again(arguments)
+            if activity.content is not activity.case.content:
+                arguments = activity.content  # a redacted copy
         activity.ran = True
-        with activity.bound():  # the row is another one now
-            return await work(activity.content)
+        if activity.id == row:
+            return await work(arguments)
+        with activity.bound():  # nested work belongs to the new row
+            return await work(arguments)
 
     async def within(self, seconds: float | None, work: Callable[[], Awaitable[Any]]) -> Any:
         """
@@ -85,7 +89,11 @@ class ToolRun:
             left = None if when is None else when - asyncio.get_running_loop().time()
             clock.reschedule(None)
         case = tool_case(
-            activity.run, self.name, arguments, side_effect=self._side_effect, pausable=activity.case.pausable
+            activity.run,
+            self.name,
+            snapshot(arguments),
+            side_effect=self._side_effect,
+            pausable=activity.case.pausable,
         )
         await activity.restart(case)
         self._judged = canonical(activity.content)
@@ -111,16 +119,21 @@ async def call_tool(
     key = call_key(call.id, call.name, call.arguments) if run.pausable else ""
     activity = _paused_activity(run, key)
     try:
+        arguments = run.redactions.value(call.arguments)
         if activity is not None:
             await activity.resume()
         else:
-            arguments = run.redactions.value(call.arguments)
-            case = tool_case(run, call.name, arguments, side_effect=side_effect, pausable=run.pausable)
+            case = tool_case(
+                run, call.name, snapshot(arguments), side_effect=side_effect, pausable=run.pausable
+            )
             activity = Activity(
                 run, case, activity_type=call.name, reported=judge.options.send_tool_end_event
             )
             await activity.start()
-        value = await _perform(activity, call, invoke, side_effect=side_effect, prepares=prepares)
+        untouched = arguments is call.arguments and activity.content is activity.case.content
+        ready = call if untouched else replace(call, arguments=activity.content)
+        tool_run = ToolRun(activity, call, side_effect=side_effect)
+        value = await activity.perform(lambda: invoke(ready, tool_run), runs_at_once=not prepares)
     except ApprovalPending as pending:
         assert activity is not None  # only an activity that exists can wait
         run.paused.setdefault(key, []).append(activity)
@@ -135,12 +148,13 @@ async def call_tool(
     return value
 
 
-async def _perform(
-    activity: Activity, call: Any, invoke: Invoke, *, side_effect: str | None, prepares: bool
-) -> Any:
-    tool_run = ToolRun(activity, call, side_effect=side_effect)
-    ready = call if activity.content is call.arguments else replace(call, arguments=activity.content)
-    return await activity.perform(lambda: invoke(ready, tool_run), runs_at_once=not prepares)
+def snapshot(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Arguments that nobody else can change: what is judged, and laid under a redaction."""
+    try:
+        return copy.deepcopy(arguments)
+    except Exception:  # noqa: BLE001
+        # Live objects that cannot be copied: there is only the original, which is compared before it is used.
+        return arguments
 
 
 def _paused_activity(run: RunState, key: str) -> Activity | None:
