@@ -202,6 +202,7 @@ class _ApprovalError(GovernanceError):
         event: What was judged.
         reason: The person's or Core's explanation.
         approval_id: Core's id of the approval, when it gave one.
+        patch: Replacement that the person proposes with a rejection. Never applied.
     """
 
     outcome = "was not approved"
@@ -212,13 +213,12 @@ class _ApprovalError(GovernanceError):
         *,
         event: str | None = None,
         approval_id: str | None = None,
+        patch: PatchDirective | None = None,
         decision: Decision | None = None,
         remedy: str | None = None,
     ) -> None:
         super().__init__(_about(event, self.outcome, reason), decision=decision, remedy=remedy)
-        self.event = event
-        self.reason = reason
-        self.approval_id = approval_id
+        self.event, self.reason, self.approval_id, self.patch = event, reason, approval_id, patch
 
 
 class ApprovalRejectedError(_ApprovalError, base.ApprovalRejectedError):

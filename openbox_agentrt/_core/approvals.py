@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from openbox_core.contracts.results import ApprovalResult
+from openbox_core.contracts.results import ApprovalResult, PatchDirective, handle_patch
 from openbox_core.errors import OpenBoxAuthError
 
 from ..errors import (
@@ -71,6 +71,7 @@ class PollAnswer:
 
     state: ApprovalState
     reason: str | None = None
+    patch: PatchDirective | None = None
 
 
 def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
@@ -90,7 +91,8 @@ def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
     if _says_expired(raw) or ran_out or "halt" in words or "stop" in words:
         return PollAnswer(state=ApprovalState.EXPIRED, reason=reason)
     if "block" in words:
-        return PollAnswer(state=ApprovalState.REJECTED, reason=reason)
+        patch = handle_patch(ApprovalResult.from_dict({**raw, "action": "block", "expired": False}))
+        return PollAnswer(state=ApprovalState.REJECTED, reason=reason, patch=patch)
     decided = words[0] if words[0] else words[1]
     if decided in ("allow", "continue"):
         return PollAnswer(state=ApprovalState.APPROVED, reason=reason)
@@ -205,7 +207,9 @@ class ApprovalWait:
 
     def _raise_if_over(self, answer: PollAnswer, key: ApprovalKey) -> None:
         if answer.state is ApprovalState.REJECTED:
-            raise ApprovalRejectedError(answer.reason, event=key.event, approval_id=key.approval_id)
+            raise ApprovalRejectedError(
+                answer.reason, event=key.event, approval_id=key.approval_id, patch=answer.patch
+            )
         ran_out = key.expires_at is not None and self._now() > key.expires_at
         if answer.state is ApprovalState.EXPIRED or ran_out:
             raise ApprovalExpiredError(answer.reason, event=key.event, approval_id=key.approval_id)

@@ -131,6 +131,17 @@ async def test_it_raises_when_a_person_says_no(wired: Any, poll: Any, error: typ
     assert caught.value.reason == poll.get("reason")  # type: ignore[attr-defined]  # of both classes
 
 
+async def test_a_replacement_that_the_person_proposes_is_on_the_error(wired: Any) -> None:
+    """It is surfaced and never applied."""
+    gate, _ = wired({"action": "block", "id": "e1", "patch": {"new_input": {"amount": 5}}})
+
+    with pytest.raises(ApprovalRejectedError) as caught:
+        await gate.approve(ASKED, **IDS)
+
+    assert caught.value.patch is not None
+    assert caught.value.patch.new_input == {"amount": 5}
+
+
 async def test_silence_is_a_no(wired: Any, clock: ManualClock) -> None:
     """After the configured wait, and not much later."""
     gate, core = wired(*[{}] * 1_000, approval_poll_interval_ms=5_000, approval_max_wait_ms=12_000)
