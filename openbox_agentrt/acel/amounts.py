@@ -17,7 +17,7 @@ Amount = int | Decimal
 
 # Digits before and after the point. A float has at most 309 and 324.
 MAX_DIGITS = 400
-_BIGGEST = 10**MAX_DIGITS
+BIGGEST = 10**MAX_DIGITS
 # Room for any sum of such amounts. Inexact raises, so no sum is ever rounded.
 _EXACT = decimal.Context(prec=4 * MAX_DIGITS, Emax=10**6, Emin=-(10**6), traps=[decimal.Inexact])
 
@@ -38,6 +38,8 @@ def read_amount(value: Any, *, text: bool = False, negative: bool = False) -> Am
     Raises:
         AmountError: It is missing, not a number, not finite, out of range, or below zero.
     """
+    if type(value) is int and 0 <= value < BIGGEST:
+        return value
     amount = _read(value, text)
     if amount < 0 and not negative:
         raise AmountError("is negative")
@@ -69,7 +71,7 @@ def _read(value: Any, text: bool) -> Amount:
     if isinstance(value, int):
         # int() of a subclass may run its own code; __index__ of int itself does not.
         whole = int.__index__(value)
-        if abs(whole) >= _BIGGEST:
+        if abs(whole) >= BIGGEST:
             raise AmountError("is out of range")
         return whole
     if isinstance(value, float):

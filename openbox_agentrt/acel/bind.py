@@ -70,27 +70,35 @@ class Memory:
         self.timeline = Timeline(clock)
         self.state = state
         self._max_keys = max_keys
-        self._cells: dict[Cell, LiveCell] = {}
+        self._cells: dict[tuple[Cell, int], LiveCell] = {}
         self._timelines: dict[ById, Timeline] = {}
 
-    def cell(self, cell: Cell) -> LiveCell:
-        """The piece of memory of that name."""
-        live = self._cells.get(cell)
+    def cell(self, cell: Cell, since: int) -> LiveCell:
+        """
+        The piece of memory of that name.
+
+        A contract sees the calls that come after it was added, so it shares memory with those only that
+        were added at the same step.
+        """
+        live = self._cells.get((cell, since))
         if live is None:
-            live = self._cells[cell] = self._make(cell)
+            live = self._cells[cell, since] = self._make(cell)
         return live
 
     def cells(self) -> list[tuple[str, LiveCell]]:
         """Every piece of memory with its name."""
-        return [(cell.name(), live) for cell, live in self._cells.items()]
+        return [
+            (f"{cell.name()} since {since}" if since else cell.name(), live)
+            for (cell, since), live in self._cells.items()
+        ]
 
     def timelines(self) -> list[Timeline]:
         """Every clock that is in use."""
         return [self.timeline, *self._timelines.values()]
 
-    def guard(self, contract: TemporalContract, guard: Guard) -> LiveGuard:
+    def guard(self, contract: TemporalContract, guard: Guard, since: int) -> LiveGuard:
         """A guard that looks at its memory."""
-        cell = None if guard.cell is None else self.cell(guard.cell)
+        cell = None if guard.cell is None else self.cell(guard.cell, since)
         match guard.kind:
             case "need":
                 return Need(contract, guard, cell)
@@ -106,7 +114,7 @@ class Memory:
                 return Token(contract, guard, cell)
             case "next":
                 assert guard.other is not None
-                return Next(contract, guard, cell, self.cell(guard.other))
+                return Next(contract, guard, cell, self.cell(guard.other, since))
             case "state":
                 if cell is not None and cell.timeline is not None:
                     self.state.keep_times(self._now)
@@ -119,13 +127,13 @@ class Memory:
                 return Never(contract, guard, cell)
         assert_never(guard.kind)
 
-    def mover(self, move: Move) -> Mover:
+    def mover(self, move: Move, since: int) -> Mover:
         """What follows a call to the memory that it changes."""
-        return self.cell(move.cell).mover(move.role)
+        return self.cell(move.cell, since).mover(move.role)
 
-    def room(self, contract: TemporalContract, move: Move) -> LiveGuard | None:
+    def room(self, contract: TemporalContract, move: Move, since: int) -> LiveGuard | None:
         """The guard that keeps memory bounded, where a move can make it grow."""
-        cell = self.cell(move.cell)
+        cell = self.cell(move.cell, since)
         if isinstance(cell, Keyed) or move.role == "open":
             return Room(contract, Guard(kind="need"), cell, strict=move.strict)
         return None

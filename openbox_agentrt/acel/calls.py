@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 from .paths import FieldError, FieldPath, key_text
 
 if TYPE_CHECKING:
     from .plan import Extra, Plan
-
-_T = TypeVar("_T")
 
 
 class Call:
@@ -28,6 +26,7 @@ class Call:
         final: The arguments that really ran, if they are not `args`.
         early: Whether prerequisites count before the call has run, as with acel-core's `precheck`.
         admitted: Whether the store let it through.
+        memo: What was read out of the arguments.
     """
 
     step: int = 0
@@ -38,7 +37,7 @@ class Call:
     admitted: bool = True
     extra: Extra | None = None
     tickets: list[Any] | None = None
-    _memo: dict[Any, Any] | None = None
+    memo: dict[Any, Any] | None = None
 
     def __init__(self, tool: str, args: dict[str, Any], plan: Plan) -> None:
         self.tool = tool
@@ -46,21 +45,14 @@ class Call:
         self.plan = plan
 
     def key(self, path: FieldPath) -> str | FieldError:
-        """The value of a key, or why there is none."""
-
-        def read() -> str | FieldError:
+        """The value of a key, or why there is none. It is read once."""
+        memo = self.memo
+        if memo is None:
+            memo = self.memo = {}
+        if path.text not in memo:
             try:
-                return key_text(path.read(self.args), path.text)
+                memo[path.text] = key_text(path.read(self.args), path.text)
             except FieldError as error:
-                return error
-
-        return self.remember(("key", path.text), read)
-
-    def remember(self, what: object, read: Callable[[], _T]) -> _T:
-        """What `read` gives, read once per call."""
-        if self._memo is None:
-            self._memo = {}
-        if what not in self._memo:
-            self._memo[what] = read()
-        answer: _T = self._memo[what]
-        return answer
+                memo[path.text] = error
+        key: str | FieldError = memo[path.text]
+        return key

@@ -46,6 +46,8 @@ class Timeline:
         """What the clock shows, or why it shows nothing."""
         try:
             shown = self._clock()
+            if type(shown) is float and shown - shown == 0:
+                return shown
             if isinstance(shown, bool) or not math.isfinite(shown):
                 return "the clock gave no finite number"
             return float(shown)

@@ -22,7 +22,7 @@ from .reservation import Reservation
 from .rules import Guard
 from .state import StateStore
 from .store import MemoryStore
-from .tools import Asked, Tools, ToolSpec
+from .tools import Asked, Commits, ToolSpec
 from .trace import Trace
 from .violations import SESSION_END, Kind, Mode, Violation
 
@@ -37,7 +37,7 @@ class Engine:
     Attributes:
         state: The state.
         store: What the contracts remember.
-        tools: Conditions and commit functions.
+        commits: Lets results become state.
         rows: The trace.
         records: Violations, evidence and metrics.
         view: The state, to be read only.
@@ -72,7 +72,7 @@ class Engine:
             known=None if known is None else (*known, *LIFECYCLE),
             halts=halts,
         )
-        self.tools = Tools(self.state)
+        self.commits = Commits(self.state)
         self.rows = Trace(max_trace)
         self.records = Records(
             self.rows,
@@ -113,13 +113,25 @@ class Engine:
             early: Let a prerequisite count from now, as `precheck` does.
         """
         began = 0.0 if self.records.meter is None else time.perf_counter()
-        call = self.enter(tool, args)
-        if deferred:
-            call.deferred = (deferred,) if isinstance(deferred, str) else frozenset(deferred)
-        call.early = early
-        spec = self.tools.specs.get(call.tool)
-        failed = spec.before(self.view, call.args) if spec is not None and spec.preconditions else None
-        return self._judge(call, failed, began)
+        if type(tool) is str and type(args) is dict:
+            plan = self.store.plans.get(tool) or self.store.plan(tool)
+            call = Reservation(self, plan.tool, plain_args(args), plan)
+        else:
+            call = self.enter(tool, args)
+        if deferred or early:
+            call.deferred = _names(deferred)
+            call.early = early
+        spec = call.plan.spec
+        if spec is None:
+            failed = None
+            breaches = self.store.reserve(call, force=self._watching)
+        else:
+            failed = spec.before(self.view, call.args)
+            refuse = bool(failed) and not self._watching
+            breaches = self.store.reserve(call, force=self._watching, refuse=refuse)
+        if breaches or failed or began or call.extra is not None:
+            self._judged(call, failed or [], breaches or [], began)
+        return call
 
     async def areserve(
         self,
@@ -131,17 +143,16 @@ class Engine:
         """As `reserve`, and waits for preconditions that have to be awaited."""
         began = 0.0 if self.records.meter is None else time.perf_counter()
         call = self.enter(tool, args)
-        if deferred:
-            call.deferred = (deferred,) if isinstance(deferred, str) else frozenset(deferred)
-        spec = self.tools.specs.get(call.tool)
-        failed = None
-        if spec is not None and spec.preconditions:
-            failed = await spec.abefore(self.view, call.args)
-        return self._judge(call, failed, began)
+        call.deferred = _names(deferred)
+        spec = call.plan.spec
+        failed = None if spec is None else await spec.abefore(self.view, call.args)
+        breaches = self.store.reserve(call, force=self._watching, refuse=bool(failed) and not self._watching)
+        self._judged(call, failed or [], breaches or [], began)
+        return call
 
     def settle(self, call: Reservation, result: Any) -> Violation | None:
         """A call ran: check its result, let it become state, and commit it."""
-        spec = self.tools.specs.get(call.tool)
+        spec = call.plan.spec
         if spec is None:
             self._succeeded(call, result)
             return None
@@ -154,7 +165,7 @@ class Engine:
 
     async def asettle(self, call: Reservation, result: Any) -> Violation | None:
         """As `settle`, and waits for conditions and a commit function that have to be awaited."""
-        spec = self.tools.specs.get(call.tool)
+        spec = call.plan.spec
         if spec is None:
             self._succeeded(call, result)
             return None
@@ -162,7 +173,7 @@ class Engine:
             failed = await spec.aafter(self.view, result)
             found = self._unsound(call, failed, result)
             if found is None or self._watching:
-                fault = await self.tools.awrite(spec, _ran(call), result)
+                fault = await self.commits.awrite(spec, _ran(call), result)
                 found = self._unwritten(call, fault, result) or found
         except BaseException:
             self.store.lose(call)
@@ -199,7 +210,7 @@ class Engine:
         """Check a result, and let it become state unless it is unsound. Returns why it is."""
         found = self._unsound(call, spec.after(self.view, result), result)
         if found is None or self._watching:
-            found = self._unwritten(call, self.tools.write(spec, _ran(call), result), result) or found
+            found = self._unwritten(call, self.commits.write(spec, _ran(call), result), result) or found
         return found
 
     def enter(self, tool: Any, args: Any) -> Reservation:
@@ -219,16 +230,13 @@ class Engine:
             call.extra.guards.append(Never(MALFORMED, Guard(kind="never"), None))
         return call
 
-    def _judge(self, call: Reservation, failed: Asked | None, began: float) -> Reservation:
-        force = self._watching
-        breaches = self.store.reserve(call, force=force, refuse=bool(failed) and not force)
+    def _judged(self, call: Reservation, failed: Asked, breaches: list[Breach], began: float) -> None:
         if self.records.meter is not None:
             self.records.measure(time.perf_counter() - began)
         if call.extra is not None and call.extra.faults:
             call.faults = tuple(call.extra.faults.values())
         if breaches or failed:
-            self._report(call, failed or [], breaches or [])
-        return call
+            self._report(call, failed, breaches)
 
     def _report(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> None:
         findings = self._conditions("precondition", failed)
@@ -285,10 +293,15 @@ class Engine:
 
     def _succeeded(self, call: Reservation, result: Any) -> None:
         over = self.store.commit(call)
-        self.rows.add(call.step, call.tool, _ran(call), result)
+        self.rows.add(call.step, call.tool, call.args if call.final is None else call.final, result)
         if over:
             self.records.record(call, [self._finding(breach) for breach in over], result=result)
 
 
 def _ran(call: Reservation) -> dict[str, Any]:
     return call.args if call.final is None else call.final
+
+
+def _names(fields: Collection[str]) -> Collection[str]:
+    # One name given as text is one name, not its letters.
+    return (fields,) if isinstance(fields, str) else frozenset(fields)

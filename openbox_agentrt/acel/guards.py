@@ -59,13 +59,15 @@ class Breach:
 class LiveGuard:
     """A guard, bound to the memory that it looks at."""
 
-    __slots__ = ("cell", "contract", "guard")
+    __slots__ = ("_fixed", "cell", "contract", "guard")
 
     def __init__(self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell | None) -> None:
         self.contract = contract
         self.guard = guard
         # Which class of cell it is follows from the guard's kind, see `bind` in `store`.
         self.cell: Any = cell
+        # Most cells are about every call, and nobody has to ask them.
+        self._fixed = None if isinstance(cell, Keyed) or cell is None or cell.timeline is not None else cell
 
     def holds(self, cell: Any, call: Call) -> bool:
         """Whether it holds; `cell` is the memory that is about the call."""
@@ -73,7 +75,7 @@ class LiveGuard:
 
     def passes(self, call: Call) -> bool:
         """Whether it holds for the call. If that cannot be told, it does not."""
-        cell = self.cell.at(call)
+        cell = self._fixed or self.cell.at(call)
         return cell is not None and self.holds(cell, call)
 
     def explain(self, call: Call) -> Breach:
@@ -156,9 +158,11 @@ class Spend(LiveGuard):
         if cell.unread is not None:
             return False
         spent = cell.spent()
-        if cell.is_deferred(call):
+        if call.deferred and cell.is_deferred(call):
             return bool(spent < self.guard.n)
         amount = cell.amount(call)
+        if type(amount) is type(spent) is int and cell.timeline is None:
+            return spent + amount <= self.guard.n
         if isinstance(amount, ValueError) or cell.full():
             return False
         return bool(add(spent, amount) <= self.guard.n)

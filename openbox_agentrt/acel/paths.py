@@ -25,13 +25,14 @@ class FieldError(ValueError):
 class FieldPath:
     """A field's name or path, checked once and read often."""
 
-    __slots__ = ("_parts", "text")
+    __slots__ = ("_parts", "dotted", "text")
 
     def __init__(self, text: object) -> None:
         if not isinstance(text, str) or not text or any(not part for part in text.split(".")):
             raise ValueError(f"a field must be a name or a dotted path, got {text!r:.80}")
         self.text: str = text
         self._parts = tuple(text.split("."))
+        self.dotted = len(self._parts) > 1
 
     def read(self, args: Mapping[str, Any]) -> Any:
         """
@@ -40,10 +41,11 @@ class FieldPath:
         Raises:
             FieldError: It is missing, or there are two.
         """
-        if len(self._parts) == 1:
-            if self.text in args:
+        if not self.dotted:
+            try:
                 return args[self.text]
-            raise FieldError(f"{self.text} is missing")
+            except KeyError:
+                raise FieldError(f"{self.text} is missing") from None
         found, value = self._walk(args)
         if self.text not in args:
             if not found:

@@ -27,9 +27,9 @@ def plain(value: Any) -> Any:
 def plain_args(args: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a call as a dict of their own, containers copied."""
     own = dict(args)
-    for key, value in own.items():
+    for value in own.values():
         if type(value) not in _SCALARS:
-            own[key] = _copy(value, (id(args),))
+            return {key: _copy(value, (id(args),)) for key, value in own.items()}
     return own
 
 

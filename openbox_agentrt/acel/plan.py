@@ -20,8 +20,10 @@ from .cells import Mover, Stamps, Tally
 from .clock import Timeline
 from .guards import Ban, Cap, Differ, LiveGuard, Need, Spend
 from .matchers import Args, Predicate
+from .rules import Guard
 from .selector import Hit, ask
 from .template import Template
+from .tools import ToolSpec
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,13 +37,21 @@ class LiveRule:
 
 
 class Bound:
-    """A contract in a session: its rules, bound when they are first needed."""
+    """
+    A contract in a session: its rules, bound when they are first needed.
 
-    __slots__ = ("_memory", "_rules", "contract", "index")
+    Attributes:
+        contract: The contract.
+        index: Its position among the contracts of the session.
+        since: The step after which it was added.
+    """
 
-    def __init__(self, contract: Template, index: int, memory: Memory) -> None:
+    __slots__ = ("_memory", "_rules", "contract", "index", "since")
+
+    def __init__(self, contract: Template, index: int, memory: Memory, since: int) -> None:
         self.contract = contract
         self.index = index
+        self.since = since
         self._memory = memory
         self._rules: dict[tuple[bool, ...], LiveRule] = {}
 
@@ -59,12 +69,16 @@ class Bound:
             combinations = [(*hits, hit) for hits in combinations for hit in (False, True)]
         return [self.rule(hits) for hits in combinations]
 
+    def guard(self, guard: Guard) -> LiveGuard:
+        """A guard of the contract, bound to memory."""
+        return self._memory.guard(self.contract, guard, self.since)
+
     def _bind(self, hits: tuple[bool, ...]) -> LiveRule:
         rule, memory, live = self.contract.rule(hits), self._memory, LiveRule()
-        live.guards += [memory.guard(self.contract, guard) for guard in rule.guards]
+        live.guards += [self.guard(guard) for guard in rule.guards]
         for move in rule.moves:
-            (live.strict if move.strict else live.lenient).append(memory.mover(move))
-            room = memory.room(self.contract, move)
+            (live.strict if move.strict else live.lenient).append(memory.mover(move, self.since))
+            room = memory.room(self.contract, move, self.since)
             if room is not None:
                 live.guards.append(room)
         return live
@@ -87,6 +101,7 @@ class Plan:
 
     Attributes:
         tool: Name of the tool, in NFC.
+        spec: What is registered for the tool itself.
         need: Tallies of which each needs a success.
         ban: Tallies that must not have started.
         caps: Tallies, each with the lowest of its limits.
@@ -110,15 +125,22 @@ class Plan:
         "later",
         "movers",
         "need",
+        "spec",
         "timelines",
         "tool",
     )
 
     def __init__(
-        self, tool: str, bound: Sequence[Bound], guards: Sequence[LiveGuard], movers: Sequence[Mover]
+        self,
+        tool: str,
+        bound: Sequence[Bound],
+        guards: Sequence[LiveGuard],
+        movers: Sequence[Mover],
+        spec: ToolSpec | None,
     ) -> None:
         """`guards` and `movers` are those that come from no bound contract."""
         self.tool = tool
+        self.spec = spec
         self.asked: list[tuple[Bound, tuple[Hit, ...]]] = []
         guards = list(guards)
         movers = list(movers)

@@ -21,6 +21,7 @@ from .plan import Bound, Plan
 from .rules import Guard
 from .state import StateStore
 from .template import Template
+from .tools import ToolSpec
 
 MAX_PLANS = 4096
 MAX_KEPT_NAME = 256
@@ -32,8 +33,10 @@ class Registered:
 
     Attributes:
         contracts: The contracts, in the order in which they were added.
-        memory: What they remember.
         bound: Those of them that are templates.
+        memory: What they remember.
+        plans: What is known about each tool that was called.
+        step: Position of the latest call.
         lock: Held around every change.
     """
 
@@ -41,7 +44,9 @@ class Registered:
         self, state: StateStore | None, clock: Clock | None, *, max_keys: int, known: Iterable[str] | None
     ) -> None:
         self.contracts: list[TemporalContract] = []
-        self.bound: list[Bound] = []
+        self.bound: dict[int, Bound] = {}
+        self.plans: dict[str, Plan] = {}
+        self.step = 0
         self.memory = Memory(state or StateStore(), clock or steady_clock(), max_keys=max_keys)
         self.lock = threading.Lock()
         self._known = None if known is None else {canonical(name) for name in known}
@@ -51,7 +56,7 @@ class Registered:
         self._patterns: list[Bound] = []
         self._judges: list[Judge] = []
         self._at_end: list[LiveGuard] = []
-        self._plans: dict[str, Plan] = {}
+        self._specs: dict[str, ToolSpec] = {}
 
     def add(self, contract: TemporalContract) -> None:
         """Watch a contract from now on. What has happened so far does not count for it."""
@@ -60,15 +65,15 @@ class Registered:
                 raise ValueError(f"contract {contract.spec} was already added to this session")
             self.order[id(contract)] = len(self.order)
             self.contracts.append(contract)
-            self._plans.clear()
+            self.plans.clear()
             if not isinstance(contract, Template):
                 cell = Remembered(contract)
                 self._judges.append(Judge(contract, cell))
                 self._at_end.append(self._judges[-1])
                 return
-            bound = Bound(contract, len(self.contracts), self.memory)
-            self.bound.append(bound)
-            self._at_end += [self.memory.guard(contract, guard) for guard in contract.at_end]
+            bound = Bound(contract, len(self.contracts), self.memory, self.step)
+            self.bound[id(contract)] = bound
+            self._at_end += [bound.guard(guard) for guard in contract.at_end]
             names: frozenset[str] | None = None if contract.everywhere else frozenset()
             for role in contract.roles:
                 names = None if names is None or role.selector.names is None else names | role.selector.names
@@ -78,25 +83,27 @@ class Registered:
                 for name in names:
                     self._by_name.setdefault(name, []).append(bound)
 
-    def know(self, tool: str) -> None:
-        """Admit a tool that no contract names."""
+    def register(self, spec: ToolSpec) -> None:
+        """Know a tool, and what is registered for it, in place of what was before."""
         with self.lock:
+            name = canonical(spec.name)
+            self._specs[name] = spec
             if self._known is not None:
-                self._known.add(canonical(tool))
-                self._plans.clear()
+                self._known.add(name)
+            self.plans.clear()
 
     def plan(self, tool: str) -> Plan:
         """What has to be done for calls of a tool."""
-        plan = self._plans.get(tool)
+        plan = self.plans.get(tool)
         if plan is not None:
             return plan
         with self.lock:
             plan = self._plan(canonical(tool))
             if len(tool) <= MAX_KEPT_NAME:
                 # Names come from a model, so there is no end to them. A plan can always be made again.
-                if len(self._plans) >= MAX_PLANS:
-                    self._plans.clear()
-                self._plans[tool] = plan
+                if len(self.plans) >= MAX_PLANS:
+                    self.plans.clear()
+                self.plans[tool] = plan
             return plan
 
     def _plan(self, tool: str) -> Plan:
@@ -108,4 +115,4 @@ class Registered:
             if not any(role.selector.knows(tool) for role in roles):
                 guards.append(Never(UNKNOWN_TOOL, Guard(kind="never"), None))
         movers = [judge.cell for judge in self._judges]
-        return Plan(tool, bound, guards, movers)
+        return Plan(tool, bound, guards, movers, self._specs.get(tool))

@@ -42,7 +42,7 @@ def _replay(engine: Engine, event: ToolCallEvent, at: float | None) -> list[Viol
         # It never ran, so it is no part of what happened.
         store.skip(call)
         return []
-    spec = engine.tools.specs.get(call.tool)
+    spec = call.plan.spec
     failed: Asked = [] if spec is None else spec.before(engine.view, call.args)
     breaches = store.reserve(call, at=at, force=True) or []
     found = engine.report_once(call, failed, breaches)
@@ -59,7 +59,7 @@ def _replay(engine: Engine, event: ToolCallEvent, at: float | None) -> list[Viol
 
 
 def _result(engine: Engine, call: Reservation, result: Any, at: float | None) -> list[Violation]:
-    spec = engine.tools.specs.get(call.tool)
+    spec = call.plan.spec
     unsound = None if spec is None else engine.check(call, spec, result)
     if unsound is not None:
         engine.store.abort(call, ran=True, at=at)

@@ -19,7 +19,7 @@ from typing import Any, Literal, Self
 
 from .clock import Clock
 from .contract import ENDED, TemporalContract
-from .engine import Engine
+from .contracted import Contracted
 from .events import ToolCallEvent
 from .gate import Gate
 from .recording import Meter, Recorder
@@ -27,13 +27,12 @@ from .replaying import replay_events
 from .reservation import Reservation, ReservationError
 from .snapshot import read_session_id, restore_snapshot, take_snapshot
 from .tools import CommitFn, ToolSpec
-from .verdict import Verdict
 from .violations import ContractViolation, Mode, Violation
 
 __all__ = ("CommitFn", "Gate", "Session", "ToolSpec")
 
 
-class Session(Engine):
+class Session(Contracted):
     """
     One session: its contracts, its state, and the calls it has seen.
 
@@ -100,97 +99,10 @@ class Session(Engine):
             max_trace=max_trace,
             trace_window=trace_window,
             max_keys=max_keys,
-            known=[tools] if isinstance(tools, str) else tools if unknown_tools == "refuse" else None,
+            known=None if unknown_tools == "allow" else [tools] if isinstance(tools, str) else tools,
+            contracts=contracts,
         )
         self.halt_on_violation = halt_on_violation
-        self._groups: dict[str, list[TemporalContract]] = {}
-        self.add_contracts(contracts)
-
-    # Contracts and tools
-
-    def add_contract(self, contract: TemporalContract) -> TemporalContract:
-        """
-        Watch a contract. It sees the calls from now on.
-
-        Raises:
-            TypeError: It is no contract.
-            ValueError: It was added before.
-        """
-        if not isinstance(contract, TemporalContract):
-            raise TypeError(f"a contract is needed, got {contract!r:.80}")
-        self.store.add(contract)
-        return contract
-
-    def add_contracts(self, contracts: Iterable[TemporalContract]) -> None:
-        """Watch several contracts."""
-        for contract in contracts:
-            self.add_contract(contract)
-
-    def add_contract_group(self, name: str, contracts: Iterable[TemporalContract]) -> list[TemporalContract]:
-        """
-        Watch several contracts, and remember them under a name.
-
-        Raises:
-            ValueError: The name was used before.
-        """
-        if name in self._groups:
-            raise ValueError(f"a contract group named {name!r} was already added to this session")
-        group = list(contracts)
-        self.add_contracts(group)
-        self._groups[name] = group
-        return list(group)
-
-    @property
-    def contracts(self) -> list[TemporalContract]:
-        """Every contract, in the order in which they were added."""
-        return list(self.store.contracts)
-
-    @property
-    def groups(self) -> dict[str, list[TemporalContract]]:
-        """The groups by name."""
-        return {name: list(group) for name, group in self._groups.items()}
-
-    def contracts_in_group(self, name: str) -> list[TemporalContract]:
-        """
-        The contracts of one group.
-
-        Raises:
-            KeyError: There is no such group.
-        """
-        return list(self._groups[name])
-
-    def register_tool(
-        self,
-        name: str,
-        *,
-        precondition: Any = None,
-        postcondition: Any = None,
-        commit: CommitFn | None = None,
-    ) -> None:
-        """
-        Attach conditions and a commit function to a tool, in place of what was attached before.
-
-        Args:
-            name: The tool.
-            precondition: ``lambda state: ...`` or ``lambda state, args: ...``, a `Check`, or a list of them.
-            postcondition: ``lambda state, result: ...``, a `Check`, or a list of them.
-            commit: ``lambda state, args, result: ...``, which writes to the state what a good result says.
-                If it raises, nothing is written and the call has failed.
-
-        Raises:
-            TypeError: One of them is not callable.
-        """
-        self.tools.register(name, precondition, postcondition, commit)
-        self.store.know(name)
-
-    def register(
-        self, func: Callable[..., Any], *, name: str | None = None, commit: CommitFn | None = None
-    ) -> Callable[..., Any]:
-        """Attach to a tool the conditions that decorators put on its function."""
-        tool = name or func.__name__
-        self.tools.register_function(func, tool, commit)
-        self.store.know(tool)
-        return func
 
     # What was seen
 
@@ -223,10 +135,6 @@ class Session(Engine):
     def closed(self) -> str | None:
         """Why nothing is admitted any more, or None."""
         return None if self.store.shut is None else self.store.shut.spec
-
-    def verdict(self, contract: TemporalContract) -> Verdict:
-        """How a contract of this session stands."""
-        return self.store.verdict_of(contract)
 
     # Calls
 

@@ -93,6 +93,7 @@ def _dump(store: MemoryStore) -> dict[str, Any]:
             "step": store.step,
             "time": store.memory.timeline.now if store.memory.timeline.now > float("-inf") else None,
             "closed": None if store.shut is None else store.shut.spec,
+            "since": [[bound.contract.spec, bound.since] for bound in store.bound.values() if bound.since],
             "violated": [c.spec for c in store.contracts if id(c) in store.violated],
             "cells": {name: cell.dump() for name, cell in cells.items() if not cell.idle()},
             "written": store.memory.state.written(),
@@ -100,6 +101,13 @@ def _dump(store: MemoryStore) -> dict[str, Any]:
 
 
 def _load(store: MemoryStore, data: Mapping[str, Any], *, migrate: bool) -> None:
+    since = [(str(spec), int(step)) for spec, step in data["since"]]
+    for bound in store.bound.values():
+        # A contract that was added on the way has memory of its own.
+        mine = next((entry for entry in since if entry[0] == bound.contract.spec), None)
+        if mine is not None:
+            since.remove(mine)
+            bound.since = mine[1]
     cells = _cells(store)
     unknown = data["cells"].keys() - cells.keys()
     if unknown and not migrate:
@@ -116,15 +124,11 @@ def _load(store: MemoryStore, data: Mapping[str, Any], *, migrate: bool) -> None
 
 
 def _cells(store: MemoryStore) -> dict[str, LiveCell]:
-    own = [
-        contract.spec
-        for contract in store.contracts
-        if id(contract) not in {id(b.contract) for b in store.bound}
-    ]
+    own = [c.spec for c in store.contracts if id(c) not in store.bound]
     if own:
         raise SnapshotError(f"contract {own[0]!r:.80} has code of its own, which has no snapshot")
     with store.lock:
-        for bound in store.bound:
+        for bound in store.bound.values():
             bound.every_rule()
     named: dict[str, LiveCell] = {}
     for name, cell in store.memory.cells():

@@ -18,6 +18,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any, Protocol
 
 from .calls import Call
+from .cells import Tally
 from .clock import Clock, Timeline
 from .contract import HALTED, SessionRule, TemporalContract
 from .custom import Judge
@@ -54,7 +55,7 @@ class Store(Protocol):
     ) -> list[Breach] | None:
         """Judge a call, and let it through if no contract in force objects."""
 
-    def commit(self, call: Call, *, at: float | None = None) -> list[Breach]:
+    def commit(self, call: Call, *, at: float | None = None) -> list[Breach] | None:
         """A call ran and succeeded. Returns limits that only what was measured shows to be broken."""
 
     def abort(self, call: Call, *, ran: bool, at: float | None = None) -> None:
@@ -85,7 +86,6 @@ class MemoryStore(Registered):
         halts: bool = False,
     ) -> None:
         super().__init__(state, clock, max_keys=max_keys, known=known)
-        self.step = 0
         self.flying = 0
         self.shut: SessionRule | None = None
         self.violated: set[int] = set()
@@ -124,24 +124,16 @@ class MemoryStore(Registered):
                 timeline.advance(moment)
             if self._dropped:
                 self._settle_dropped()
-            self.step += 1
-            call.step = self.step
-            breaches = None if self._holds(plan, call) else self._explain(plan, call)
-            if self.shut is not None and not force:
-                breaches = [Breach(contract=self.shut)]
-            if refuse or (breaches and not force and any(breach.blocks() for breach in breaches)):
-                call.admitted = False
-                if self._halts or any(breach.halts() for breach in breaches or ()):
-                    self.shut = self.shut or HALTED
-            else:
+            self.step = call.step = self.step + 1
+            if self.shut is None and not refuse and self._holds(plan, call):
                 self._move(plan, call)
-                self.violated.update(id(breach.contract) for breach in breaches or ())
-            return breaches
+                return None
+            return self._object(plan, call, force, refuse)
 
-    def commit(self, call: Call, *, at: float | None = None) -> list[Breach]:
+    def commit(self, call: Call, *, at: float | None = None) -> list[Breach] | None:
         """A call ran and succeeded. Returns limits that only what was measured shows to be broken."""
         plan = call.plan
-        kept = self._kept(call)
+        kept = None if call.final is None else self._kept(call)
         shown = _look(plan.later, at) if plan.later else ()
         with self.lock:
             for timeline, moment in shown:
@@ -152,15 +144,9 @@ class MemoryStore(Registered):
             if not call.early:
                 for tally in plan.counts:
                     tally.done += 1
-                if call.extra is not None:
-                    for tally in call.extra.counts:
-                        tally.done += kept is None or identity(tally) in kept
-            for mover, ticket in call.tickets or ():
-                if kept is None or identity(mover) in kept:
-                    mover.commit(ticket, call)
-                else:
-                    mover.fail(ticket, call)
-            return self._overshot(call) if call.deferred or call.final is not None else []
+            if call.tickets is not None:
+                return self._commit_rest(call, kept)
+            return None
 
     def abort(self, call: Call, *, ran: bool, at: float | None = None) -> None:
         """A call failed, if it `ran`, or never ran."""
@@ -172,9 +158,7 @@ class MemoryStore(Registered):
             if self._dropped:
                 self._settle_dropped()
             self.flying -= 1
-            for tally in (*plan.counts, *(call.extra.counts if call.extra is not None else ())):
-                if call.early:
-                    tally.done -= 1
+            for tally in plan.counts:
                 if not ran or tally.refund:
                     tally.undo(call.step, call)
             for mover, ticket in call.tickets or ():
@@ -182,6 +166,9 @@ class MemoryStore(Registered):
                     mover.fail(ticket, call)
                 else:
                     mover.undo(ticket, call)
+            if call.early:
+                for tally in (*plan.counts, *(call.extra.counts if call.extra is not None else ())):
+                    tally.done -= 1
 
     def lose(self, call: Call) -> None:
         """
@@ -207,7 +194,7 @@ class MemoryStore(Registered):
                 return Verdict.VIOLATED
             if contract.goal is None:
                 return Verdict.UNKNOWN
-            guard = self.memory.guard(contract, contract.goal)
+            guard = self.bound[id(contract)].guard(contract.goal)
             return Verdict.SATISFIED if guard.passes(_nothing()) else Verdict.UNKNOWN
 
     def end(self, *, at: float | None = None, shut: SessionRule | None = None) -> list[Breach]:
@@ -270,6 +257,19 @@ class MemoryStore(Registered):
                     return False
         return True
 
+    def _object(self, plan: Plan, call: Call, force: bool, refuse: bool) -> list[Breach]:
+        breaches = self._explain(plan, call)
+        if self.shut is not None and not force:
+            breaches = [Breach(contract=self.shut)]
+        if refuse or (not force and any(breach.blocks() for breach in breaches)):
+            call.admitted = False
+            if self.shut is None and (self._halts or any(breach.halts() for breach in breaches)):
+                self.shut = HALTED
+        else:
+            self._move(plan, call)
+            self.violated.update(id(breach.contract) for breach in breaches)
+        return breaches
+
     def _explain(self, plan: Plan, call: Call) -> list[Breach]:
         extra = call.extra
         breaches: dict[int, Breach] = {}
@@ -282,21 +282,30 @@ class MemoryStore(Registered):
 
     def _move(self, plan: Plan, call: Call) -> None:
         self.flying += 1
-        step = call.step
         for tally in plan.counts:
             if not tally.live:
-                tally.first = step
+                tally.first = call.step
             tally.live += 1
         extra = call.extra
-        if extra is not None:
-            for tally in extra.counts:
-                tally.reserve(call)
         if plan.movers or extra is not None:
-            movers = plan.movers if extra is None else (*plan.movers, *extra.movers)
+            movers = plan.movers if extra is None else (*plan.movers, *extra.counts, *extra.movers)
             call.tickets = [(mover, mover.reserve(call)) for mover in movers]
         if call.early:
             for tally in (*plan.counts, *(extra.counts if extra is not None else ())):
                 tally.done += 1
+
+    def _commit_rest(self, call: Call, kept: frozenset[Hashable] | None) -> list[Breach] | None:
+        tickets = call.tickets or ()
+        if kept is None and not call.early:
+            for mover, ticket in tickets:
+                mover.commit(ticket, call)
+        else:
+            for mover, ticket in tickets:
+                if kept is not None and identity(mover) not in kept:
+                    mover.fail(ticket, call)
+                elif not (call.early and type(mover) is Tally):
+                    mover.commit(ticket, call)
+        return self._overshot(call) if call.deferred or call.final is not None else None
 
     def _overshot(self, call: Call) -> list[Breach]:
         guards = (*call.plan.guards, *(call.extra.guards if call.extra is not None else ()))
@@ -304,15 +313,14 @@ class MemoryStore(Registered):
         self.violated.update(id(breach.contract) for breach in over)
         return over
 
-    def _kept(self, call: Call) -> set[Hashable] | None:
+    def _kept(self, call: Call) -> frozenset[Hashable] | None:
         """What still counts if other arguments ran than were judged; None for everything."""
         if call.extra is None or call.final is None:
             return None
-        ran = call.plan.ask(plain_args(call.final))
-        matched = call.extra.lenient & ran.lenient if ran is not None else call.extra.lenient
-        moved = {identity(mover) for mover in (*call.extra.counts, *call.extra.movers, *call.plan.movers)}
+        ran = call.plan.ask(call.final)
         # A prerequisite that what ran does not match is none; a limit is kept.
-        return moved - (call.extra.lenient - matched)
+        lost = call.extra.lenient - (ran.lenient if ran is not None else frozenset())
+        return frozenset(identity(mover) for mover, _ in call.tickets or ()) - lost
 
     def _settle_dropped(self) -> None:
         while self._dropped:
@@ -328,4 +336,4 @@ def _look(timelines: tuple[Timeline, ...], at: float | None) -> list[tuple[Timel
 
 def _nothing() -> Call:
     """No call: what guards are asked with when the session ends."""
-    return Call("", {}, Plan("", (), (), ()))
+    return Call("", {}, Plan("", (), (), (), None))

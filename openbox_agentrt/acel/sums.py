@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from .amounts import Amount, AmountError, add, read_amount, show, subtract
+from .amounts import BIGGEST, Amount, AmountError, add, read_amount, show, subtract
 from .calls import Call
 from .cells import MAX_IN_WINDOW, LiveCell, after
 from .clock import Timeline
@@ -25,7 +25,7 @@ class Sum(LiveCell):
         unread: Step of a call whose amount was to be measured and was not. The total is then unknown.
     """
 
-    __slots__ = ("_entries", "_field", "_how", "_refund", "timeline", "total", "unread", "within")
+    __slots__ = ("_entries", "_field", "_how", "_name", "_refund", "timeline", "total", "unread", "within")
 
     def __init__(
         self,
@@ -38,6 +38,8 @@ class Sum(LiveCell):
         within: float | None = None,
     ) -> None:
         self._field = FieldPath(field)
+        # Where a whole number is most often found. A path is not a name.
+        self._name: Any = None if self._field.dotted else field
         self._how = ("amount", field, text, negative)
         self._refund = refund
         self.timeline = timeline
@@ -48,15 +50,26 @@ class Sum(LiveCell):
 
     def is_deferred(self, call: Call) -> bool:
         """Whether the call's amount is to be measured."""
-        return self._field.text in call.deferred
+        return bool(call.deferred) and self._field.text in call.deferred
 
     def amount(self, call: Call) -> Amount | ValueError:
         """The call's amount, or why it cannot be read."""
-        return call.remember(self._how, lambda: self._read(call.args))
+        value = call.args.get(self._name)
+        if type(value) is int and 0 <= value < BIGGEST:
+            return value
+        memo = call.memo
+        if memo is None:
+            memo = call.memo = {}
+        if self._how not in memo:
+            memo[self._how] = self._read(call.args)
+        amount: Amount | ValueError = memo[self._how]
+        return amount
 
     def spent(self) -> Amount:
         """The sum of the window."""
-        if self.timeline is not None and self.within is not None:
+        if self.timeline is None:
+            return self.total
+        if self.within is not None:
             while self._entries and self.timeline.now - self._entries[0][0] > self.within:
                 self.total = subtract(self.total, self._entries.popleft()[1])
         return self.total
@@ -77,7 +90,7 @@ class Sum(LiveCell):
         return None
 
     def reserve(self, call: Call) -> Any:
-        if self.is_deferred(call):
+        if call.deferred and self.is_deferred(call):
             return DEFERRED
         amount = self.amount(call)
         # An amount that cannot be read got here in shadow mode: there is nothing to add.
@@ -141,9 +154,11 @@ class Sum(LiveCell):
                 self.unread = call.step
 
     def _put(self, amount: Amount) -> tuple[float | None, Amount]:
-        self.total = add(self.total, amount)
+        total = self.total
         if self.timeline is None:
+            self.total = total + amount if type(total) is type(amount) is int else add(total, amount)
             return 0.0, amount
+        self.total = add(total, amount)
         if self.full():
             # Only shadow mode gets here; enforced, a full window has refused.
             self.total = subtract(self.total, self._entries.popleft()[1])
@@ -164,7 +179,7 @@ class Sum(LiveCell):
 class Distinct(LiveCell):
     """Which values an argument had. Each element of a list is a value."""
 
-    __slots__ = ("_entries", "_field", "_refund", "counts", "timeline", "within")
+    __slots__ = ("_entries", "_field", "_how", "_refund", "counts", "timeline", "within")
 
     def __init__(
         self,
@@ -175,6 +190,7 @@ class Distinct(LiveCell):
         within: float | None = None,
     ) -> None:
         self._field = FieldPath(field)
+        self._how = ("values", field)
         self._refund = refund
         self.timeline = timeline
         self.within = within
@@ -183,11 +199,17 @@ class Distinct(LiveCell):
 
     def is_deferred(self, call: Call) -> bool:
         """Whether the call's values are to be measured."""
-        return self._field.text in call.deferred
+        return bool(call.deferred) and self._field.text in call.deferred
 
     def values(self, call: Call) -> list[str] | FieldError:
         """The call's values, or why they cannot be read."""
-        return call.remember(("values", self._field.text), lambda: self._read(call.args))
+        memo = call.memo
+        if memo is None:
+            memo = call.memo = {}
+        if self._how not in memo:
+            memo[self._how] = self._read(call.args)
+        values: list[str] | FieldError = memo[self._how]
+        return values
 
     def known(self) -> dict[str, int]:
         """How often each value of the window was used."""

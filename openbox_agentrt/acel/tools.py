@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .conditions import Answer, Check, as_checks, collect_checks, fault_text, is_async
-from .names import canonical
+from .conditions import Answer, Check, as_checks, fault_text, is_async
 from .state import StateDraft, StateStore, StateView
 
 CommitFn = Callable[[StateStore, dict[str, Any], Any], Any]
@@ -41,29 +40,29 @@ class ToolSpec:
         return _failed([(check, await check.aask(state, result)) for check in self.postconditions])
 
 
-class Tools:
+def tool_spec(name: str, before: Any, after: Any, commit: CommitFn | None) -> ToolSpec:
     """
-    The registrations of one session.
+    What is to be registered for a tool.
 
-    Results become state one after another: a commit function that reads and then writes sees no other
-    in between. Async ones are not held back, since a lock must not be held while they wait.
+    Raises:
+        TypeError: A condition or the commit function is not callable.
+    """
+    if commit is not None and not callable(commit):
+        raise TypeError(f"a commit must be callable, got {commit!r:.80}")
+    return ToolSpec(name, as_checks(before), as_checks(after), commit)
+
+
+class Commits:
+    """
+    Lets results become state, one after another.
+
+    A commit function that reads and then writes sees no other in between. Async ones are not held back,
+    since a lock must not be held while they wait.
     """
 
     def __init__(self, state: StateStore) -> None:
-        self.specs: dict[str, ToolSpec] = {}
         self._state = state
         self._lock = threading.RLock()
-
-    def register(self, name: str, before: Any, after: Any, commit: CommitFn | None) -> None:
-        """Replace what is registered for a tool."""
-        if commit is not None and not callable(commit):
-            raise TypeError(f"a commit must be callable, got {commit!r:.80}")
-        self.specs[canonical(name)] = ToolSpec(name, as_checks(before), as_checks(after), commit)
-
-    def register_function(self, function: Callable[..., Any], name: str, commit: CommitFn | None) -> None:
-        """Replace it by the conditions that decorators put on a function."""
-        before, after = collect_checks(function)
-        self.register(name, before, after, commit)
 
     def write(self, spec: ToolSpec, args: Mapping[str, Any], result: Any) -> str | None:
         """Let the commit function write, all or nothing. Returns its fault."""

@@ -11,14 +11,15 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..evidence.freezing import freeze
 
 BLOCK = 256
-_encode: Any = None
+
+Row: TypeAlias = tuple[int, str, Mapping[str, Any], Any]
 
 
 class Trace:
@@ -31,17 +32,17 @@ class Trace:
 
     def __init__(self, keep: int | None = None) -> None:
         # Appending to a deque is atomic, so adding a row takes no lock; whoever reads sorts them in.
-        self._new: deque[tuple[dict[str, Any], bytes]] = deque()
-        self._rows: deque[dict[str, Any]] = deque(maxlen=keep)
+        self._new: deque[tuple[Row, bytes]] = deque()
+        self._rows: deque[Row] = deque(maxlen=keep)
         self._hash = hashlib.sha256()
         self._length = 0
         self._lock = threading.Lock()
 
     def add(self, step: int, tool: str, args: Mapping[str, Any], result: Any) -> None:
         """A call ran."""
-        row = {"step": step, "tool": tool, "args": args, "result": result}
+        row = (step, tool, args, result)
         new = self._new
-        new.append((row, encode_row(row)))
+        new.append((row, _line(row)))
         if len(new) >= BLOCK:
             self._sort_in()
 
@@ -49,19 +50,21 @@ class Trace:
         """The rows that are kept."""
         with self._lock:
             self._drain()
-            return list(self._rows)
+            return [_as_dict(row) for row in self._rows]
 
     def last(self, count: int | None) -> tuple[list[dict[str, Any]], int, str]:
         """The latest `count` rows (None for all), how many there were in all, and the hash of all."""
         with self._lock:
             self._drain()
-            rows = list(self._rows) if count is None else list(islice(reversed(self._rows), count))[::-1]
-            return rows, self._length, self._hash.hexdigest()
+            rows = list(self._rows if count is None else islice(reversed(self._rows), count))
+            if count is not None:
+                rows.reverse()
+            return [_as_dict(row) for row in rows], self._length, self._hash.hexdigest()
 
     def resume(self, rows: Iterable[dict[str, Any]], length: int, digest: str) -> None:
         """Go on after a trace of `length` calls with that hash, of which the latest rows are given."""
         with self._lock:
-            self._rows.extend(rows)
+            self._rows.extend((row["step"], row["tool"], row["args"], row["result"]) for row in rows)
             self._length = length
             self._hash = hashlib.sha256(f"after {digest}\n".encode()) if length else self._hash
 
@@ -77,22 +80,39 @@ class Trace:
             block.append(encoded)
         if block:
             self._length += len(block)
-            self._hash.update(b"".join(block))
+            self._hash.update(b"\n".join(block) + b"\n")
 
 
 def hash_rows(rows: Iterable[Mapping[str, Any]]) -> str:
-    """The hash of a whole trace: SHA-256 over its rows as JSON lines with sorted keys."""
-    return hashlib.sha256(b"".join(encode_row(row) for row in rows)).hexdigest()
+    """
+    The hash of a whole trace, given as rows of ``{"step", "tool", "args", "result"}``.
+
+    It is SHA-256 over one line of JSON per row: ``[step, tool, args, result]`` with sorted keys and no
+    spaces, each line ended by a line feed. What JSON cannot hold is written as evidence writes it.
+    """
+    lines = (_line((row["step"], row["tool"], row["args"], row["result"])) for row in rows)
+    return hashlib.sha256(b"".join(line + b"\n" for line in lines)).hexdigest()
 
 
-def encode_row(row: Mapping[str, Any]) -> bytes:
-    """One row as a JSON line. What JSON cannot hold is written as evidence writes it."""
-    global _encode
-    if _encode is None:
-        import msgspec
-
-        _encode = msgspec.json.Encoder(order="deterministic", enc_hook=freeze).encode
+def _line(row: Row) -> bytes:
     try:
-        return _encode(row) + b"\n"  # type: ignore[no-any-return]  # msgspec is imported when first used
+        return _encode(row)
     except Exception:  # noqa: BLE001 - cyclic, too deep, not Unicode: all of it is plain once frozen
-        return _encode(freeze(row)) + b"\n"  # type: ignore[no-any-return]  # as above
+        return _encode(freeze(row))
+
+
+def _first_encode(row: Any) -> bytes:
+    # msgspec is loaded by the first row, not by importing this module.
+    global _encode
+    import msgspec
+
+    _encode = msgspec.json.Encoder(order="deterministic", enc_hook=freeze).encode
+    return _encode(row)
+
+
+def _as_dict(row: Row) -> dict[str, Any]:
+    step, tool, args, result = row
+    return {"step": step, "tool": tool, "args": args, "result": result}
+
+
+_encode: Callable[[Any], bytes] = _first_encode
