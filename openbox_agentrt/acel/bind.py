@@ -9,28 +9,16 @@ from .calls import Call
 from .cells import LiveCell, Marks, Mover, Stamps, Tally
 from .clock import Clock, Timeline
 from .contract import TemporalContract
-from .guards import (
-    Ban,
-    Cap,
-    Differ,
-    InState,
-    LiveGuard,
-    Need,
-    Never,
-    Next,
-    Overdue,
-    Room,
-    Settled,
-    Spend,
-    Token,
-)
+from .guards import Ban, Cap, LiveGuard, Need, Never, Room
 from .keyed import Keyed
 from .order import Latest, Pending, StepMark, Tokens
+from .order_guards import Next, Overdue, Settled, Token
 from .paths import FieldPath
 from .rules import Cell, Guard, Move
 from .selector import ById
 from .state import StateStore
 from .sums import Distinct, Sum
+from .value_guards import Differ, InState, Spend
 
 
 class Entry(LiveCell):

@@ -228,6 +228,14 @@ class RequiresState(Template):
         return self._rule if hits[0] else NOTHING
 
 
+# The names that contracts are written with.
+alternate_precedence = AlternatePrecedence
+chain_precedence = ChainPrecedence
+existence = Existence
+init = Init
+max_distinct = MaxDistinct
+
+
 def response(a: ToolMatcher, b: ToolMatcher, *seconds: float | None, **options: Unpack[Options]) -> Response:
     """
     Every call of `a` is followed by a successful call of `b`, in time or by the session's end.
@@ -239,40 +247,6 @@ def response(a: ToolMatcher, b: ToolMatcher, *seconds: float | None, **options: 
     if seconds:
         options["within"] = seconds[0]
     return Response(a, b, **options)
-
-
-def alternate_precedence(
-    a: ToolMatcher,
-    b: ToolMatcher,
-    *,
-    saving: bool = True,
-    refund_on_failure: bool = False,
-    **options: Unpack[Options],
-) -> AlternatePrecedence:
-    """Each call of `b` uses up one successful call of `a`."""
-    return AlternatePrecedence(a, b, saving=saving, refund_on_failure=refund_on_failure, **options)
-
-
-def chain_precedence(a: ToolMatcher, b: ToolMatcher, **options: Unpack[Options]) -> ChainPrecedence:
-    """The call immediately before each `b` is a successful `a`."""
-    return ChainPrecedence(a, b, **options)
-
-
-def existence(a: ToolMatcher, n: int = 1, **options: Unpack[Options]) -> Existence:
-    """At least `n` successful calls of `a` before the session ends."""
-    return Existence(a, n, **options)
-
-
-def init(a: ToolMatcher, **options: Unpack[Options]) -> Init:
-    """Nothing but `a` until `a` has succeeded."""
-    return Init(a, **options)
-
-
-def max_distinct(
-    tool: ToolMatcher, field: str, n: int, *, refund_on_failure: bool = False, **options: Unpack[Options]
-) -> MaxDistinct:
-    """At most `n` different values of the argument `field` over all calls of `tool`."""
-    return MaxDistinct(tool, field, n, refund_on_failure=refund_on_failure, **options)
 
 
 def requires_state(tool: ToolMatcher, *entry: Any, **options: Any) -> RequiresState:

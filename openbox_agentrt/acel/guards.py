@@ -11,17 +11,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .amounts import add, show, subtract
 from .calls import Call
 from .cells import LiveCell
 from .keyed import Keyed
 from .rules import Guard
-from .state import StateStore
 
 if TYPE_CHECKING:
     from .contract import SessionRule, TemporalContract
-
-_SCALARS = (str, int, float, bool, type(None))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -130,7 +126,7 @@ class Ban(LiveGuard):
 
     def detail(self, breach: Breach, cell: Any, call: Call) -> None:
         breach.blame = cell.blame()
-        _wait(breach, cell, cell.free_at(1))
+        wait_for(breach, cell, cell.free_at(1))
 
 
 class Cap(LiveGuard):
@@ -146,166 +142,7 @@ class Cap(LiveGuard):
         breach.remaining = f"0 left of {n}"
         if n:
             breach.blame = cell.blame()
-            _wait(breach, cell, cell.free_at(n))
-
-
-class Spend(LiveGuard):
-    """The call's amount fits under the limit. One that is measured later fits while anything is left."""
-
-    __slots__ = ()
-
-    def holds(self, cell: Any, call: Call) -> bool:
-        if cell.unread is not None:
-            return False
-        spent = cell.spent()
-        if call.deferred and cell.is_deferred(call):
-            return bool(spent < self.guard.n)
-        amount = cell.amount(call)
-        if type(amount) is type(spent) is int and cell.timeline is None:
-            return spent + amount <= self.guard.n
-        if isinstance(amount, ValueError) or cell.full():
-            return False
-        return bool(add(spent, amount) <= self.guard.n)
-
-    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
-        left = subtract(self.guard.n, cell.spent())
-        breach.remaining = f"{show(max(left, 0))} left of {show(self.guard.n)}"
-        amount = 0 if cell.is_deferred(call) else cell.amount(call)
-        if cell.unread is not None:
-            breach.blame = cell.unread
-            breach.fault = f"{self.guard.cell.field if self.guard.cell else 'the amount'} was not measured"
-        elif isinstance(amount, ValueError):
-            breach.fault = str(amount)
-        elif cell.full():
-            breach.fault = "the window holds as many calls as it can"
-        else:
-            _wait(breach, cell, cell.free_at(amount, self.guard.n))
-
-    def overshoots(self, call: Call) -> bool:
-        """Whether an amount that was known only after the call broke the limit."""
-        cell = self.cell.at(call)
-        if cell is None or not (cell.is_deferred(call) or call.final is not None):
-            return False
-        return cell.unread is not None or bool(cell.spent() > self.guard.n)
-
-
-class Differ(LiveGuard):
-    """No new value beyond the n-th."""
-
-    __slots__ = ()
-
-    def holds(self, cell: Any, call: Call) -> bool:
-        known = cell.known()
-        if cell.is_deferred(call):
-            return len(known) < self.guard.n
-        values = cell.values(call)
-        if isinstance(values, ValueError) or cell.full():
-            return False
-        return len(known) + sum(value not in known for value in values) <= self.guard.n
-
-    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
-        breach.remaining = f"{max(0, int(self.guard.n) - len(cell.known()))} left of {self.guard.n}"
-        values = [] if cell.is_deferred(call) else cell.values(call)
-        if isinstance(values, ValueError):
-            breach.fault = str(values)
-        elif cell.full():
-            breach.fault = "the window holds as many calls as it can"
-
-
-class Token(LiveGuard):
-    """An unused prerequisite is there."""
-
-    __slots__ = ()
-
-    def holds(self, cell: Any, call: Call) -> bool:
-        return bool(cell.left())
-
-
-class Next(LiveGuard):
-    """The call before was the one, it succeeded, and nothing is under way since."""
-
-    __slots__ = ("latest",)
-
-    def __init__(
-        self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell | None, latest: LiveCell
-    ) -> None:
-        super().__init__(contract, guard, cell)
-        self.latest: Any = latest
-
-    def holds(self, cell: Any, call: Call) -> bool:
-        latest = self.latest.at(call)
-        if latest is None or not cell.step or cell.step != latest.top or not cell.fresh():
-            return False
-        return all(step < latest.top for step in latest.flying)
-
-    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
-        latest = self.latest.at(call)
-        breach.blame = max(latest.flying | {latest.top}) or None
-
-
-class InState(LiveGuard):
-    """A state entry has a value."""
-
-    __slots__ = ("_state",)
-
-    def __init__(
-        self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell | None, state: StateStore
-    ) -> None:
-        super().__init__(contract, guard, cell)
-        self._state = state
-
-    def holds(self, cell: Any, call: Call) -> bool:
-        entry: str = cell.field
-        found = self._state.raw(entry)
-        if cell.path is not None:
-            key = call.key(cell.path)
-            if not isinstance(key, str):
-                return False
-            found = found.get(key) if isinstance(found, dict) else None
-        if cell.timeline is not None:
-            written = self._state.written_at(entry)
-            if written is None or cell.timeline.now - written > cell.within:
-                return False
-        return same_scalar(found, self.guard.value)
-
-    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
-        if cell.path is not None:
-            key = call.key(cell.path)
-            if not isinstance(key, str):
-                breach.fault = str(key)
-
-
-class Settled(LiveGuard):
-    """Nothing is owed. Asked when the session ends."""
-
-    __slots__ = ()
-
-    def holds(self, cell: Any, call: Call) -> bool:
-        return not cell.owed()
-
-    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
-        breach.blame = min(cell.owed(), default=None)
-
-
-class Overdue(LiveGuard):
-    """Nothing is owed for too long. What is, is reported once, and no call is refused for it."""
-
-    __slots__ = ()
-
-    def holds(self, cell: Any, call: Call) -> bool:
-        return not cell.overdue()
-
-    def passes(self, call: Call) -> bool:
-        # A call whose key or time cannot be told is not late.
-        cell = self.cell.at(call)
-        return cell is None or self.holds(cell, call)
-
-    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
-        breach.stops = False
-        late = cell.overdue()
-        breach.blame = late[0]
-        for step in late:
-            cell.cancel(step)
+            wait_for(breach, cell, cell.free_at(n))
 
 
 class Room(LiveGuard):
@@ -354,18 +191,8 @@ class Never(LiveGuard):
         return Breach(contract=self.contract, needs=self.guard.needs)
 
 
-def same_scalar(found: Any, wanted: Any) -> bool:
-    """
-    Whether a state entry is the wanted value. A number is no boolean: 1 is not True.
-
-    Only plain values are compared, so no object's own idea of equality runs here.
-    """
-    if type(found) not in _SCALARS or isinstance(found, bool) is not isinstance(wanted, bool):
-        return False
-    return bool(found == wanted)
-
-
-def _wait(breach: Breach, cell: LiveCell, moment: float | None) -> None:
+def wait_for(breach: Breach, cell: LiveCell, moment: float | None) -> None:
+    """Say how long it takes until a moment, by the cell's clock."""
     if moment is not None and cell.timeline is not None:
         now = cell.timeline.now
         wait = max(0.0, moment - now)

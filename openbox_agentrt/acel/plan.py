@@ -18,12 +18,13 @@ from typing import Any
 from .bind import Memory
 from .cells import Mover, Stamps, Tally
 from .clock import Timeline
-from .guards import Ban, Cap, Differ, LiveGuard, Need, Spend
+from .guards import Ban, Cap, LiveGuard, Need
 from .matchers import Args, Predicate
 from .rules import Guard
 from .selector import Hit, ask
 from .template import Template
 from .tools import ToolSpec
+from .value_guards import Differ, Spend
 
 
 @dataclass(slots=True, kw_only=True)

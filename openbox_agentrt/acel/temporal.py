@@ -250,73 +250,15 @@ class RequiredBeforeSessionEnd(Template):
         return Rule(moves=(Move(cell=self._seen, strict=False),)) if hits[0] else NOTHING
 
 
-def must_precede(earlier: ToolMatcher, later: ToolMatcher, **options: Unpack[Options]) -> MustPrecede:
-    """Every call of `later` comes after a successful call of `earlier`."""
-    return MustPrecede(earlier, later, **options)
-
-
-def at_most_n_times(
-    tool: ToolMatcher, n: int, *, refund_on_failure: bool = False, **options: Unpack[Options]
-) -> AtMostNTimes:
-    """At most `n` calls of `tool`. With n=0, a ban."""
-    return AtMostNTimes(tool, n, refund_on_failure=refund_on_failure, **options)
-
-
-def at_most_total(
-    tool: ToolMatcher,
-    field: str,
-    limit: Any,
-    *,
-    numeric_text: bool = False,
-    allow_negative: bool = False,
-    refund_on_failure: bool = False,
-    **options: Unpack[Options],
-) -> CumulativeLimit:
-    """The argument `field` of all calls of `tool` adds up to at most `limit`."""
-    return CumulativeLimit(
-        tool,
-        field,
-        limit,
-        numeric_text=numeric_text,
-        allow_negative=allow_negative,
-        refund_on_failure=refund_on_failure,
-        **options,
-    )
-
-
-def never_after(a: ToolMatcher, b: ToolMatcher, **options: Unpack[Options]) -> NeverAfter:
-    """No call of `a` once a call of `b` was let through."""
-    return NeverAfter(a, b, **options)
-
-
-def required_before_session_end(tool: ToolMatcher, **options: Unpack[Options]) -> RequiredBeforeSessionEnd:
-    """At least one successful call of `tool` before the session ends."""
-    return RequiredBeforeSessionEnd(tool, **options)
-
-
-def cannot_follow_without(
-    action: ToolMatcher, prerequisite: ToolMatcher, **options: Unpack[Options]
-) -> CannotFollowWithout:
-    """No call of `action` without an earlier, successful call of `prerequisite`."""
-    return CannotFollowWithout(action, prerequisite, **options)
-
-
-def mutually_exclusive(a: ToolMatcher, b: ToolMatcher, **options: Unpack[Options]) -> MutuallyExclusive:
-    """Not both a call of `a` and a call of `b`."""
-    return MutuallyExclusive(a, b, **options)
-
-
-def rate_limit(
-    tool: ToolMatcher,
-    n: int,
-    window_seconds: float,
-    *,
-    clock: Clock | None = None,
-    refund_on_failure: bool = False,
-    **options: Unpack[Options],
-) -> RateLimit:
-    """At most `n` calls of `tool` in any window of `window_seconds`."""
-    return RateLimit(tool, n, window_seconds, clock=clock, refund_on_failure=refund_on_failure, **options)
+# The names that contracts are written with.
+must_precede = MustPrecede
+at_most_n_times = AtMostNTimes
+at_most_total = CumulativeLimit
+never_after = NeverAfter
+required_before_session_end = RequiredBeforeSessionEnd
+cannot_follow_without = CannotFollowWithout
+mutually_exclusive = MutuallyExclusive
+rate_limit = RateLimit
 
 
 def _refund(on: bool) -> list[str]:

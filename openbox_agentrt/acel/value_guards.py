@@ -1,0 +1,123 @@
+"""Guards that look at values: amounts, different values, and the session's state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .amounts import add, show, subtract
+from .calls import Call
+from .cells import LiveCell
+from .guards import Breach, LiveGuard, wait_for
+from .rules import Guard
+from .state import StateStore
+
+if TYPE_CHECKING:
+    from .contract import SessionRule, TemporalContract
+
+_SCALARS = (str, int, float, bool, type(None))
+
+
+class Spend(LiveGuard):
+    """The call's amount fits under the limit. One that is measured later fits while anything is left."""
+
+    __slots__ = ()
+
+    def holds(self, cell: Any, call: Call) -> bool:
+        if cell.unread is not None:
+            return False
+        spent = cell.spent()
+        if call.deferred and cell.is_deferred(call):
+            return bool(spent < self.guard.n)
+        amount = cell.amount(call)
+        if type(amount) is type(spent) is int and cell.timeline is None:
+            return spent + amount <= self.guard.n
+        if isinstance(amount, ValueError) or cell.full():
+            return False
+        return bool(add(spent, amount) <= self.guard.n)
+
+    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
+        left = subtract(self.guard.n, cell.spent())
+        breach.remaining = f"{show(max(left, 0))} left of {show(self.guard.n)}"
+        amount = 0 if cell.is_deferred(call) else cell.amount(call)
+        if cell.unread is not None:
+            breach.blame = cell.unread
+            breach.fault = f"{self.guard.cell.field if self.guard.cell else 'the amount'} was not measured"
+        elif isinstance(amount, ValueError):
+            breach.fault = str(amount)
+        elif cell.full():
+            breach.fault = "the window holds as many calls as it can"
+        else:
+            wait_for(breach, cell, cell.free_at(amount, self.guard.n))
+
+    def overshoots(self, call: Call) -> bool:
+        """Whether an amount that was known only after the call broke the limit."""
+        cell = self.cell.at(call)
+        if cell is None or not (cell.is_deferred(call) or call.final is not None):
+            return False
+        return cell.unread is not None or bool(cell.spent() > self.guard.n)
+
+
+class Differ(LiveGuard):
+    """No new value beyond the n-th."""
+
+    __slots__ = ()
+
+    def holds(self, cell: Any, call: Call) -> bool:
+        known = cell.known()
+        if cell.is_deferred(call):
+            return len(known) < self.guard.n
+        values = cell.values(call)
+        if isinstance(values, ValueError) or cell.full():
+            return False
+        return len(known) + sum(value not in known for value in values) <= self.guard.n
+
+    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
+        breach.remaining = f"{max(0, int(self.guard.n) - len(cell.known()))} left of {self.guard.n}"
+        values = [] if cell.is_deferred(call) else cell.values(call)
+        if isinstance(values, ValueError):
+            breach.fault = str(values)
+        elif cell.full():
+            breach.fault = "the window holds as many calls as it can"
+
+
+class InState(LiveGuard):
+    """A state entry has a value."""
+
+    __slots__ = ("_state",)
+
+    def __init__(
+        self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell | None, state: StateStore
+    ) -> None:
+        super().__init__(contract, guard, cell)
+        self._state = state
+
+    def holds(self, cell: Any, call: Call) -> bool:
+        entry: str = cell.field
+        found = self._state.raw(entry)
+        if cell.path is not None:
+            key = call.key(cell.path)
+            if not isinstance(key, str):
+                return False
+            found = found.get(key) if isinstance(found, dict) else None
+        if cell.timeline is not None:
+            written = self._state.written_at(entry)
+            if written is None or cell.timeline.now - written > cell.within:
+                return False
+        return same_scalar(found, self.guard.value)
+
+    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
+        if cell.path is not None:
+            key = call.key(cell.path)
+            if not isinstance(key, str):
+                breach.fault = str(key)
+
+
+def same_scalar(found: Any, wanted: Any) -> bool:
+    """
+    Whether a state entry is the wanted value. A number is no boolean: 1 is not True.
+
+    Only plain values are compared, so no object's own idea of equality runs here.
+    """
+    if type(found) not in _SCALARS or isinstance(found, bool) is not isinstance(wanted, bool):
+        return False
+    return bool(found == wanted)
