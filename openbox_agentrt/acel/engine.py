@@ -50,7 +50,8 @@ class Engine:
         *,
         mode: Mode,
         halts: bool,
-        evidence: Recorder | Callable[[], Recorder],
+        evidence: Recorder | None,
+        make_evidence: Callable[[], Recorder],
         metrics: Meter | None,
         session_id: str | None,
         clock: Clock | None,
@@ -81,6 +82,7 @@ class Engine:
             keep=max_trace,
             session_id=session_id,
             evidence=evidence,
+            make_evidence=make_evidence,
             meter=metrics,
         )
         self.view = self.state.view()

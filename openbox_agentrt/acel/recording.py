@@ -8,6 +8,7 @@ goes wrong is counted and logged once.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -75,7 +76,8 @@ class Records:
         window: int | None,
         keep: int | None,
         session_id: str | None,
-        evidence: Recorder | Callable[[], Recorder],
+        evidence: Recorder | None,
+        make_evidence: Callable[[], Recorder],
         meter: Meter | None,
     ) -> None:
         self.violations: list[Violation] = []
@@ -87,17 +89,17 @@ class Records:
         self._keep = keep
         self._session_id = session_id
         self._evidence = evidence
+        self._make_evidence = make_evidence
+        self._lock = threading.Lock()
 
     @property
     def evidence(self) -> Any:
-        """Where violations go."""
-        if not hasattr(self._evidence, "record"):
-            self._evidence = self._evidence()
+        """Where violations go. Made when it is first needed, once."""
+        if self._evidence is None:
+            with self._lock:
+                if self._evidence is None:
+                    self._evidence = self._make_evidence()
         return self._evidence
-
-    @evidence.setter
-    def evidence(self, evidence: Recorder) -> None:
-        self._evidence = evidence
 
     def record(
         self, call: Call, findings: Iterable[Finding], *, result: Any = None, blocked: bool = False
