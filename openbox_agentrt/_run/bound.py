@@ -28,7 +28,7 @@ class Bound:
 
     def __enter__(self) -> Activity:
         activity = self._activity
-        self._position = POSITION.set(Position(activity.run, activity))
+        self._position = POSITION.set(Position(activity.run, activity, POSITION.get()))
         self._context = activity.run.judge.store.bind(activity.context)
         return activity
 

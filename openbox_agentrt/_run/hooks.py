@@ -53,8 +53,10 @@ class Refusals:
     def _place(self, context: ActivityContext | None) -> tuple[RunState | None, Activity | None]:
         position = POSITION.get()
         known = None if context is None else context.workflow_id
-        if position is not None and known in (None, position.run.workflow_id):
-            return position.run, position.activity
+        while position is not None:
+            if known in (None, position.run.workflow_id):
+                return position.run, position.activity
+            position = position.outer
         run = None if known is None else self._runs.get(known)
         if run is None or context is None:
             return run, None

@@ -115,12 +115,10 @@ class Judge:
             UngovernedCallError: There is none, or it has ended.
         """
         position = POSITION.get()
-        run = None if position is None else position.run
-        while run is not None and run.judge is not self:
-            run = run.parent
-        if run is None:
+        own = None if position is None else position.in_run_of(self)
+        if own is None:
             raise UngovernedCallError(event)
-        return run
+        return own.run
 
     async def decide(self, run: RunState, case: Case, *, asking: Callable[[], None] | None = None) -> Ruling:
         """

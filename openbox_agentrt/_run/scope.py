@@ -67,7 +67,7 @@ class RunScope:
             raise RuntimeError("a run scope cannot be entered twice")
         resumed = self._resumed()
         run = self._run = resumed or self._new_run()
-        self._token = POSITION.set(Position(run, None))
+        self._token = POSITION.set(Position(run, None, POSITION.get()))
         if resumed is None:
             try:
                 await self._announce(run)

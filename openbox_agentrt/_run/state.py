@@ -28,10 +28,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a task stands: in `run`, and there in `activity`, or between activities."""
+    """
+    Where a task stands: in `run`, and there in `activity`, or between activities.
+
+    Attributes:
+        outer: Where it stood before. Two governances may judge the same work, and each has to find its own
+            run.
+    """
 
     run: RunState
     activity: Activity | None
+    outer: Position | None = None
+
+    def in_run_of(self, judge: Judge) -> Position | None:
+        """The innermost position in a run of `judge`."""
+        position: Position | None = self
+        while position is not None and position.run.judge is not judge:
+            position = position.outer
+        return position
 
 
 POSITION: ContextVar[Position | None] = ContextVar("openbox_agentrt_position", default=None)

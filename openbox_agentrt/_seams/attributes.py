@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_rt import AgentLoop, Toolbase, ToolRegistry
@@ -10,7 +11,7 @@ from agent_rt import AgentLoop, Toolbase, ToolRegistry
 from .executor import wrap_tool_executor
 from .idempotency import wrap_idempotency_store
 from .provider import wrap_provider
-from .proxy import judge_of, unwrap
+from .proxy import is_governed, unwrap
 from .registry import wrap_tool_registry
 
 if TYPE_CHECKING:
@@ -24,29 +25,43 @@ def govern_attribute(loop: Any, name: str, value: Any) -> Any:
     Raises:
         TypeError: `value` is a method of another loop that is not governed, and would act on that one.
     """
-    judge: Judge = loop.__judge__
-    if value is None or judge_of(value) is judge:
+    if value is None:
+        return None
+    if name in SEAMS:
+        other = _TWINS.get(name)
+        twin = None if other is None else getattr(loop, other, None)
+        if twin is not None and is_governed(twin) and unwrap(twin) is unwrap(value):
+            # Agent-RT's command line passes one object as registry and executor, and some code compares them.
+            return twin
+        for judge in loop.__judges__:
+            value = _WRAP[name](value, judge)
         return value
-    match name:
-        case "provider":
-            return wrap_provider(value, judge)
-        case "tool_registry":
-            return wrap_tool_registry(value, judge)
-        case "tool_executor":
-            return _executor(loop, value, judge)
-        case "idempotency_store":
-            return wrap_idempotency_store(value, judge)
     owner = value.__self__ if inspect.ismethod(value) else None
-    if isinstance(owner, AgentLoop) and getattr(type(owner), "__judge__", None) is None:
+    if isinstance(owner, AgentLoop) and not governing_judges(owner):
         raise TypeError(f"{name!r} cannot be set to a method of a loop that is not governed")
     return value
 
 
-def _executor(loop: Any, value: Any, judge: Judge) -> Any:
-    registry = getattr(loop, "tool_registry", None)
-    if registry is not None and unwrap(registry) is unwrap(value):
-        # Agent-RT's command line passes one object as both, and some code compares them.
-        return registry
-    if isinstance(value, ToolRegistry | Toolbase):
-        return wrap_tool_registry(value, judge)
-    return wrap_tool_executor(value, judge)
+def governing_judges(loop: object) -> tuple[Judge, ...]:
+    """The judges of a governed loop, innermost first; none for an ordinary one."""
+    # On the type: an instance attribute could be forwarded, copied or set by anybody.
+    judges: tuple[Judge, ...] = getattr(type(loop), "__judges__", ())
+    return judges
+
+
+def _wrap_executor(executor: Any, judge: Judge) -> Any:
+    if isinstance(executor, ToolRegistry | Toolbase):
+        return wrap_tool_registry(executor, judge)
+    return wrap_tool_executor(executor, judge)
+
+
+_WRAP: Mapping[str, Callable[[Any, Any], Any]] = {
+    "provider": wrap_provider,
+    "tool_registry": wrap_tool_registry,
+    "tool_executor": _wrap_executor,
+    "idempotency_store": wrap_idempotency_store,
+}
+_TWINS = {"tool_registry": "tool_executor", "tool_executor": "tool_registry"}
+
+SEAMS = tuple(_WRAP)
+"""Attributes through which a loop acts, in the order in which they are governed."""

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent_rt import AgentLoop, Toolbase, ToolProgramExecutor, ToolRegistry
 
-from .loop import ENTRY_POINTS, SEAMS, governing_judge
-from .proxy import is_governed, judge_of, unwrap
+from .attributes import SEAMS, governing_judges
+from .loop import ENTRY_POINTS
+from .proxy import is_governed, is_judged_by, unwrap
 
 if TYPE_CHECKING:
     from .._run.judge import Judge
@@ -102,10 +103,10 @@ def coverage_of(loop: Any, judge: Judge, *, installed: bool, hooks: Sequence[str
         raise TypeError(f"coverage looks at an agent_rt.AgentLoop, not {type(loop).__name__}")
     look = _Look(judge, installed=installed)
     governed = []
-    if governing_judge(loop) is judge:
+    if judge in governing_judges(loop):
         for name in SEAMS:
             value = getattr(loop, name, None)
-            if value is not None and judge_of(value) is judge:
+            if value is not None and is_judged_by(value, judge):
                 governed.append(name)
     elif installed:
         governed.append("run")
@@ -192,7 +193,7 @@ class _Look:
         escape = self._escape(value)
         if escape is not None:
             self.found(path, *escape)
-        elif depth > 0 and not is_governed(value) and governing_judge(value) is None:
+        elif depth > 0 and not is_governed(value) and not governing_judges(value):
             for part, name in _parts(value):
                 self._at(part, f"{path}{name}", depth - 1)
 
@@ -200,7 +201,7 @@ class _Look:
         if is_governed(value) or isinstance(value, type):
             return None
         if isinstance(value, AgentLoop):
-            if self._installed or governing_judge(value) is not None:
+            if self._installed or governing_judges(value):
                 return None
             return "loop", GOVERN_LOOP
         if isinstance(value, ToolRegistry | Toolbase):

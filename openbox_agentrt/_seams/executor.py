@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .proxy import Proxy, judge_of, stand_in
+from .proxy import Proxy, is_judged_by, stand_in
 from .tool_call import ToolRun, call_tool, is_skipped
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def wrap_tool_executor(executor: Any, judge: Judge) -> Any:
     Raises:
         TypeError: `executor` has no ``execute``.
     """
-    if judge_of(executor) is judge:
+    if is_judged_by(executor, judge):
         return executor
     if not callable(getattr(executor, "execute", None)):
         raise TypeError(f"a tool executor has an execute() method, {type(executor).__name__} has not")

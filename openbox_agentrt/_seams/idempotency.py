@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .denial import Unstored
-from .proxy import Proxy, judge_of, stand_in
+from .proxy import Proxy, is_judged_by, stand_in
 
 if TYPE_CHECKING:
     from .._run.judge import Judge
@@ -25,4 +25,4 @@ class FilteredIdempotencyStore(Proxy):
 
 def wrap_idempotency_store(store: Any, judge: Judge) -> Any:
     """A stand-in for `store`; `store` itself if it is one already."""
-    return store if judge_of(store) is judge else stand_in(FilteredIdempotencyStore, store, judge)
+    return store if is_judged_by(store, judge) else stand_in(FilteredIdempotencyStore, store, judge)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from agent_rt import AgentLoop
 
 from ..errors import GovernanceError
-from .loop import govern_loop, governing_judge, run_governed
+from .attributes import governing_judges
+from .loop import govern_loop, run_governed
 
 if TYPE_CHECKING:
     from .._run.judge import Judge
@@ -61,12 +62,12 @@ class Installation:
     def _governed_run(self, original: Any) -> Any:
         @functools.wraps(original)
         async def run(loop: Any, *args: Any, **kwargs: Any) -> Any:
-            if not patch.__openbox_installed__ or governing_judge(loop) is not None:
+            if not patch.__openbox_installed__ or governing_judges(loop):
                 return await original(loop, *args, **kwargs)
             clone = govern_loop(loop, self._judge, entry_points=("_run_impl", "compile_plan"))
             # The original method and not the clone's `run`: a subclass that overrides `run` is already
             # inside its own, and would do its part twice.
-            return await run_governed(clone, functools.partial(original, clone), args, kwargs)
+            return await run_governed(clone, self._judge, functools.partial(original, clone), args, kwargs)
 
         patch: Any = run
         patch.__openbox_installed__ = True

@@ -20,17 +20,14 @@ from agent_rt import AgentLoop
 
 from .._run.scope import RunScope
 from ..message_extraction import last_user_text
-from .attributes import govern_attribute
-from .proxy import judge_of
+from .attributes import SEAMS, govern_attribute, governing_judges
+from .proxy import is_judged_by
 
 if TYPE_CHECKING:
     from .._run.judge import Judge
     from .._run.state import RunState
 
 L = TypeVar("L", bound=AgentLoop)
-
-SEAMS = ("provider", "tool_registry", "tool_executor", "idempotency_store")
-"""Attributes through which a loop acts, in the order in which they are governed."""
 
 ENTRY_POINTS = ("run", "run_streaming", "_run_impl", "compile_plan")
 """Methods that, patched on one instance, would run on the original instead of the copy."""
@@ -47,7 +44,7 @@ class GovernedAgentLoop(AgentLoop):  # type: ignore[misc]  # agent_rt ships no t
 
     __slots__ = ()  # the layout has to stay that of the wrapped loop's class
 
-    __judge__: Judge
+    __judges__: tuple[Judge, ...] = ()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("run", "run_streaming"):
@@ -69,7 +66,7 @@ def govern_loop(loop: L, judge: Judge, *, entry_points: Collection[str] = ENTRY_
     """
     if not isinstance(loop, AgentLoop):
         raise TypeError(f"govern_loop needs an agent_rt.AgentLoop, not {type(loop).__name__}")
-    if governing_judge(loop) is judge:
+    if judge in governing_judges(loop):
         return loop
     clone = copy.copy(loop)
     if clone is loop or type(clone) is not type(loop):
@@ -82,12 +79,6 @@ def govern_loop(loop: L, judge: Judge, *, entry_points: Collection[str] = ENTRY_
     return clone
 
 
-def governing_judge(loop: object) -> Judge | None:
-    """The judge of a governed loop; None for an ordinary one."""
-    # On the type: an instance attribute could be forwarded, copied or set by anybody.
-    return getattr(type(loop), "__judge__", None)
-
-
 def _govern_seams(clone: AgentLoop) -> None:
     for name in SEAMS:
         value = getattr(clone, name, None)
@@ -98,10 +89,8 @@ def _govern_seams(clone: AgentLoop) -> None:
             continue
         # Not setattr: a subclass may forbid writes, and this is still its construction.
         object.__setattr__(clone, name, governed)
-        if judge_of(getattr(clone, name)) is not clone.__judge__:
-            raise TypeError(
-                f"{name!r} of {type(clone).__bases__[1].__name__} cannot be governed: it does not stay set"
-            )
+        if not all(is_judged_by(getattr(clone, name), judge) for judge in clone.__judges__):
+            raise TypeError(f"{name!r} of a {type(clone).__name__} cannot be governed: it does not stay set")
 
 
 def _rebind_methods(clone: Any, loop: AgentLoop, entry_points: Collection[str]) -> None:
@@ -124,27 +113,36 @@ def _rebind_methods(clone: Any, loop: AgentLoop, entry_points: Collection[str]) 
 def _governed_class(cls: type[Any], judge: Judge) -> type[Any]:
     made = judge.loop_classes.get(cls)
     if made is None:
-        made = judge.loop_classes[cls] = type(
-            f"Governed{cls.__name__}",
-            (GovernedAgentLoop, cls),
-            {"__slots__": (), "__module__": cls.__module__, "__judge__": judge, "run": _governed_run(cls)},
-        )
+        governed_before = issubclass(cls, GovernedAgentLoop)
+        namespace = {
+            "__slots__": (),
+            "__module__": cls.__module__,
+            "__judges__": (*getattr(cls, "__judges__", ()), judge),
+            "run": _governed_run(cls, judge),
+        }
+        name = cls.__name__ if governed_before else f"Governed{cls.__name__}"
+        bases = (cls,) if governed_before else (GovernedAgentLoop, cls)
+        made = judge.loop_classes[cls] = type(name, bases, namespace)
     return made
 
 
-def _governed_run(cls: type[Any]) -> Callable[..., Awaitable[Any]]:
+def _governed_run(cls: type[Any], judge: Judge) -> Callable[..., Awaitable[Any]]:
     inner = cls.run
 
     @functools.wraps(inner)
     async def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         patched = vars(self).get("__openbox_run__")
-        return await run_governed(self, patched or functools.partial(inner, self), args, kwargs)
+        return await run_governed(self, judge, patched or functools.partial(inner, self), args, kwargs)
 
     return run
 
 
 async def run_governed(
-    loop: Any, inner: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
+    loop: Any,
+    judge: Judge,
+    inner: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """
     One run of `inner` inside a run scope.
@@ -161,7 +159,7 @@ async def run_governed(
     if checkpoint is not None:
         messages = checkpoint.messages
     scope = RunScope(
-        loop.__judge__,
+        judge,
         prompt=last_user_text(messages),
         agent_name=getattr(agent, "name", None),
         session_id=_session_id(kwargs.get("tool_context")),

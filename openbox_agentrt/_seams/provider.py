@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .model_call import begin_model_call, end_model_call
-from .proxy import Proxy, judge_of, stand_in
+from .proxy import Proxy, is_judged_by, stand_in
 from .stream import GovernedStream
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def wrap_provider(provider: Any, judge: Judge) -> Any:
     Raises:
         TypeError: `provider` has no ``complete``.
     """
-    if judge_of(provider) is judge:
+    if is_judged_by(provider, judge):
         return provider
     if not callable(getattr(provider, "complete", None)):
         raise TypeError(f"a model provider has a complete() method, {type(provider).__name__} has not")

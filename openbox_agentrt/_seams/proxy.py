@@ -123,12 +123,13 @@ def is_governed(value: object) -> bool:
     return issubclass(type(value), Proxy)
 
 
-def judge_of(value: object) -> Judge | None:
-    """The judge that `value` asks; None when it is no stand-in."""
-    if not is_governed(value):
-        return None
-    judge: Judge = object.__getattribute__(value, "__judge__")
-    return judge
+def is_judged_by(value: object, judge: Judge) -> bool:
+    """Whether `judge` is asked before `value` is used, directly or under the stand-in of another judge."""
+    while is_governed(value):
+        if object.__getattribute__(value, "__judge__") is judge:
+            return True
+        value = object.__getattribute__(value, "__wrapped__")
+    return False
 
 
 def unwrap(value: Any) -> Any:

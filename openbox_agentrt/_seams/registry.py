@@ -15,7 +15,7 @@ from agent_rt import (
 )
 
 from .denial import timed_out
-from .proxy import Proxy, judge_of, stand_in
+from .proxy import Proxy, is_judged_by, stand_in
 from .tool_call import ToolRun, call_tool, is_skipped
 from .view import knows_when_a_tool_runs, view_of
 
@@ -94,7 +94,7 @@ def wrap_tool_registry(registry: Any, judge: Judge) -> Any:
     Raises:
         TypeError: `registry` has no ``execute`` or no ``get``.
     """
-    if judge_of(registry) is judge:
+    if is_judged_by(registry, judge):
         return registry
     for name in ("execute", "get"):
         if not callable(getattr(registry, name, None)):
