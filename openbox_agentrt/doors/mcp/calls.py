@@ -1,0 +1,107 @@
+"""
+Which requests are calls, and what the contracts see of them.
+
+| method | tool name in contracts | arguments in contracts |
+| --- | --- | --- |
+| ``tools/call`` | name of the tool | its arguments |
+| ``resources/read`` | ``resources/read`` | ``uri`` |
+| ``prompts/get`` | ``prompts/get`` | ``name``, ``arguments`` |
+
+Resources and prompts go by the name of their method, so that one contract can count all reads, and a matcher
+on the field ``uri`` or ``name`` can single some out.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ("CALL", "GATEABLE", "Call", "InvalidCallError", "gated_methods", "read_call")
+
+CALL = "tools/call"
+
+
+class InvalidCallError(ValueError):
+    """
+    The params of a call are not what the protocol says. The call did not run.
+
+    Attributes:
+        reason: What is wrong; holds nothing of the params.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A request as the contracts see it."""
+
+    tool: str
+    args: dict[str, Any]
+
+
+def read_call(method: str, params: object) -> Call:
+    """
+    Read the params of a request whose method is in `GATEABLE`.
+
+    Raises:
+        InvalidCallError: If they are not what the protocol says.
+    """
+    if not isinstance(params, Mapping):
+        raise InvalidCallError("the params are not an object")
+    return GATEABLE[method](params)
+
+
+def gated_methods(methods: Iterable[str]) -> frozenset[str]:
+    """
+    Check which methods are to be gated.
+
+    Raises:
+        ValueError: If one of them cannot be, or the text is one name and not a collection of names.
+    """
+    chosen = frozenset([methods] if isinstance(methods, str) else methods)
+    unknown = sorted(chosen - GATEABLE.keys())
+    if unknown:
+        raise ValueError(f"gate must hold some of {sorted(GATEABLE)}, got {unknown[0]!r}")
+    return chosen
+
+
+def _tool_call(params: Mapping[str, Any]) -> Call:
+    return Call(tool=_text(params, "name"), args=_object(params, "arguments"))
+
+
+def _resource_read(params: Mapping[str, Any]) -> Call:
+    return Call(tool="resources/read", args={"uri": _text(params, "uri")})
+
+
+def _prompt_get(params: Mapping[str, Any]) -> Call:
+    return Call(
+        tool="prompts/get", args={"name": _text(params, "name"), "arguments": _object(params, "arguments")}
+    )
+
+
+def _text(params: Mapping[str, Any], name: str) -> str:
+    value = params.get(name)
+    # A URI may be an object of the client's library where no wire lies between.
+    if name == "uri" and value is not None and not isinstance(value, Mapping | list | bool | int | float):
+        return str(value)
+    if not isinstance(value, str):
+        raise InvalidCallError(f"{name!r} is not text")
+    return value
+
+
+def _object(params: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = params.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidCallError(f"{name!r} is not an object")
+    return dict(value)
+
+
+GATEABLE: Mapping[str, Callable[[Mapping[str, Any]], Call]] = {
+    CALL: _tool_call,
+    "resources/read": _resource_read,
+    "prompts/get": _prompt_get,
+}

@@ -1,0 +1,202 @@
+"""
+The gate in an MCP server: every call is judged before its handler, and settled by what came of it.
+
+It is a `ServerMiddleware` of the SDK. Put it last in the list: what stands after it could rewrite a call that
+it has judged.
+"""
+
+import logging
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from ..._extras import require
+from ...acel import Reservation, Session
+from .calls import CALL, Call, InvalidCallError, gated_methods, read_call
+from .clients import Clients, EachItsOwn, NoSessionError, OneForAll, SessionFactory
+from .keys import ClientKey, KeyResolver
+from .outcome import is_waiting_error, read_outcome
+from .refusal import HALT, halted, refused_data, text_of, unjudged, withheld_data
+from .sessions import DEFAULT_MAX_SESSIONS, SessionEnd, SessionTable
+
+if TYPE_CHECKING:
+    from mcp import MCPError
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+
+__all__ = ("ACELMiddleware",)
+
+log = logging.getLogger(__name__)
+
+
+class ACELMiddleware:
+    """
+    Judges the calls of an MCP server's clients by the contracts of their sessions.
+
+    Exactly one of `session` and `session_factory` is needed. With a factory, a client that nothing tells from
+    another is not served: its handshake is refused, and so is every call.
+
+    Args:
+        session: One session for all clients. Its owner ends it.
+        session_factory: Builds the session of each client. Such a session ends when its client goes, when it
+            goes quiet, at `close`, and at the end of the process.
+        key: Tells clients apart in the server's own way; see `openbox_agentrt.doors.mcp.keys` for the
+            default.
+        gate: Methods that are gated, of "tools/call", "resources/read" and "prompts/get".
+        idle_timeout: Seconds without a call after which a session ends. `None` is half an hour for keys that
+            have no end of their own, such as a principal, and never for those that end with a connection.
+        max_sessions: Number of sessions that may be open at once; a new client beyond it is refused.
+        on_session_end: Told of every session that ended. A good place to write its evidence.
+        clock: Monotone clock, in seconds.
+
+    Raises:
+        MissingExtraError: If `mcp` is not installed.
+    """
+
+    def __init__(
+        self,
+        session: Session | None = None,
+        *,
+        session_factory: Callable[[], Session] | None = None,
+        key: KeyResolver | None = None,
+        gate: Iterable[str] = (CALL,),
+        idle_timeout: float | None = None,
+        max_sessions: int = DEFAULT_MAX_SESSIONS,
+        on_session_end: Callable[[SessionEnd], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        require("mcp", extra="mcp")
+        self._gate = gated_methods(gate)
+        # Where programs written for acel-core look for the sessions.
+        self._sessions_by_connection: weakref.WeakKeyDictionary[Any, Session] = weakref.WeakKeyDictionary()
+        self._clients: Clients
+        if session is not None and session_factory is None:
+            self._clients = OneForAll(session)
+        elif session_factory is not None and session is None:
+            factory = SessionFactory(session_factory)
+            table = SessionTable(
+                factory,
+                idle_timeout=idle_timeout,
+                max_sessions=max_sessions,
+                clock=clock,
+                on_end=on_session_end,
+            )
+            each = EachItsOwn(table, factory=factory, key=key)
+            self._clients, self._sessions_by_connection = each, each.by_connection
+            weakref.finalize(self, table.close)
+        else:
+            raise ValueError(
+                "ACELMiddleware requires exactly one of session and session_factory, "
+                f"got session={session!r}, session_factory={session_factory!r}"
+            )
+
+    @property
+    def is_per_connection(self) -> bool:
+        """Whether each client has a session of its own."""
+        return isinstance(self._clients, EachItsOwn)
+
+    def sessions(self) -> list[Session]:
+        """The sessions that are open, and those whose connection the SDK still holds."""
+        return self._clients.open_sessions()
+
+    def extend(self, setup: Callable[[Session], object]) -> None:
+        """
+        Set up every session of the gate further, e.g. with the contracts of a rules file.
+
+        Args:
+            setup: Called with the shared session now, or with each session that the factory builds from now
+                on.
+        """
+        self._clients.extend(setup)
+
+    def close(self, *, only: Callable[[ClientKey], bool] = lambda key: True) -> None:
+        """End the sessions that the factory built, or those of them whose key is asked for."""
+        self._clients.close(only=only)
+
+    async def __call__(self, ctx: "ServerRequestContext[Any, Any]", call_next: "CallNext") -> "HandlerResult":
+        if ctx.method in ("initialize", "server/discover"):
+            self._greet(ctx)
+        if ctx.method not in self._gate:
+            return await call_next(ctx)
+        try:
+            call = read_call(ctx.method, ctx.params)
+        except InvalidCallError as error:
+            # Fail-closed, in the words in which the SDK refuses it when it looks for itself.
+            raise _protocol_error("INVALID_PARAMS", "Invalid request parameters", data="") from error
+        with ExitStack() as stack:
+            try:
+                session = stack.enter_context(self._clients.session_of(ctx))
+            except NoSessionError as error:
+                return _answer(ctx, *unjudged(call.tool, reason=error.reason, remedy=error.remedy))
+            except Exception as error:
+                # Fail-closed: a resolver or a factory that fails gives no session.
+                raise _could_not_be_judged(call) from error
+            if session is None:
+                return await call_next(ctx)
+            return await _judge(session, call, ctx, call_next)
+
+    def _greet(self, ctx: "ServerRequestContext[Any, Any]") -> None:
+        try:
+            self._clients.greet(ctx)
+        except NoSessionError as error:
+            # To a client of the current protocol revision, this error says that the server speaks an earlier
+            # one: it goes on to the handshake, which gives it a session id where the server keeps sessions.
+            raise _protocol_error(
+                "METHOD_NOT_FOUND", f"{error.reason}; {error.remedy}", data={"acel_halted": True}
+            ) from error
+
+
+async def _judge(
+    session: Session, call: Call, ctx: "ServerRequestContext[Any, Any]", call_next: "CallNext"
+) -> "HandlerResult":
+    try:
+        reservation = await session.areserve(call.tool, call.args)
+    except Exception as error:
+        # Fail-closed: what cannot be judged does not run.
+        raise _could_not_be_judged(call) from error
+    if not reservation.allowed:
+        assert reservation.refusal is not None
+        return _answer(ctx, text_of(reservation.refusal), refused_data(reservation.refusal))
+    try:
+        result = await call_next(ctx)
+    except BaseException as error:
+        reservation.abort(error, ran=not is_waiting_error(getattr(error, "code", None)))
+        raise
+    return await _settle(reservation, ctx, result)
+
+
+async def _settle(
+    reservation: Reservation, ctx: "ServerRequestContext[Any, Any]", result: "HandlerResult"
+) -> "HandlerResult":
+    outcome = read_outcome(ctx.method, result)
+    if outcome.kind != "done":
+        reservation.abort(ran=outcome.kind != "waiting")
+        return result
+    violation = await reservation.acommit(outcome.value)
+    return result if violation is None else _answer(ctx, *withheld_data(violation))
+
+
+def _answer(ctx: "ServerRequestContext[Any, Any]", text: str, data: dict[str, Any]) -> "HandlerResult":
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+    if ctx.method != CALL:
+        # Only a tool's result can say that it is an error.
+        raise _protocol_error("INVALID_REQUEST", f"{HALT}{text}", data=data)
+    result = halted(text, data)
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        # The SDK does not finish the answers of a middleware, and from this revision on the type is required.
+        result["resultType"] = "complete"
+    return result
+
+
+def _could_not_be_judged(call: Call) -> "MCPError":
+    log.exception("a call to %r could not be judged", call.tool)
+    return _protocol_error("INTERNAL_ERROR", f"{HALT}the call could not be judged")
+
+
+def _protocol_error(code: str, message: str, *, data: Any = None) -> "MCPError":
+    import mcp_types
+    from mcp import MCPError
+
+    return MCPError(getattr(mcp_types, code), message, data)

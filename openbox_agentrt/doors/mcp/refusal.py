@@ -1,0 +1,80 @@
+"""
+What a client is told when a call is refused: the contract, what it needs, and no more.
+
+The text and the keys ``acel_halted`` and ``violation`` are those that clients of acel-core look for. Its
+record of the violation is not: that holds the trace, the state and the arguments of other calls, and stays in
+the evidence.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...acel import Broken, Refusal, Violation
+from ...acel.refusal import MAX_NAME
+
+__all__ = ("HALT", "halted", "refused_data", "text_of", "unjudged", "withheld_data")
+
+HALT = "ACEL HALT: "
+
+_SOURCE = ("lambda", "def ", "async def ", "@")
+
+
+def withheld_data(violation: Violation) -> tuple[str, dict[str, Any]]:
+    """Text and structured half for a call that ran and whose result must not be used."""
+    spec = _contract_text(violation.kind, violation.spec)
+    told = {"kind": violation.kind, "spec": spec, "tool": violation.tool, "step": violation.step}
+    text = f"the call to {violation.tool!r} ran at step {violation.step}, and its result broke {spec}"
+    return text, {"acel_halted": True, "violation": told}
+
+
+def refused_data(refusal: Refusal) -> dict[str, Any]:
+    """The structured half of a refusal."""
+    told = _without_source(refusal)
+    first = told.broken[0]
+    return {
+        "acel_halted": True,
+        "violation": {"kind": first.kind, "spec": first.contract, "tool": told.tool, "step": told.step},
+        "refusal": told.for_model(),
+    }
+
+
+def text_of(refusal: Refusal) -> str:
+    """The refusal in one line, with the advice of the contracts that have some."""
+    told = _without_source(refusal)
+    advice = [broken.remedy for broken in told.broken if broken.remedy]
+    return "; ".join([told.message, *advice])
+
+
+def halted(text: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """A `CallToolResult` that says so."""
+    return {
+        "content": [{"type": "text", "text": f"{HALT}{text}"}],
+        "structuredContent": dict(data),
+        "isError": True,
+    }
+
+
+def unjudged(tool: str, *, reason: str, remedy: str) -> tuple[str, dict[str, Any]]:
+    """Text and structured half of a refusal for want of a session to judge the call in."""
+    broken = Broken(contract=reason, kind="session", remedy=remedy)
+    data = refused_data(Refusal(tool=tool, step=0, broken=(broken,)))
+    text = f"call to {tool[:MAX_NAME]!r} refused, {reason}; {remedy}"
+    data["refusal"]["message"] = text
+    return text, data
+
+
+def _without_source(refusal: Refusal) -> Refusal:
+    return replace(
+        refusal,
+        broken=tuple(
+            replace(broken, contract=_contract_text(broken.kind, broken.contract))
+            for broken in refusal.broken
+        ),
+    )
+
+
+def _contract_text(kind: str, contract: str) -> str:
+    # A condition without a description goes by its line of source, which may hold what it compares with.
+    conditional = kind in ("precondition", "postcondition")
+    return f"a {kind} of the tool" if conditional and any(mark in contract for mark in _SOURCE) else contract

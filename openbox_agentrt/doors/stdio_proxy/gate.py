@@ -1,0 +1,265 @@
+"""
+The gate of the proxy: what of the client's lines reaches the server, and what becomes of each call.
+
+It does no I/O. A line from the client goes in, and what to send to either side comes out; a line from the
+server goes in, and the line to pass on comes out.
+
+An answer belongs to a call by its id, so ids decide what counts as done. While an answer is owed, its id
+cannot be used again: the answer to a ``ping`` that borrowed the id of a failing ``backup`` would else pass
+for its success.
+"""
+
+import json
+import logging
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ...acel import Reservation, Session
+from ..mcp.calls import CALL, Call, gated_methods
+from ..mcp.outcome import is_waiting_error, read_outcome
+from ..mcp.refusal import HALT, halted, refused_data, text_of, withheld_data
+from .reading import Message, Noise, Unclear, id_key, read_client_line
+
+__all__ = ("Passage", "StdioGate")
+
+log = logging.getLogger(__name__)
+
+_PARSE_ERROR, _INVALID_REQUEST, _INTERNAL_ERROR = -32700, -32600, -32603
+_MAX_SPENT = 10_000
+_PROTOCOL_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+
+
+class _Answer(msgspec.Struct):
+    # What of a server's line decides whether it answers a call; the rest is not looked at.
+    id: int | float | str | msgspec.UnsetType | None = msgspec.UNSET
+    method: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """
+    What to do with a line from the client.
+
+    Attributes:
+        to_server: What to send on; empty if nothing is.
+        to_client: What to answer at once; empty if nothing is.
+    """
+
+    to_server: bytes = b""
+    to_client: bytes = b""
+
+
+@dataclass(slots=True, eq=False)
+class _Owed:
+    # An answer that the server owes. Without a reservation, to a request that is not gated.
+    method: str
+    id: Any
+    modern: bool = False
+    gated: bool = False
+    reservation: Reservation | None = None
+
+    def answer(self, text: str, data: dict[str, Any]) -> dict[str, Any]:
+        if self.method != CALL:
+            # Only a tool's result can say that it is an error.
+            return _error(_INVALID_REQUEST, text, data)
+        result = halted(text, data)
+        if self.modern:
+            result["resultType"] = "complete"
+        return {"result": result}
+
+
+class StdioGate:
+    """
+    Gates the calls of one client to one server.
+
+    Safe for two threads, one for each direction.
+
+    Args:
+        session: The session in which calls are judged. In shadow mode every line passes as it is.
+        gate: Methods that are gated, of "tools/call", "resources/read" and "prompts/get".
+    """
+
+    def __init__(self, session: Session, *, gate: Iterable[str] = (CALL,)) -> None:
+        self._session = session
+        self._gated = gated_methods(gate)
+        self._enforces = session.mode == "enforce"
+        self._lock = threading.Lock()
+        self._owed: dict[str, _Owed] = {}
+        # Ids of cancelled calls: no answer is owed, and one may still come.
+        self._spent: dict[str, None] = {}
+
+    def from_client(self, line: bytes) -> Passage:
+        """Judge a line from the client."""
+        found = read_client_line(line, gated=self._gated)
+        if isinstance(found, Noise):
+            return Passage(to_server=line)
+        if isinstance(found, Unclear):
+            return self._refuse_unclear(line, found)
+        refusals: list[dict[str, Any]] = []
+        passed = []
+        for message in found:
+            refusal = self._admit(message)
+            if refusal is None:
+                passed.append(message)
+            elif "id" in message.body:
+                refusals.append({"jsonrpc": "2.0", "id": message.body["id"], **refusal})
+        if len(passed) == len(found):
+            return Passage(to_server=line)
+        to_server = b"[" + b",".join(message.raw for message in passed) + b"]\n" if passed else b""
+        answers: Any = refusals if found[0].batched else refusals[0] if refusals else None
+        return Passage(to_server=to_server, to_client=_line(answers) if answers else b"")
+
+    def from_server(self, line: bytes) -> bytes:
+        """Settle the calls that a line from the server answers. Returns the line to pass on."""
+        if not self._owed and not self._spent:
+            return line
+        batched = line.lstrip()[:1] == b"["
+        try:
+            raws = msgspec.json.decode(line, type=list[msgspec.Raw]) if batched else [line.strip()]
+            passed = [self._answered(bytes(raw)) for raw in raws]
+        except msgspec.MsgspecError:
+            # Not a message, so no answer.
+            return line
+        if all(raw is None for raw in passed):
+            return line
+        texts = [bytes(raw) if text is None else text for raw, text in zip(raws, passed, strict=True)]
+        return (b"[" + b",".join(texts) + b"]\n") if batched else texts[0] + b"\n"
+
+    def close(self) -> None:
+        """Settle what is still owed: a side is gone, and nobody will say what came of it."""
+        with self._lock:
+            owed = list(self._owed.values())
+            self._owed.clear()
+        for entry in owed:
+            if entry.reservation is not None:
+                entry.reservation.abort(ran=True)
+
+    def _admit(self, message: Message) -> dict[str, Any] | None:
+        # What the client is told instead of the server's answer; `None` if the message may pass.
+        if message.method == "notifications/cancelled":
+            self._cancel(message.body.get("params"))
+        elif message.expects_answer:
+            return self._admit_request(message)
+        elif message.call is not None:
+            return self._admit_unanswered(message, message.call)
+        return None
+
+    def _admit_request(self, message: Message) -> dict[str, Any] | None:
+        request_id = message.body["id"]
+        key = id_key(request_id)
+        entry = _Owed(method=message.method or "", id=request_id, modern=_is_modern(message))
+        with self._lock:
+            used_by = self._owed.get(key)
+            contested = message.call is not None or (used_by is not None and used_by.gated)
+            clash = key in self._spent or (used_by is not None and contested)
+            if clash and self._enforces:
+                return _error(_INVALID_REQUEST, "the id of the request is in use")
+            if used_by is None:
+                self._owed[key] = entry
+        if message.call is None:
+            return None
+        entry.gated = True
+        refusal = self._reserve(entry, message.call)
+        if refusal is not None:
+            with self._lock:
+                self._owed.pop(key, None)
+        elif used_by is not None and entry.reservation is not None:
+            # In shadow mode only: nothing tells the answers of the two apart.
+            entry.reservation.abort(ran=True)
+        return refusal
+
+    def _admit_unanswered(self, message: Message, call: Call) -> dict[str, Any] | None:
+        # A call without an id is against the protocol, and a lenient server may run it all the same.
+        entry = _Owed(method=message.method or "", id=None, gated=True)
+        refusal = self._reserve(entry, call)
+        if entry.reservation is not None:
+            entry.reservation.abort(ran=True)
+        return refusal
+
+    def _reserve(self, entry: _Owed, call: Call) -> dict[str, Any] | None:
+        try:
+            reservation = self._session.reserve(call.tool, call.args)
+        except Exception:
+            # Fail-closed, unless the session only watches: what cannot be judged does not run.
+            log.exception("a call to %r could not be judged", call.tool)
+            return _error(_INTERNAL_ERROR, "the call could not be judged") if self._enforces else None
+        if reservation.refusal is None:
+            entry.reservation = reservation
+            return None
+        return entry.answer(text_of(reservation.refusal), refused_data(reservation.refusal))
+
+    def _cancel(self, params: object) -> None:
+        if not isinstance(params, dict) or "requestId" not in params:
+            return
+        key = id_key(params["requestId"])
+        with self._lock:
+            entry = self._owed.get(key)
+            if entry is None or not entry.gated:
+                return
+            del self._owed[key]
+            self._spent[key] = None
+            while len(self._spent) > _MAX_SPENT:
+                del self._spent[next(iter(self._spent))]
+        if entry.reservation is not None:
+            entry.reservation.abort(ran=True)
+
+    def _answered(self, raw: bytes) -> bytes | None:
+        # The text that takes the answer's place; `None` if it may pass as it is.
+        answer = msgspec.json.decode(raw, type=_Answer)
+        failed = answer.error is not msgspec.UNSET
+        said = answer.error if failed else answer.result
+        if answer.method is not msgspec.UNSET or answer.id is msgspec.UNSET or said is msgspec.UNSET:
+            return None
+        key = id_key(answer.id)
+        with self._lock:
+            self._spent.pop(key, None)
+            entry = self._owed.pop(key, None)
+        if entry is None or entry.reservation is None:
+            return None
+        body = msgspec.json.decode(said)
+        if failed:
+            code = body.get("code") if isinstance(body, dict) else None
+            entry.reservation.abort(ran=not is_waiting_error(code))
+            return None
+        outcome = read_outcome(entry.method, body)
+        if outcome.kind != "done":
+            entry.reservation.abort(ran=outcome.kind != "waiting")
+            return None
+        violation = entry.reservation.commit(outcome.value)
+        if violation is None:
+            return None
+        told = {"jsonrpc": "2.0", "id": entry.id, **entry.answer(*withheld_data(violation))}
+        return _line(told).rstrip()
+
+    def _refuse_unclear(self, line: bytes, unclear: Unclear) -> Passage:
+        log.warning(
+            "a line from the client was %s: %s", "refused" if self._enforces else "unclear", unclear.reason
+        )
+        if not self._enforces:
+            return Passage(to_server=line)
+        code = _PARSE_ERROR if unclear.id is None else _INVALID_REQUEST
+        told = {"jsonrpc": "2.0", "id": unclear.id, **_error(code, f"message refused, {unclear.reason}")}
+        return Passage(to_client=_line(told))
+
+
+def _is_modern(message: Message) -> bool:
+    params = message.body.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and _PROTOCOL_VERSION_KEY in meta
+
+
+def _error(code: int, text: str, data: dict[str, Any] | None = None) -> dict[str, Any]:
+    error: dict[str, Any] = {"code": code, "message": f"{HALT}{text}"}
+    if data is not None:
+        error["data"] = data
+    return {"error": error}
+
+
+def _line(body: object) -> bytes:
+    return json.dumps(body, separators=(",", ":")).encode() + b"\n"

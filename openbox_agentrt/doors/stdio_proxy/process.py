@@ -1,0 +1,170 @@
+"""
+The proxy as a process: a server as its child, and one thread for each direction.
+
+Threads and plain reads, not an event loop: a line costs two wake-ups on its way, and nothing else.
+"""
+
+import logging
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
+
+from .gate import StdioGate
+
+__all__ = ("run_proxy",)
+
+log = logging.getLogger(__name__)
+
+_CHUNK = 1 << 16
+_DRAIN_SECONDS = 2.0
+_FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+
+
+def run_proxy(command: Sequence[str], gate: StdioGate, *, stdin: int = 0, stdout: int = 1) -> int:
+    """
+    Run a server behind a gate until it exits.
+
+    The server's standard error is the proxy's own. Signals go on to it.
+
+    Args:
+        command: The server's command.
+        gate: The gate.
+        stdin: File descriptor on which the client writes.
+        stdout: File descriptor on which the client reads.
+
+    Returns:
+        The server's exit code; 128 plus the number of the signal that ended it.
+
+    Raises:
+        OSError: If the server cannot be started.
+        Exception: Whatever the gate raised. The server is stopped then: what cannot be accounted for must not
+            go on.
+    """
+    with _Signals() as signals:
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        signals.forward_to(server)
+        # Daemons: a client that neither writes nor hangs up must not keep the proxy from ending.
+        pump = _Pump(server, gate, stdin, stdout)
+        upstream = threading.Thread(target=pump.from_client, name="from client", daemon=True)
+        downstream = threading.Thread(target=pump.from_server, name="from server", daemon=True)
+        upstream.start()
+        downstream.start()
+        code = server.wait()
+        # What it wrote last is still in the pipe; a grandchild may hold the pipe open.
+        downstream.join(_DRAIN_SECONDS)
+        gate.close()
+    if pump.fault is not None:
+        raise pump.fault
+    return code if code >= 0 else 128 - code
+
+
+class _Pump:
+    def __init__(self, server: "subprocess.Popen[bytes]", gate: StdioGate, stdin: int, stdout: int) -> None:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        self.fault: Exception | None = None
+        self._server = server
+        self._server_in = server.stdin
+        self._server_out = server.stdout
+        self._gate = gate
+        self._stdin = stdin
+        self._stdout = stdout
+        # Both directions write to the client: answers of the server, and refusals.
+        self._client = threading.Lock()
+
+    def from_client(self) -> None:
+        try:
+            for line in _lines(self._stdin):
+                passage = self._gate.from_client(line)
+                if passage.to_client:
+                    self._tell_client(passage.to_client)
+                if passage.to_server:
+                    _write(self._server_in.fileno(), passage.to_server)
+        except OSError as error:
+            # The server has gone, or the client has; either way nothing more can be passed on.
+            log.debug("the way to the server is closed: %s", error)
+        except Exception as error:  # noqa: BLE001 - fail-closed: it stops the server, and `run_proxy` raises it
+            self._stop(error)
+        finally:
+            self._server_in.close()
+
+    def from_server(self) -> None:
+        client_listens = True
+        try:
+            for line in _lines(self._server_out.fileno()):
+                # Settled before it is passed on: the client's next call may depend on it.
+                passed = self._gate.from_server(line)
+                # Read on when nobody listens: the calls that are still running have to be settled.
+                client_listens = client_listens and self._tell_client(passed)
+        except Exception as error:  # noqa: BLE001 - fail-closed: it stops the server, and `run_proxy` raises it
+            self._stop(error)
+
+    def _tell_client(self, data: bytes) -> bool:
+        try:
+            with self._client:
+                _write(self._stdout, data)
+        except OSError as error:
+            log.debug("the client does not listen any more: %s", error)
+            return False
+        return True
+
+    def _stop(self, fault: Exception) -> None:
+        self.fault = fault
+        self._server.terminate()
+
+
+class _Signals:
+    """Passes signals on to the server, those too that come before it has started."""
+
+    def __init__(self) -> None:
+        self._server: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> "_Signals":
+        if threading.current_thread() is threading.main_thread():
+            for name in _FORWARDED:
+                number = getattr(signal, name, None)
+                if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._pass_on)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal itself returned
+
+    def forward_to(self, server: "subprocess.Popen[bytes]") -> None:
+        self._server = server
+        for number in self._early:
+            server.send_signal(number)
+
+    def _pass_on(self, number: int, _: FrameType | None) -> None:
+        if self._server is None:
+            self._early.append(number)
+        else:
+            self._server.send_signal(number)
+
+
+def _lines(descriptor: int) -> Iterator[bytes]:
+    # Lines with their ends; the last one may have none, and a reader takes it for a line all the same.
+    parts: list[bytes] = []
+    while chunk := os.read(descriptor, _CHUNK):
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            parts.append(chunk[start : end + 1])
+            yield b"".join(parts)
+            parts.clear()
+            start = end + 1
+        if start < len(chunk):
+            parts.append(chunk[start:])
+    if parts:
+        yield b"".join(parts)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
