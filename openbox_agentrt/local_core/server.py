@@ -134,6 +134,8 @@ def _uvicorn(core: LocalCore) -> Any:
     config = uvicorn.Config(
         asgi_app(core),
         lifespan="off",
+        # The logging of the process is not this server's to set up.
+        log_config=None,
         log_level="warning",
         access_log=False,
         ws="none",
@@ -149,18 +151,22 @@ class _Endpoint:
         self._core = core
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        from starlette.requests import Request
+        from starlette.requests import ClientDisconnect, Request
         from starlette.responses import Response
 
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
         body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > self._core.max_body_bytes:
-                # Enough to be refused for its size; the rest is not worth the memory.
-                break
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > self._core.max_body_bytes:
+                    # Enough to be refused for its size; the rest is not worth the memory.
+                    break
+        except ClientDisconnect:
+            # Half a request is none, and nobody is left to tell.
+            return
         status, headers, answer = self._core.handle(
             request.method, scope["path"], request.headers, bytes(body)
         )

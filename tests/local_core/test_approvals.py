@@ -152,6 +152,17 @@ def test_a_decision_is_final(asking: Any) -> None:
     assert asking.poll()["verdict"] == "block"
 
 
+def test_only_one_of_two_people_decides(asking: Any) -> None:
+    """Who comes second changes nothing, also when both looked before either decided."""
+    asking.send()
+    (pending,) = asking.core.pending_approvals()
+    store = asking.core._store
+
+    assert store.decide(pending.id, "rejected", "no") is True
+    assert store.decide(pending.id, "approved", "yes") is False
+    assert asking.poll()["verdict"] == "block"
+
+
 def test_an_unknown_approval(asking: Any) -> None:
     """There has to be one, in the process and over the wire."""
     with pytest.raises(ApprovalError, match="no approval has the id 'nothing'"):

@@ -251,6 +251,7 @@ CONDITIONS = [
     pytest.param(r'input.x == "é😀"', "é😀", id="other alphabets"),
     pytest.param(r"regex.match(`é+`, input.x)", "éé", id="regex other alphabets"),
     pytest.param(r'contains(input.x, "secret")', "a\0secret", id="after a NUL"),
+    pytest.param(r"regex.match(`delete\s+all`, input.x)", "\0delete\nall", id="regex after a NUL"),
     pytest.param(r"input.x > 500", 2**63, id="number beyond 64 bits"),
     pytest.param(r"input.x > 500", 10**30, id="large number"),
     pytest.param(r"input.x > 500", 2**64 + 1, id="number that would wrap to 1"),

@@ -205,6 +205,42 @@ def test_a_body_that_is_too_large(make: Make) -> None:
     assert response.status_code == 413
 
 
+def test_a_body_that_is_too_large_is_not_collected(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused for its size takes no memory; the client gets its 413 all the same."""
+    core = make(max_body_bytes=1000).core
+    handle, sizes = core.handle, []
+
+    def spy(method: str, path: str, headers: Any, body: bytes) -> Any:
+        sizes.append(len(body))
+        return handle(method, path, headers, body)
+
+    monkeypatch.setattr(core, "handle", spy)
+    with running(core) as url:
+        response = httpx.post(
+            f"{url}/api/v1/governance/evaluate",
+            content=(b"x" * 65_536 for _ in range(200)),
+            headers={"Authorization": f"Bearer {core.api_key}"},
+        )
+
+    assert response.status_code == 413
+    assert 1000 < sizes[0] < 1_000_000
+
+
+def test_half_a_request_is_none(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """A client that goes away in the middle of its request leaves no trace, and no complaint."""
+    core = make().core
+    with running(core) as url:
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=5) as connection:
+            connection.sendall(b"POST /api/v1/governance/evaluate HTTP/1.1\r\nHost: x\r\n")
+            connection.sendall(b"Content-Length: 100\r\n\r\n{")
+        httpx.get(url)
+
+    assert core.events() == []
+    assert [seen.path for seen in core.refused()] == ["/"]
+    assert caplog.text == ""
+
+
 def test_the_thread_and_the_port_are_given_back(make: Make) -> None:
     """Leaving the block ends the server."""
     before = threading.active_count()
