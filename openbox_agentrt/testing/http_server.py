@@ -179,6 +179,8 @@ class LoopbackServer(ABC):
         if self._server is not None:
             self._server.close()
             self._server = None
+        # A connection that was accepted just now has a task that has not begun.
+        await asyncio.sleep(0)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -105,7 +105,11 @@ class OpenAIServer(LoopbackServer):
             await self._fail(exchange, ModelServerError(404, f"there is no {request.method} {path}"))
 
     async def _complete(self, request: Request, exchange: Exchange) -> None:
-        asked = request.json()
+        try:
+            asked = request.json()
+        except ValueError:
+            await self._fail(exchange, ModelServerError(400, "the body is not JSON"))
+            return
         self.requests.append(asked)
         try:
             reply = self._script.next(asked)
@@ -129,6 +133,8 @@ class OpenAIServer(LoopbackServer):
             if sent and reply.chunk_delay_seconds > 0:
                 await asyncio.sleep(reply.chunk_delay_seconds)
             await exchange.write(self._chunk([{"index": 0, "delta": delta, "finish_reason": None}]))
+        if reply.error is not None:
+            await exchange.drop()
         await exchange.write(self._chunk([{"index": 0, "delta": {}, "finish_reason": reply.finish}]))
         if usage := _usage(reply):
             await exchange.write(self._chunk([], usage=usage))

@@ -270,6 +270,22 @@ def test_a_rule_sees_what_was_sent(make: Make, rego: Any, condition: str, x: Any
     assert talk.send(x=x, **{"a b": 1})["verdict"] == "block"
 
 
+@pytest.mark.parametrize("number", [10**30, -(10**30)])
+def test_large_numbers_beside_line_breaks(make: Make, rego: Any, number: int) -> None:
+    """A number that regopy would wrap keeps its sign in either reading."""
+    talk = make(rego(blocks_if("input.x > 500")), guardrails=False)
+
+    assert talk.send(x=number, text="a\nb")["verdict"] == ("block" if number > 0 else "allow")
+
+
+def test_a_policy_that_only_the_parser_of_regopy_understands(rego: Any) -> None:
+    """An error without a place in the file names the file."""
+    path = rego('package p["x\nresult := 1\n')
+
+    with pytest.raises(PolicyError, match=r"^policy "):
+        RegoPolicy(path)
+
+
 def test_a_rule_that_allows_sees_it_too(make: Make, rego: Any) -> None:
     """Where the readings of a text differ the stricter one counts, so an allow has to hold in both."""
     path = rego(

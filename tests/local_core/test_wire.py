@@ -79,6 +79,7 @@ def test_every_kind_of_event_is_accepted(make: Make, event_of: EventOf, event_ty
         ),
         pytest.param("ActivityCompleted", {"status": 1}, "status", id="status is a number"),
         pytest.param("WorkflowStarted", {"timestamp": "yesterday"}, "timestamp", id="no time"),
+        pytest.param("WorkflowStarted", {"timestamp": "2026-99-02T03:04:05Z"}, "timestamp", id="no such day"),
         pytest.param("WorkflowStarted", {"timestamp": 5}, "timestamp", id="time is a number"),
         pytest.param("WorkflowStarted", {"timestamp": "2026-01-02T03:04:05"}, "timestamp", id="no time zone"),
         pytest.param("WorkflowStarted", {"source": 1}, "source", id="source is a number"),

@@ -73,6 +73,22 @@ def test_a_fault_can_be_meant_for_one_path(faulty: FaultyCore) -> None:
     assert ask(faulty).status_code == 200
 
 
+def test_a_standing_fault_can_be_meant_for_one_path(faulty: FaultyCore) -> None:
+    """Other paths are answered."""
+    with faulty.always(Fault.respond(500), path="/approval"):
+        assert ask(faulty).status_code == 200
+
+
+def test_a_fault_keeps_the_refusal_of_core(faulty: FaultyCore) -> None:
+    """An error of Core is not made into an answer by changing its fields."""
+    faulty.plan(Fault.altered(verdict="allow"))
+
+    response = httpx.post(faulty.url + EVALUATE, json=event())
+
+    assert response.status_code == 401
+    assert "verdict" not in response.json()
+
+
 def test_a_standing_fault_meets_every_request(faulty: FaultyCore) -> None:
     """Until its block is left; planned faults come first."""
     with faulty.always(Fault.respond(500)):
@@ -288,11 +304,23 @@ def test_stopping_ends_everything() -> None:
         ask(faulty)
 
 
+def test_a_stopped_server_can_be_started_again() -> None:
+    """On the same port, as a service that was restarted."""
+    faulty = FaultyCore(LocalCore())
+    with faulty:
+        url = faulty.url
+    with faulty:
+        assert (ask(faulty).status_code, faulty.url) == (200, url)
+    faulty.core.close()
+
+
 def test_the_address_is_known_once_it_runs() -> None:
     """Asking too early is a mistake with a name, and so is starting twice."""
     faulty = FaultyCore()
     with pytest.raises(RuntimeError, match="not started"):
         _ = faulty.url
+    with pytest.raises(RuntimeError, match="not started"):
+        faulty.refuse_connections()
     with faulty, pytest.raises(RuntimeError, match="started already"):
         faulty.start()
 

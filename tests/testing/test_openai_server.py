@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import agent_rt
+import httpx
 import pytest
 from agent_rt import AgentConfig, ContentPart, ModelMessage, ModelRequest, ModelSettings, ToolDefinition
 
@@ -124,6 +125,57 @@ async def test_a_stream_may_break_off() -> None:
                 await anext(events)
 
     assert seen == ["a", " b"]
+
+
+async def test_a_stream_may_break_off_at_its_very_end() -> None:
+    """All parts arrive, but not the end: the answer is not complete."""
+    with OpenAIServer(Reply(text="a b", error=OSError("cut"), error_after_chunks=2)) as server:
+        async with provider_of(server) as provider:
+            events = provider.stream(request())
+            seen = [(await anext(events)).text, (await anext(events)).text]
+            with pytest.raises(Exception, match="peer closed connection"):
+                await anext(events)
+
+    assert seen == ["a", " b"]
+
+
+@BOTH
+async def test_delays_usage_and_reason_are_the_script_s(ask: Ask) -> None:
+    """What a reply leaves out is left out, and a reason it gives is kept."""
+    reply = Reply(
+        text="a b",
+        input_tokens=None,
+        output_tokens=None,
+        finish_reason="length",
+        delay_seconds=0.01,
+        chunk_delay_seconds=0.01,
+    )
+    with OpenAIServer(reply) as server:
+        async with provider_of(server) as provider:
+            response = await ask(provider, request())
+
+    assert (response.usage, response.finish_reason) == (None, "length")
+    assert server.remaining == 0
+
+
+@BOTH
+async def test_arguments_that_are_no_json_are_sent_as_they_are(ask: Ask) -> None:
+    """Agent-RT marks the call as one that must not run."""
+    with OpenAIServer(Call(name="lookup", arguments='{"id": ')) as server:
+        async with provider_of(server) as provider:
+            (call,) = (await ask(provider, request())).message.tool_calls
+
+    assert call.argument_error is not None
+
+
+def test_other_requests_get_an_error() -> None:
+    """A path that is not there is a 404, a body that is not JSON a 400."""
+    with OpenAIServer() as server, httpx.Client(headers={"Authorization": "Bearer sk-local"}) as client:
+        missing = client.get(f"{server.base_url}/nothing")
+        broken = client.post(f"{server.base_url}/chat/completions", content=b"{")
+
+    assert (missing.status_code, broken.status_code) == (404, 400)
+    assert "error" in missing.json()
 
 
 async def test_a_wrong_key_is_turned_away() -> None:

@@ -120,6 +120,16 @@ async def test_a_stream_may_fail_in_the_middle() -> None:
     assert (provider.streams_opened, provider.streams_closed) == (1, 1)
 
 
+async def test_a_stream_may_fail_at_its_very_end() -> None:
+    """All parts arrive, but the stream fails instead of being completed."""
+    provider = ScriptedProvider(Reply(text="a", error=OSError("cut"), error_after_chunks=1))
+    stream = provider.stream(request())
+
+    assert (await anext(stream)).text == "a"
+    with pytest.raises(OSError, match="cut"):
+        await anext(stream)
+
+
 async def test_a_stream_that_is_left_early_counts_as_closed_once_closed() -> None:
     """`aclose` ends the stream."""
     provider = ScriptedProvider("a b c")
