@@ -176,8 +176,10 @@ class Redactions:
         return part if text is part.text and data is part.data else replace(part, text=text, data=data)
 
     def _call(self, call: Any) -> Any:
-        arguments = self.value(call.arguments)
-        return call if arguments is call.arguments else replace(call, arguments=arguments)
+        arguments, error = self.value(call.arguments), self.value(call.argument_error)
+        if arguments is call.arguments and error is call.argument_error:
+            return call
+        return replace(call, arguments=arguments, argument_error=error)
 
 
 def _pieces(raw: str, redacted: str) -> list[tuple[str, str]]:

@@ -65,6 +65,10 @@ PLACES: dict[str, tuple[ModelMessage, ModelMessage]] = {
         message("assistant", calls=(ToolCall("1", "search", {"q": RAW, "n": 1}),)),
         message("assistant", calls=(ToolCall("1", "search", {"q": CLEAN, "n": 1}),)),
     ),
+    "why arguments were no JSON": (
+        message("assistant", calls=(ToolCall("1", "search", {}, f"cannot read {RAW}"),)),
+        message("assistant", calls=(ToolCall("1", "search", {}, f"cannot read {CLEAN}"),)),
+    ),
     "the telling word alone": (
         message("user", text("is 123-45-6789 mine")),
         message("user", text("is *** mine")),

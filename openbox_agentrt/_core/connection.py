@@ -17,6 +17,7 @@ from .context_store import BoundedContextStore
 from .exchange import recording
 from .gate import CoreGate
 from .hook_adapter import HookAdapter, HookRecorder
+from .hook_payloads import quiet_payload_builder
 from .instrumentation import HookOwnership
 from .transport import CoreTransport, InProcessCore, LocalCoreTransport
 
@@ -95,7 +96,8 @@ def connect(
         store = BoundedContextStore()
         adapter = HookAdapter(store, recorder)
         client = _client(options, config, core, breaker)
-        runtime = OpenBoxRuntime(config, adapter, client=client, context_store=store)
+        build = quiet_payload_builder(config.privacy, max_bytes=options.max_payload_bytes)
+        runtime = OpenBoxRuntime(config, adapter, client=client, context_store=store, payload_builder=build)
         gate = CoreGate(runtime, options, breaker=breaker, clock=clock, sleep=sleep, now=now)
         adapter.use(gate)
     else:

@@ -314,6 +314,22 @@ async def test_the_budget_holds_over_all_attempts(
     assert gate.counts.requests < MAX_ATTEMPTS
 
 
+async def test_a_wait_that_took_longer_than_it_should_is_the_end(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """A busy loop may sleep past the budget; then there is no time for another attempt."""
+    clock = ManualClock()
+
+    async def oversleep(seconds: float) -> None:
+        clock.advance(100)
+
+    gate = to(clock=clock.monotonic, sleep=oversleep).gate
+    with faulty.always(Fault.respond(503)):
+        assert (await gate.judge(event())).unreachable
+
+    assert len(evaluations(faulty)) == 1
+
+
 async def test_many_at_once_do_not_wait_for_a_core_that_is_down(
     to: Connecting, event: MakeEvent, faulty: FaultyCore
 ) -> None:
@@ -534,6 +550,12 @@ class TestInjectedRuntime:
     ) -> None:
         """openbox_core reads ` block ` as ALLOW."""
         gate = to(runtime=self.runtime(FakeCore({"verdict": word}))).gate
+
+        assert (await gate.judge(event())).verdict is Verdict.BLOCK
+
+    async def test_a_fallback_that_core_claims_is_none(self, to: Connecting, event: MakeEvent) -> None:
+        """Here the reason is all there is to go by, and an answer is not a fallback because it says so."""
+        gate = to(runtime=self.runtime(FakeCore({"verdict": "block", "fallback_used": True}))).gate
 
         assert (await gate.judge(event())).verdict is Verdict.BLOCK
 

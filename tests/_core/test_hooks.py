@@ -21,6 +21,7 @@ from openbox_agentrt._core.connection import Connection
 from openbox_agentrt._core.context_store import BoundedContextStore
 from openbox_agentrt._core.decision import Verdict
 from openbox_agentrt._core.hook_adapter import HookAdapter
+from openbox_agentrt._core.hook_payloads import quiet_url
 from openbox_agentrt._core.instrumentation import InstrumentationWarning
 from openbox_agentrt.errors import (
     ApprovalRejectedError,
@@ -256,6 +257,50 @@ async def test_a_halt_on_what_has_happened_stops_what_comes_next(
     ((told, latches, context),) = recorder.told
     assert isinstance(told, GovernanceHaltError)
     assert (told.ran, latches, context) == (True, True, CONTEXT)
+
+
+async def test_secrets_of_a_request_are_not_told_to_core(
+    hooked: Connecting, faulty: FaultyCore, target: LocalCountingServer
+) -> None:
+    """Keys in headers and URLs are for whoever is called; what is asked stays."""
+    connection = hooked()
+    headers = {
+        "x-goog-api-key": "hunter2",
+        "authorization": "Bearer hunter2",
+        "x-openbox-x": "hunter2",
+        "x-id": "7",
+    }
+    url = target.url.replace("127.0.0.1", "hunter2:hunter2@127.0.0.1")
+    with activity_scope(CONTEXT, store=connection.store):
+        async with httpx.AsyncClient() as client:
+            await client.post(
+                f"{url}?q=shoes&key=hunter2&access_token=hunter2", headers=headers, json={"n": 1}
+            )
+        await asyncio.to_thread(requests.get, f"{target.url}?sig=hunter2&q=shoes", timeout=5)
+
+    told = [seen.request.body.decode() for seen in faulty.requests]
+    assert target.hits == 2
+    assert not [body for body in told if "hunter2" in body]
+    assert "q=shoes" in told[0]
+    assert '"x-id":"7"' in told[0]
+    assert '{\\"n\\":1}' in told[0].replace(" ", "")
+    assert len(told) == 4
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://a.example/x", "https://a.example/x"),
+        ("https://a.example/x?q=1&page=2", "https://a.example/x?q=1&page=2"),
+        ("https://a.example/x?api_key=1&q=2#f", "https://a.example/x?api_key=[hidden]&q=2#f"),
+        ("https://me@a.example:8/x", "https://[hidden]@a.example:8/x"),
+        ("https://a.example/?X-Amz-Signature=1&flag", "https://a.example/?X-Amz-Signature=[hidden]&flag"),
+        ("https://[::1", "https://[::1"),
+    ],
+)
+def test_a_url_is_kept_but_for_its_secrets(url: str, expected: str) -> None:
+    """Policies match on the rest of it."""
+    assert quiet_url(url) == expected
 
 
 class TestApprovals:
