@@ -10,6 +10,7 @@ on its registry are.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import functools
 import inspect
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .._run.state import RunState
 
 L = TypeVar("L", bound=AgentLoop)
+T = TypeVar("T")
 
 ENTRY_POINTS = ("run", "run_streaming", "_run_impl", "compile_plan")
 """Methods that, patched on one instance, would run on the original instead of the copy."""
@@ -169,9 +171,24 @@ async def run_governed(
     async with scope as run:
         if _takes_stop_requested(inner):
             kwargs["stop_requested"] = _stop_requested(run, kwargs.get("stop_requested"))
-        result = await inner(*args, **kwargs)
+        result = await _not_losing_cancellation(inner(*args, **kwargs))
         run.result = result
     return result
+
+
+async def _not_losing_cancellation(work: Awaitable[T]) -> T:
+    """
+    `work`, except that it does not return when its task was cancelled meanwhile.
+
+    Agent-RT waits for its helper tasks under ``suppress(CancelledError)``, where a cancellation that
+    arrives at that moment is lost: the run would go on to its end as if nobody had asked it to stop.
+    """
+    task = asyncio.current_task()
+    before = 0 if task is None else task.cancelling()
+    value = await work
+    if task is not None and task.cancelling() > before:
+        raise asyncio.CancelledError
+    return value
 
 
 def _session_id(tool_context: object) -> str | None:

@@ -1,0 +1,254 @@
+"""
+Cancelling at every await point of a governed run, one after another.
+
+Every task of the event loop is wrapped so that each of its suspensions is counted; at the n-th, the task of
+the run is cancelled. Core is made to suspend before and after it answers, so that its requests are
+interrupted halfway as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from agent_rt import AgentLoop, AgentRunLimits, CancellationToken
+
+from openbox_agentrt import current_run
+from openbox_agentrt._core.transport import LocalCoreTransport
+from openbox_agentrt._run.scope import RunScope
+from openbox_agentrt._run.state import POSITION
+from openbox_agentrt.testing import Call, Reply, ScriptedProvider
+
+MOST_POINTS = 400
+
+
+@dataclass
+class Reservations:
+    """Contracts that allow everything, and know whether what they reserved was settled."""
+
+    open: int = 0
+    log: list[str] = field(default_factory=list)
+
+    def reserve(self, tool: str, args: Any = None, *, deferred: Any = ()) -> Any:
+        self.open += 1
+        return _Reservation(self, tool)
+
+
+@dataclass
+class _Reservation:
+    owner: Reservations
+    tool: str
+    allowed: bool = True
+    refusal: Any = None
+    violations: tuple[Any, ...] = ()
+
+    def commit(self, result: Any = None, *, args: Any = None, measured: Any = None) -> None:
+        self._settle("commit")
+
+    def abort(self, error: Any = None, *, ran: bool = False) -> None:
+        self._settle("abort ran" if ran else "abort")
+
+    def _settle(self, how: str) -> None:
+        self.owner.open -= 1
+        self.owner.log.append(f"{self.tool} {how}")
+
+
+class Interrupter:
+    """Counts suspensions of all tasks, and calls `interrupt` at one of them."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.seen = 0
+        self.interrupt: Callable[[], object] | None = None
+
+    def factory(self, loop: Any, coro: Any, **kwargs: Any) -> asyncio.Task[Any]:
+        task = asyncio.Task(self._run(coro), loop=loop, **kwargs)
+        # A task that is cancelled before its first step never touches what it wraps.
+        task.add_done_callback(lambda _: coro.close())
+        return task
+
+    async def _run(self, coro: Coroutine[Any, Any, Any]) -> Any:
+        return await self._steps(coro)
+
+    @types.coroutine
+    def _steps(self, coro: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        value: Any = None
+        error: BaseException | None = None
+        while True:
+            try:
+                waits_for = coro.send(value) if error is None else coro.throw(error)
+            except StopIteration as stop:
+                return stop.value
+            if self.interrupt is not None:
+                self.seen += 1
+                if self.seen == self.at:
+                    self.interrupt()
+            value, error = None, None
+            try:
+                value = yield waits_for
+            except BaseException as thrown:  # noqa: BLE001
+                # Handed on to the coroutine, which is where it belongs.
+                error = thrown
+
+
+@pytest.fixture(autouse=True)
+def suspending_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Core suspends before it has heard, and again before it answers."""
+    carry = LocalCoreTransport._carry_async
+
+    async def slowly(self: LocalCoreTransport, request: Any) -> Any:
+        await asyncio.sleep(0)
+        response = await carry(self, request)
+        await asyncio.sleep(0)
+        return response
+
+    monkeypatch.setattr(LocalCoreTransport, "_carry_async", slowly)
+
+
+@pytest.fixture
+def contracts(monkeypatch: pytest.MonkeyPatch) -> Reservations:
+    """Every run of the test has these contracts."""
+    reservations = Reservations()
+    new_run = RunScope._new_run
+
+    def with_contracts(self: RunScope) -> Any:
+        run = new_run(self)
+        run.contracts = reservations
+        return run
+
+    monkeypatch.setattr(RunScope, "_new_run", with_contracts)
+    return reservations
+
+
+Scenario = Callable[[Any, Any], tuple[ScriptedProvider, Callable[[], Awaitable[Any]]]]
+
+
+def two_tools(kit: Any, governance: Any, **limits: Any) -> tuple[ScriptedProvider, Any]:
+    provider = ScriptedProvider(Reply(text="look up", calls=(Call(name="a"), Call(name="b"))), "done, it is")
+    registry = kit.registry({"a": lambda: asyncio.sleep(0, 1), "b": lambda: asyncio.sleep(0, 2)})
+    return provider, governance.govern_loop(AgentLoop(provider, tool_registry=registry))
+
+
+def plain(kit: Any, governance: Any) -> Any:
+    provider, loop = two_tools(kit, governance)
+    return provider, lambda: loop.run(kit.agent(), [kit.user("go")])
+
+
+def parallel(kit: Any, governance: Any) -> Any:
+    provider, loop = two_tools(kit, governance)
+    limits = AgentRunLimits(concurrent_tool_calls=True, timeout_seconds=30)
+    return provider, lambda: loop.run(kit.agent(), [kit.user("go")], limits=limits)
+
+
+def streamed(kit: Any, governance: Any) -> Any:
+    provider, loop = two_tools(kit, governance)
+
+    async def on_event(event: Any) -> None:
+        await asyncio.sleep(0)
+
+    return provider, lambda: loop.run_streaming(kit.agent(), [kit.user("go")], on_event)
+
+
+def streamed_with_token(kit: Any, governance: Any) -> Any:
+    provider, loop = two_tools(kit, governance)
+
+    async def on_event(event: Any) -> None: ...
+
+    return provider, lambda: loop.run_streaming(
+        kit.agent(), [kit.user("go")], on_event, cancellation_token=CancellationToken()
+    )
+
+
+def nested(kit: Any, governance: Any) -> Any:
+    inner = governance.govern_loop(AgentLoop(ScriptedProvider("inner says")))
+    provider = ScriptedProvider(Call(name="ask"), "done")
+
+    async def ask() -> str:
+        await inner.run(kit.agent("inner"), [kit.user("inner question")])
+        return "asked"
+
+    loop = governance.govern_loop(AgentLoop(provider, tool_registry=kit.registry({"ask": ask})))
+    return provider, lambda: loop.run(kit.agent(), [kit.user("go")])
+
+
+def custom(kit: Any, governance: Any) -> Any:
+    async def work() -> None:
+        async with governance.run_scope("go"), governance.activity("send", {"x": 1}):
+            await asyncio.sleep(0)
+
+    return ScriptedProvider(), work
+
+
+SCENARIOS = [plain, parallel, streamed, streamed_with_token, nested, custom]
+
+
+async def interrupted(
+    make: Callable[[], Awaitable[Any]], at: int, *, governance: Any, twice: bool = False
+) -> bool:
+    """
+    Run, and cancel at the n-th suspension.
+
+    Returns:
+        Whether there was an n-th suspension.
+    """
+    loop = asyncio.get_running_loop()
+    before = asyncio.all_tasks()
+    interrupter = Interrupter(at)
+    loop.set_task_factory(interrupter.factory)
+    left: dict[str, Any] = {}
+
+    async def body() -> Any:
+        try:
+            return await make()
+        finally:
+            left["run"], left["position"] = current_run(), POSITION.get()
+            left["context"] = governance.runtime.context_store.current_activity_context()
+
+    try:
+        task = asyncio.create_task(body())
+
+        def cancel() -> None:
+            task.cancel()
+            if twice:
+                loop.call_soon(task.cancel)
+
+        interrupter.interrupt = cancel
+        outcome: Any = (await asyncio.gather(task, return_exceptions=True))[0]
+        interrupter.interrupt = None
+    finally:
+        loop.set_task_factory(None)
+    reached = interrupter.seen >= at
+    if reached:
+        assert isinstance(outcome, asyncio.CancelledError), f"the cancellation at {at} was lost: {outcome!r}"
+    elif isinstance(outcome, BaseException):
+        raise outcome
+    await governance._judge.drain.settle(seconds=5)
+    assert left == {"run": None, "position": None, "context": None}
+    assert asyncio.all_tasks() - before == set(), f"tasks left behind at {at}"
+    return reached
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
+@pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
+async def test_cancelling_at_every_point(
+    make_stage: Any, kit: Any, balance: Any, contracts: Reservations, scenario: Any, twice: bool
+) -> None:
+    """No row stays open, no cancellation is lost; no task, ContextVar, stream or reservation is left."""
+    stage = await make_stage()
+    for at in range(1, MOST_POINTS):
+        provider, make = scenario(kit, stage.governance)
+        reached = await interrupted(make, at, governance=stage.governance, twice=twice)
+
+        assert balance(stage.core) == [], f"cancelled at {at}"
+        assert provider.streams_opened == provider.streams_closed
+        assert contracts.open == 0
+        assert stage.governance._judge.drain.pending == 0
+        if not reached:
+            break
+    else:
+        pytest.fail("the run has more points than the test looks at")
+    assert at > 10, "the run was not interrupted: this test would pass without checking anything"
