@@ -1,0 +1,101 @@
+"""A rules file, read: its data and where each value stands."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from .errors import ConfigError
+from .json_source import json_lines, parse_json
+from .positions import Lines, Place
+from .yaml_source import parse_yaml
+
+__all__ = ("Document", "Format", "parse_document", "read_document")
+
+Format: TypeAlias = Literal["json", "yaml"]
+
+MAX_BYTES = 4 << 20
+
+_FORMATS: dict[str, Format] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
+
+
+@dataclass(slots=True, kw_only=True)
+class Document:
+    """
+    A rules file, read.
+
+    Attributes:
+        data: What it holds, unchecked.
+        name: Its name, for messages; None for rules that were made in Python.
+        text: Its text, if its lines are still to be found.
+        lines: The line of each value, as far as known.
+    """
+
+    data: dict[str, Any]
+    name: str | None = None
+    text: str | None = None
+    lines: Lines = field(default_factory=dict)
+
+    def line_of(self, place: Place) -> int | None:
+        """The line of a value, or of the nearest thing around it whose line is known."""
+        if self.text is not None:
+            text, self.text = self.text, None
+            self.lines = json_lines(text)
+        for end in range(len(place), -1, -1):
+            if place[:end] in self.lines:
+                return self.lines[place[:end]]
+        return None
+
+
+def read_document(path: str | os.PathLike[str]) -> Document:
+    """
+    Read a rules file.
+
+    Raises:
+        ConfigError: If it is missing, too large, not UTF-8, neither JSON nor YAML by its name, or malformed.
+    """
+    file = Path(path)
+    name = os.fspath(path)
+    format = _FORMATS.get(file.suffix.lower())
+    try:
+        if not file.exists():
+            raise ConfigError(f"no such rules file: {name}")
+        if format is None:
+            expected = ", ".join(sorted(_FORMATS))
+            raise ConfigError(
+                f"unrecognized rules file extension {file.suffix!r}, expected one of {expected}", path=name
+            )
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot read ({(error.strerror or 'error').lower()})", path=name) from error
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"larger than {MAX_BYTES >> 20} MiB", path=name)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError("not UTF-8", path=name, line=data[: error.start].count(b"\n") + 1) from error
+    return parse_document(text, format=format, name=name)
+
+
+def parse_document(text: str, *, format: Format, name: str | None = None) -> Document:
+    """
+    Read the text of a rules file.
+
+    Raises:
+        ConfigError: If it is malformed, or not a mapping.
+    """
+    try:
+        if format == "json":
+            document = Document(data=parse_json(text), name=name, text=text)
+        else:
+            data, lines = parse_yaml(text)
+            document = Document(data={} if data is None else data, name=name, lines=lines)
+    except ConfigError as error:
+        raise ConfigError(error.problem, path=name, line=error.line) from error
+    if not isinstance(document.data, dict):
+        kind = type(document.data).__name__
+        raise ConfigError(f"top level must be a mapping, got {kind}", path=name, line=document.line_of(()))
+    return document

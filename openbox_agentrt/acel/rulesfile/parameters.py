@@ -1,0 +1,86 @@
+"""What each template takes, read off the templates themselves."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ..registry import TEMPLATES
+from ..template import Options, Template
+
+__all__ = ("OPTIONS", "Parameter", "ParameterKind", "parameters_of")
+
+ParameterKind: TypeAlias = Literal["tool", "text", "count", "number", "flag", "scalar"]
+
+OPTIONS = tuple(sorted(Options.__annotations__))
+"""What every template takes."""
+
+_KINDS: dict[str, ParameterKind] = {
+    "ToolMatcher": "tool",
+    "str": "text",
+    "int": "count",
+    "float": "number",
+    "Any": "number",
+    "bool": "flag",
+    "Scalar": "scalar",
+}
+# A function cannot stand in a file.
+_NOT_IN_FILES = frozenset({"clock"})
+# The published name of a parameter whose own would clash with an option of every template.
+_ALIASES = {("requires_state", "state_key"): "key"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """
+    One parameter of a template.
+
+    Attributes:
+        name: Its name in the template's function.
+        alias: The name that it may also have in a rules file, or None.
+        kind: What it takes.
+        required: Whether it has to be given.
+        positional: Whether it may be given by position.
+    """
+
+    name: str
+    alias: str | None
+    kind: ParameterKind
+    required: bool
+    positional: bool
+
+
+# The one option that the published signature of a template has by position.
+_WITHIN = Parameter(name="within", alias=None, kind="number", required=False, positional=True)
+
+
+@functools.cache
+def parameters_of(template: str) -> tuple[Parameter, ...]:
+    """The parameters of a template of the registry, without the options that every template takes."""
+    own = tuple(
+        Parameter(
+            name=name,
+            alias=_ALIASES.get((template, name)),
+            kind=_KINDS[parameter.annotation],
+            required=parameter.default is inspect.Parameter.empty,
+            positional=parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        )
+        for name, parameter in inspect.signature(_classes()[template]).parameters.items()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name not in _NOT_IN_FILES
+    )
+    return (*own, _WITHIN) if template == "response" else own
+
+
+@functools.cache
+def _classes() -> dict[str, type[Template]]:
+    found: dict[str, type[Template]] = {}
+    waiting = [Template]
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        name = vars(kind).get("template")
+        if name in TEMPLATES and kind.__module__.startswith(__package__.rpartition(".")[0]):
+            found[name] = kind
+    return found

@@ -1,0 +1,220 @@
+"""
+The JSON Schema of rules files, for editors and other tools.
+
+It is made from the templates, and published as `rules.schema.json` beside this module. It says what can
+be said about the shape of a file: that a pattern compiles, that a group is there and that no id is used
+twice is checked by `read_rules` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from importlib.resources import files
+from typing import Any, get_args
+
+from ..registry import TEMPLATES
+from ..violations import Mode, OnViolation, Severity
+from .parameters import Parameter, ParameterKind, parameters_of
+
+__all__ = ("published_schema", "rules_schema")
+
+_ID = "urn:openbox-agentrt:rules-file"
+_TEXT = {"type": "string", "minLength": 1}
+_PATH = {"type": "string", "pattern": r"^[^.]+(\.[^.]+)*$"}
+
+_OPTIONS: dict[str, Any] = {
+    "id": {**_TEXT, "description": "A name of its own, for reports."},
+    "description": {**_TEXT, "description": "What the contract is for."},
+    "severity": {"enum": list(get_args(Severity)), "description": "How bad a violation is."},
+    "mode": {"enum": list(get_args(Mode)), "description": "shadow only watches."},
+    "remedy": {**_TEXT, "description": "Advice for whoever is refused."},
+    "on_violation": {
+        "enum": list(get_args(OnViolation)),
+        "description": "halt stops the session, refuse only the call.",
+    },
+    "key": {**_PATH, "description": "Argument for each of whose values the contract holds separately."},
+    "within": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "description": "Seconds after which a prerequisite no longer counts; the window of a total.",
+    },
+}
+_KINDS: dict[ParameterKind, Any] = {
+    "tool": {"$ref": "#/$defs/tool"},
+    "text": _TEXT,
+    "count": {"type": "integer", "minimum": 0},
+    "number": {"type": "number", "minimum": 0},
+    "flag": {"type": "boolean"},
+    "scalar": {"type": ["string", "number", "boolean", "null"]},
+}
+# What a template asks of a parameter beyond its kind.
+_CLOSER: dict[tuple[str, str], Any] = {
+    ("existence", "n"): {"type": "integer", "minimum": 1},
+    ("rate_limit", "n"): {"type": "integer", "minimum": 1},
+    ("rate_limit", "window_seconds"): {"type": "number", "exclusiveMinimum": 0},
+    ("response", "within"): _OPTIONS["within"],
+    ("at_most_total", "field"): _PATH,
+    ("max_distinct", "field"): _PATH,
+}
+# Its window is a parameter of its own.
+_WITHOUT_WITHIN = frozenset({"rate_limit"})
+
+
+def rules_schema() -> dict[str, Any]:
+    """The schema, made from the templates as they are."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": _ID,
+        "title": "Rules file of openbox-agentrt",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "$schema": {"type": "string"},
+            "description": {"type": "string"},
+            "allow_empty": {"type": "boolean", "description": "Whether a file without contracts is meant."},
+            "state": {"type": "object", "description": "Initial state of a session."},
+            "initial_state": {"type": "object", "description": "Old name of state."},
+            "groups": {
+                "type": "object",
+                "additionalProperties": {"type": "array", "items": {"$ref": "#/$defs/contract"}},
+            },
+            "contracts": {
+                "type": "array",
+                "items": {
+                    "if": {"type": "object", "required": ["group"]},
+                    "then": {"$ref": "#/$defs/group"},
+                    "else": {"$ref": "#/$defs/contract"},
+                },
+            },
+        },
+        "if": {"properties": {"allow_empty": {"const": True}}, "required": ["allow_empty"]},
+        "else": {"properties": {"contracts": {"minItems": 1}}, "required": ["contracts"]},
+        "$defs": {
+            "group": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["group"],
+                "properties": {"group": _TEXT},
+            },
+            "tool": {
+                "description": "A tool, tools by a pattern over their names, or calls by their arguments.",
+                "anyOf": [
+                    _TEXT,
+                    {
+                        "type": "object",
+                        "additionalProperties": False,
+                        "required": ["tool", "matches"],
+                        "properties": {
+                            "tool": _TEXT,
+                            "matches": {"type": "string", "description": "A regular expression (RE2)."},
+                            "field": {**_PATH, "default": "command"},
+                        },
+                    },
+                    {
+                        "type": "object",
+                        "additionalProperties": False,
+                        "required": ["any_of"],
+                        "properties": {
+                            "any_of": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/tool"}}
+                        },
+                    },
+                ],
+            },
+            "contract": {
+                "type": "object",
+                "required": ["template"],
+                "properties": {"template": {"enum": list(TEMPLATES)}},
+                "allOf": [
+                    {
+                        "if": {"properties": {"template": {"const": name}}, "required": ["template"]},
+                        "then": {"$ref": f"#/$defs/{name}"},
+                    }
+                    for name in TEMPLATES
+                ],
+            },
+            **{f"option_{name}": option for name, option in _OPTIONS.items()},
+            **{name: _template(name) for name in TEMPLATES},
+        },
+    }
+
+
+def published_schema() -> str:
+    """The schema as it is published, as text."""
+    return files(__package__).joinpath("rules.schema.json").read_text(encoding="utf-8")
+
+
+def _template(template: str) -> dict[str, Any]:
+    parameters = parameters_of(template)
+    positional = [parameter for parameter in parameters if parameter.positional]
+    options = {
+        name: {"$ref": f"#/$defs/option_{name}"} for name in _OPTIONS if not _is_window(template, name)
+    }
+    own = {parameter.name: _kind(template, parameter) for parameter in parameters}
+    aliases = {parameter.alias for parameter in parameters}
+    return {
+        "description": (TEMPLATES[template].__doc__ or "").strip().partition("\n")[0],
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["template"],
+        "properties": {
+            "template": {"const": template},
+            "args": {
+                "type": "array",
+                "prefixItems": [_kind(template, parameter) for parameter in positional],
+                "maxItems": len(positional),
+            },
+            "kwargs": {"type": "object", "additionalProperties": False, "properties": {**options, **own}},
+            **options,
+        },
+        "dependentSchemas": {option: _not_in_kwargs(option) for option in options if option not in aliases},
+        # One branch for each number of arguments by position: what is not among them may come by name, and
+        # what is must not come twice.
+        "anyOf": [
+            branch
+            for count in range(len(positional) + 1)
+            for branch in _branches(parameters, positional, count, options.keys())
+        ],
+    }
+
+
+def _branches(
+    parameters: tuple[Parameter, ...], positional: list[Parameter], count: int, options: Collection[str]
+) -> list[dict[str, Any]]:
+    given = [parameter.name for parameter in positional[:count]]
+    missing = [parameter for parameter in parameters if parameter.required and parameter.name not in given]
+    branches = []
+    for choice in _choices([[p.name, *([p.alias] if p.alias else [])] for p in missing]):
+        # Where an alias stands for the parameter, the option of that name can stand beside the template only.
+        taken = {p.alias for p in parameters if p.alias and p.alias not in choice}
+        twice = [*given, *(p.name for p in missing if p.alias in choice)]
+        branch: dict[str, Any] = {
+            "properties": {
+                "args": {"minItems": count, "maxItems": count},
+                "kwargs": {"required": choice, "properties": dict.fromkeys(twice, False)},
+                **{option: False for option in given if option in options},
+            },
+            "required": [*(["args"] if count else []), *(["kwargs"] if choice else [])],
+        }
+        if taken:
+            branch["dependentSchemas"] = {option: _not_in_kwargs(option) for option in sorted(taken)}
+        branches.append(branch)
+    return branches
+
+
+def _not_in_kwargs(option: str) -> dict[str, Any]:
+    return {"properties": {"kwargs": {"properties": {option: False}}}}
+
+
+def _choices(names: list[list[str]]) -> list[list[str]]:
+    choices: list[list[str]] = [[]]
+    for several in names:
+        choices = [[*choice, name] for choice in choices for name in several]
+    return choices
+
+
+def _kind(template: str, parameter: Parameter) -> Any:
+    return _CLOSER.get((template, parameter.name), _KINDS[parameter.kind])
+
+
+def _is_window(template: str, option: str) -> bool:
+    return option == "within" and template in _WITHOUT_WITHIN
