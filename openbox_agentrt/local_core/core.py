@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from . import ledger
 from .approvals import Approval, ApprovalError, State
 from .evaluation import Evaluator, Guard
+from .failures import place_of
 from .guardrails import find_personal_data
 from .identity import Doorkeeper
 from .policy import Policy, load
@@ -112,10 +113,10 @@ class LocalCore:
             return self._apart(self._routes.answer, method, path, headers, body)
         except CoreClosedError:
             return error_answer(WireError(503, "closed", "the local Core is closed"))
-        except Exception:
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything
             # Fail-closed: a client must get an answer whatever happens here, and a 500 is one that it
             # does not take for an ALLOW of the policy.
-            logger.exception("the local Core failed on %s %s", method, path)
+            logger.error("the local Core failed: %s", place_of(error))
             return error_answer(WireError(500, "internal", "the local Core failed"))
 
     def events(self, workflow_id: str | None = None) -> list[dict[str, Any]]:

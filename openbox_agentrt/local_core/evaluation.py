@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .approvals import Approval, rfc3339
+from .failures import place_of
 from .policy import Judge, Ruling
 from .store import Session, Store
 from .wire import Event
@@ -111,10 +112,12 @@ class Evaluator:
         if self._guard is None or event.hook:
             return None
         try:
-            return self._guard(event.payload)
-        except Exception:
+            found = self._guard(event.payload)
+            json.dumps(found, allow_nan=False)
+            return found
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything
             # Fail-closed: data that could not be looked at must not pass as if nothing were in it.
-            logger.exception("the guardrails failed on %s", event.event_type)
+            logger.error("the guardrails failed on %s: %s", event.event_type, place_of(error))
             reason = {"type": "guardrails", "field": "", "reason": "the guardrails failed"}
             return {"validation_passed": False, "reasons": [reason]}
 

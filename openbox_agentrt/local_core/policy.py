@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from .failures import place_of
+
 # From the most lenient to the strictest.
 Verdict = Literal["allow", "constrain", "require_approval", "block", "halt"]
 History = Callable[[], list[dict[str, Any]]]
@@ -51,10 +53,9 @@ class Judge:
         try:
             said = self._ask(event, history)
             ruling = said if isinstance(said, Ruling) else understand(said)
-        except Exception as error:
-            # Fail-closed: whatever a policy raises, the event was not allowed by it. The text of the
-            # error may hold parts of the event, so the answer names its type alone.
-            logger.warning("policy %s failed on %s", self.name, event.get("event_type"), exc_info=True)
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+            # Fail-closed: whatever a policy raises, the event was not allowed by it.
+            logger.warning("policy %s failed on %s: %s", self.name, event.get("event_type"), place_of(error))
             return _fault(f"the policy failed ({type(error).__name__})")
         if ruling.fault:
             logger.warning("policy %s on %s: %s", self.name, event.get("event_type"), ruling.reason)

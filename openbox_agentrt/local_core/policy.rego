@@ -56,14 +56,12 @@ prompts contains text if {
 	is_string(text)
 }
 
+# Line breaks and repeated spaces do not hide a phrase.
 forbidden_phrase := min({phrase |
 	some phrase in forbidden_phrases
 	some text in prompts
-	contains(spaced(lower(text)), phrase)
+	regex.match(concat(`\s+`, split(phrase, " ")), lower(text))
 })
-
-# Line breaks and repeated spaces do not hide a phrase.
-spaced(text) := concat(" ", [word | some word in regex.split(`\s+`, text); word != ""])
 
 # A record that is not named by a text is protected as well.
 protected if not is_string(arguments.record_id)

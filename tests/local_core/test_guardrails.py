@@ -115,13 +115,26 @@ def test_the_policy_has_the_last_word(make: Make) -> None:
     assert "guardrails_result" not in silent.send(activity_input=["ada@example.com"])
 
 
-def test_guardrails_that_fail_do_not_pass(make: Make) -> None:
-    """Data that could not be looked at is not taken for clean."""
+def test_guardrails_that_fail_do_not_pass(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """Data that could not be looked at is not taken for clean, and is in no log."""
 
     def broken(event: dict[str, Any]) -> None:
-        raise RuntimeError("no detector")
+        raise RuntimeError(f"cannot read {event['activity_input']}")
 
-    result = make(guardrails=broken).send()["guardrails_result"]
+    result = make(guardrails=broken).send(activity_input=["secret"])["guardrails_result"]
+
+    assert "the guardrails failed on ActivityStarted: RuntimeError in test_guardrails.py" in caplog.text
+    assert "secret" not in caplog.text
 
     assert result["validation_passed"] is False
     assert result["reasons"][0]["reason"] == "the guardrails failed"
+
+
+@pytest.mark.parametrize(
+    "found", [{"redacted_input": float("nan")}, {"redacted_input": object()}], ids=["nan", "object"]
+)
+def test_a_finding_that_is_no_json_does_not_pass(make: Make, found: dict[str, Any]) -> None:
+    """What cannot be written is not left out."""
+    result = make(guardrails=lambda event: found).send()["guardrails_result"]
+
+    assert result["validation_passed"] is False

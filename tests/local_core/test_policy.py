@@ -69,7 +69,8 @@ def test_a_policy_that_raises_blocks(make: Make, caplog: pytest.LogCaptureFixtur
         answer = make(policy).send()
 
     assert (answer["verdict"], answer["reason"]) == ("block", "the policy failed (KeyError)")
-    assert "policy local/policy failed on ActivityStarted" in caplog.text
+    assert "policy local/policy failed on ActivityStarted: KeyError in test_policy.py, line" in caplog.text
+    assert "secret" not in caplog.text
 
 
 @pytest.mark.parametrize("value", [float("nan"), object(), {1, 2}], ids=["nan", "object", "set"])

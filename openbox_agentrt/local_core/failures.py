@@ -1,0 +1,17 @@
+"""How a failure of foreign code is told."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+
+def place_of(error: BaseException) -> str:
+    """
+    The kind of an error and where it was raised, e.g. ``KeyError in policy.py, line 12``.
+
+    Without its message: what a policy trips over is part of an event, and may be what nobody should read.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    kind = type(error).__name__
+    return f"{kind} in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else kind
