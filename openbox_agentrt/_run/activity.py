@@ -23,6 +23,7 @@ from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
 from ..lifecycle_events import activity_completed
 from .bound import Bound
 from .case import ApprovalPending, Case, Ruling
+from .state import POSITION
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
@@ -72,6 +73,8 @@ class Activity:
         self.waiting: Waiting | None = None
         self.guards: tuple[Any, ...] = ()
         self._reported = reported
+        position = POSITION.get()
+        self._enclosing = None if position is None or position.run is not run else position.activity
         self._reservation: Reservation | None = None
         self._asked = False
         self._closed = False
@@ -103,6 +106,7 @@ class Activity:
             raise
         except BaseException as error:
             # Whatever stopped it, Core may have a row by now.
+            self._tell_enclosing(error)
             await self.fail(error)
             raise
         self._accept(ruling)
@@ -120,6 +124,7 @@ class Activity:
             raise
         except BaseException as error:
             # The person's "no" ends the row, as a refusal by policy would.
+            self._tell_enclosing(error)
             await self.fail(error)
             raise
         self.waiting = None
@@ -264,6 +269,11 @@ class Activity:
         self._abort(None)
         if event is not None:
             self.run.outbox.post(event)
+
+    def _tell_enclosing(self, error: BaseException) -> None:
+        """The work that called this may swallow the refusal."""
+        if self._enclosing is not None and isinstance(error, GovernanceError):
+            self._enclosing.note_refusal(error)
 
     def _accept(self, ruling: Ruling) -> None:
         self.content = ruling.content

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +38,16 @@ class Reservations:
         self.open += 1
         return _Reservation(self, tool)
 
+    async def areserve(self, tool: str, args: Any = None, *, deferred: Any = ()) -> Any:
+        await asyncio.sleep(0)
+        return self.reserve(tool, args, deferred=deferred)
+
+    def has_conditions(self, tool: str) -> bool:
+        return False
+
+    def end_session(self) -> tuple[Any, ...]:
+        return ()
+
 
 @dataclass
 class _Reservation:
@@ -48,6 +59,11 @@ class _Reservation:
 
     def commit(self, result: Any = None, *, args: Any = None, measured: Any = None) -> None:
         self._settle("commit")
+
+    async def acommit(self, result: Any = None, **kwargs: Any) -> None:
+        # Settled first, as the real one does: a commit that is interrupted has happened.
+        self.commit(result, **kwargs)
+        await asyncio.sleep(0)
 
     def abort(self, error: Any = None, *, ran: bool = False) -> None:
         self._settle("abort ran" if ran else "abort")
@@ -116,8 +132,12 @@ def contracts(monkeypatch: pytest.MonkeyPatch) -> Reservations:
     new_run = RunScope._new_run
 
     def with_contracts(self: RunScope) -> Any:
-        run = new_run(self)
-        run.contracts = reservations
+        run: Any = new_run(self)
+        run.session = types.SimpleNamespace(
+            contracts=reservations, recorder=None, records_itself=True, shared=True, end=tuple
+        )
+        with suppress(AttributeError):
+            run.contracts = reservations
         return run
 
     monkeypatch.setattr(RunScope, "_new_run", with_contracts)
@@ -183,7 +203,33 @@ def custom(kit: Any, governance: Any) -> Any:
     return ScriptedProvider(), work
 
 
-SCENARIOS = [plain, parallel, streamed, streamed_with_token, nested, custom]
+def approved(kit: Any, governance: Any) -> Any:
+    provider = ScriptedProvider(Call(name="risky"), "done")
+    loop = governance.govern_loop(AgentLoop(provider, tool_registry=kit.registry({"risky": lambda: 1})))
+
+    async def with_a_person() -> Any:
+        person = asyncio.create_task(approve_everything(governance.core))
+        try:
+            return await loop.run(kit.agent(), [kit.user("go")])
+        finally:
+            person.cancel()
+            await asyncio.wait({person})
+
+    return provider, with_a_person
+
+
+async def approve_everything(core: Any) -> None:
+    while True:
+        for approval in core.pending_approvals():
+            core.approve(approval)
+        await asyncio.sleep(0)
+
+
+def needs_a_person(event: dict[str, Any]) -> Any:
+    return "REQUIRE_APPROVAL" if event.get("activity_type") == "risky" and "activity_input" in event else None
+
+
+SCENARIOS = [plain, parallel, streamed, streamed_with_token, nested, custom, approved]
 
 
 async def interrupted(
@@ -238,7 +284,7 @@ async def test_cancelling_at_every_point(
     make_stage: Any, kit: Any, balance: Any, contracts: Reservations, scenario: Any, twice: bool
 ) -> None:
     """No row stays open, no cancellation is lost; no task, ContextVar, stream or reservation is left."""
-    stage = await make_stage()
+    stage = await make_stage(needs_a_person, approval_poll_interval_ms=1)
     for at in range(1, MOST_POINTS):
         provider, make = scenario(kit, stage.governance)
         reached = await interrupted(make, at, governance=stage.governance, twice=twice)
