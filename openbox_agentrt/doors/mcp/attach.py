@@ -43,7 +43,7 @@ def attach(server: "MCPServer[Any] | Server[Any]", gate: ACELMiddleware) -> ACEL
                 serving[id(context)] -= 1
                 if not serving[id(context)]:
                     del serving[id(context)]
-                    gate.close(only=_served_under(id(context)))
+                    await gate.aclose(only=_served_under(id(context)))
 
     lowlevel.lifespan = lifespan
     if gate not in lowlevel.middleware:

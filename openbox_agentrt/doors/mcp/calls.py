@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ("CALL", "GATEABLE", "Call", "InvalidCallError", "gated_methods", "read_call")
+__all__ = ("CALL", "GATEABLE", "Call", "InvalidCallError", "gated_methods", "read_call", "rewritten")
 
 CALL = "tools/call"
 
@@ -51,6 +51,11 @@ def read_call(method: str, params: object) -> Call:
     if not isinstance(params, Mapping):
         raise InvalidCallError("the params are not an object")
     return GATEABLE[method](params)
+
+
+def rewritten(method: str, params: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+    """The params of a request with other arguments, as `read_call` names them."""
+    return {**params, **({"arguments": dict(args)} if method == CALL else args)}
 
 
 def gated_methods(methods: Iterable[str]) -> frozenset[str]:

@@ -5,29 +5,28 @@ It is a `ServerMiddleware` of the SDK. Put it last in the list: what stands afte
 it has judged.
 """
 
-import logging
 import time
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..._extras import require
-from ...acel import Reservation, Session
-from .calls import CALL, Call, InvalidCallError, gated_methods, read_call
+from ...acel import Session
+from .calls import CALL, InvalidCallError, gated_methods, read_call
 from .clients import Clients, EachItsOwn, NoSessionError, OneForAll, SessionFactory
 from .keys import ClientKey, KeyResolver
-from .outcome import is_waiting_error, read_outcome
-from .refusal import HALT, halted, refused_data, text_of, unjudged, withheld_data
+from .passage import answer, could_not_be_judged, judged, protocol_error
+from .refusal import unjudged
 from .sessions import DEFAULT_MAX_SESSIONS, SessionEnd, SessionTable
 
 if TYPE_CHECKING:
-    from mcp import MCPError
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
-__all__ = ("ACELMiddleware",)
+    from .governed import ClientRuns, ToolGovernance
 
-log = logging.getLogger(__name__)
+__all__ = ("ACELMiddleware",)
 
 
 class ACELMiddleware:
@@ -48,6 +47,8 @@ class ACELMiddleware:
             have no end of their own, such as a principal, and never for those that end with a connection.
         max_sessions: Number of sessions that may be open at once; a new client beyond it is refused.
         on_session_end: Told of every session that ended. A good place to write its evidence.
+        governance: An `OpenBoxAgentRTGovernance`. Calls that the contracts allow are judged by Core too, each
+            as an activity of a run that lasts as long as the session.
         clock: Monotone clock, in seconds.
 
     Raises:
@@ -64,10 +65,12 @@ class ACELMiddleware:
         idle_timeout: float | None = None,
         max_sessions: int = DEFAULT_MAX_SESSIONS,
         on_session_end: Callable[[SessionEnd], None] | None = None,
+        governance: "ToolGovernance | None" = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         require("mcp", extra="mcp")
         self._gate = gated_methods(gate)
+        self._runs = None if governance is None else _runs_of(governance)
         # Where programs written for acel-core look for the sessions.
         self._sessions_by_connection: weakref.WeakKeyDictionary[Any, Session] = weakref.WeakKeyDictionary()
         self._clients: Clients
@@ -80,7 +83,7 @@ class ACELMiddleware:
                 idle_timeout=idle_timeout,
                 max_sessions=max_sessions,
                 clock=clock,
-                on_end=on_session_end,
+                on_end=partial(_ended, on_session_end, self._runs),
             )
             each = EachItsOwn(table, factory=factory, key=key)
             self._clients, self._sessions_by_connection = each, each.by_connection
@@ -111,8 +114,18 @@ class ACELMiddleware:
         self._clients.extend(setup)
 
     def close(self, *, only: Callable[[ClientKey], bool] = lambda key: True) -> None:
-        """End the sessions that the factory built, or those of them whose key is asked for."""
+        """
+        End the sessions that the factory built, or those of them whose key is asked for.
+
+        Not promised: that Core has heard of the end of their runs. `aclose` waits for that.
+        """
         self._clients.close(only=only)
+
+    async def aclose(self, *, only: Callable[[ClientKey], bool] = lambda key: True) -> None:
+        """As `close`, and wait until Core has heard of the end of the runs that are over."""
+        self._clients.close(only=only)
+        if self._runs is not None:
+            await self._runs.settle(left=not self.is_per_connection)
 
     async def __call__(self, ctx: "ServerRequestContext[Any, Any]", call_next: "CallNext") -> "HandlerResult":
         if ctx.method in ("initialize", "server/discover"):
@@ -123,18 +136,18 @@ class ACELMiddleware:
             call = read_call(ctx.method, ctx.params)
         except InvalidCallError as error:
             # Fail-closed, in the words in which the SDK refuses it when it looks for itself.
-            raise _protocol_error("INVALID_PARAMS", "Invalid request parameters", data="") from error
+            raise protocol_error("INVALID_PARAMS", "Invalid request parameters", data="") from error
         with ExitStack() as stack:
             try:
                 session = stack.enter_context(self._clients.session_of(ctx))
             except NoSessionError as error:
-                return _answer(ctx, *unjudged(call.tool, reason=error.reason, remedy=error.remedy))
+                return answer(ctx, *unjudged(call.tool, reason=error.reason, remedy=error.remedy))
             except Exception as error:
                 # Fail-closed: a resolver or a factory that fails gives no session.
-                raise _could_not_be_judged(call) from error
+                raise could_not_be_judged(call) from error
             if session is None:
                 return await call_next(ctx)
-            return await _judge(session, call, ctx, call_next)
+            return await judged(session, call, ctx, call_next, runs=self._runs)
 
     def _greet(self, ctx: "ServerRequestContext[Any, Any]") -> None:
         try:
@@ -142,61 +155,19 @@ class ACELMiddleware:
         except NoSessionError as error:
             # To a client of the current protocol revision, this error says that the server speaks an earlier
             # one: it goes on to the handshake, which gives it a session id where the server keeps sessions.
-            raise _protocol_error(
+            raise protocol_error(
                 "METHOD_NOT_FOUND", f"{error.reason}; {error.remedy}", data={"acel_halted": True}
             ) from error
 
 
-async def _judge(
-    session: Session, call: Call, ctx: "ServerRequestContext[Any, Any]", call_next: "CallNext"
-) -> "HandlerResult":
-    try:
-        reservation = await session.areserve(call.tool, call.args)
-    except Exception as error:
-        # Fail-closed: what cannot be judged does not run.
-        raise _could_not_be_judged(call) from error
-    if not reservation.allowed:
-        assert reservation.refusal is not None
-        return _answer(ctx, text_of(reservation.refusal), refused_data(reservation.refusal))
-    try:
-        result = await call_next(ctx)
-    except BaseException as error:
-        reservation.abort(error, ran=not is_waiting_error(getattr(error, "code", None)))
-        raise
-    return await _settle(reservation, ctx, result)
+def _runs_of(governance: "ToolGovernance") -> "ClientRuns":
+    from .governed import ClientRuns
+
+    return ClientRuns(governance)
 
 
-async def _settle(
-    reservation: Reservation, ctx: "ServerRequestContext[Any, Any]", result: "HandlerResult"
-) -> "HandlerResult":
-    outcome = read_outcome(ctx.method, result)
-    if outcome.kind != "done":
-        reservation.abort(ran=outcome.kind != "waiting")
-        return result
-    violation = await reservation.acommit(outcome.value)
-    return result if violation is None else _answer(ctx, *withheld_data(violation))
-
-
-def _answer(ctx: "ServerRequestContext[Any, Any]", text: str, data: dict[str, Any]) -> "HandlerResult":
-    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
-    if ctx.method != CALL:
-        # Only a tool's result can say that it is an error.
-        raise _protocol_error("INVALID_REQUEST", f"{HALT}{text}", data=data)
-    result = halted(text, data)
-    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        # The SDK does not finish the answers of a middleware, and from this revision on the type is required.
-        result["resultType"] = "complete"
-    return result
-
-
-def _could_not_be_judged(call: Call) -> "MCPError":
-    log.exception("a call to %r could not be judged", call.tool)
-    return _protocol_error("INTERNAL_ERROR", f"{HALT}the call could not be judged")
-
-
-def _protocol_error(code: str, message: str, *, data: Any = None) -> "MCPError":
-    import mcp_types
-    from mcp import MCPError
-
-    return MCPError(getattr(mcp_types, code), message, data)
+def _ended(told: Callable[[SessionEnd], None] | None, runs: "ClientRuns | None", end: SessionEnd) -> None:
+    if runs is not None:
+        runs.leave(end.session)
+    if told is not None:
+        told(end)

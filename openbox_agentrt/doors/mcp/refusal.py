@@ -13,11 +13,26 @@ from typing import Any
 from ...acel import Broken, Refusal, Violation
 from ...acel.refusal import MAX_NAME
 
-__all__ = ("HALT", "halted", "refused_data", "text_of", "unjudged", "withheld_data")
+__all__ = ("HALT", "PolicyRefusalError", "halted", "refused_data", "text_of", "unjudged", "withheld_data")
 
 HALT = "ACEL HALT: "
 
 _SOURCE = ("lambda", "def ", "async def ", "@")
+
+
+class PolicyRefusalError(Exception):
+    """
+    Core, or a person, decided against a call. Its result must not be used, if it has one.
+
+    Attributes:
+        text: What the client is told.
+        data: The same, structured.
+    """
+
+    def __init__(self, text: str, data: dict[str, Any]) -> None:
+        self.text = text
+        self.data = data
+        super().__init__(text, data)
 
 
 def withheld_data(violation: Violation) -> tuple[str, dict[str, Any]]:
