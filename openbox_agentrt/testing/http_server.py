@@ -179,8 +179,9 @@ class LoopbackServer(ABC):
         if self._server is not None:
             self._server.close()
             self._server = None
-        # A connection that was accepted just now has a task that has not begun.
-        await asyncio.sleep(0)
+        # A connection that was accepted just now needs a few turns of the loop until it has a task.
+        for _ in range(5):
+            await asyncio.sleep(0)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
