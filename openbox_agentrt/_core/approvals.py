@@ -27,7 +27,7 @@ from ..errors import (
     GovernanceError,
     GovernanceUnavailableError,
 )
-from .exchange import Exchange, recording
+from .exchange import APPROVAL, Exchange, recording
 from .parsing import parse_time
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def _raise_unavailable(status: int, key: ApprovalKey) -> NoReturn:
 
 def _raw(exchange: Exchange, result: ApprovalResult | None) -> object:
     if exchange.status is not None:
-        if exchange.body is None or not 200 <= exchange.status < 300:
+        if exchange.body is None or not 200 <= exchange.status < 300 or not exchange.is_about(APPROVAL):
             return None
         try:
             return json.loads(exchange.body)

@@ -28,7 +28,7 @@ from openbox_core.errors import (
 from ..error_info import scrub
 from ..errors import GovernanceUnavailableError
 from .decision import Answer
-from .exchange import AnswerTooLargeError, Exchange, recording
+from .exchange import EVALUATE, AnswerTooLargeError, Exchange, recording
 from .parsing import UnknownVerdict, not_understood, parse_answer
 
 if TYPE_CHECKING:
@@ -116,9 +116,10 @@ def _by_status(
         return Outage(reason=f"core answered HTTP {status}", status=status, retry_after=wait)
     if not 200 <= status < 300:
         raise _refused(f"core did not take the event: HTTP {status}", status) from failure
-    if isinstance(failure, OpenBoxConfigError):
-        # The answer to a question before the question, such as the bootstrap of an identity.
-        raise _refused(str(failure), status) from failure
+    if not exchange.is_about(EVALUATE):
+        # The answer to a question before the question, such as the bootstrap of an identity. Whatever it
+        # says, it says nothing about the event.
+        raise _refused("core's answer about the identity cannot be used", None) from failure
     try:
         raw = json.loads(exchange.body or b"")
     except RecursionError:

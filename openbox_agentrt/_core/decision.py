@@ -25,7 +25,7 @@ __all__ = (
 )
 
 DecisionSource = Literal["halted", "contracts", "core", "unreachable", "disabled", "skipped"]
-AcelOutcome = Literal["allowed", "refused", "shadow"]
+AcelOutcome = Literal["allowed", "refused", "shadow", "unmet"]
 ApprovalOutcome = Literal["approved", "rejected", "expired", "timeout"]
 
 
@@ -98,7 +98,8 @@ class Decision:
         source: Who decided: an earlier halt, the local contracts, Core, or nobody: because Core was
             ``unreachable``, the gate is ``disabled``, or the tool is ``skipped``.
         contracts: Contracts that the call broke or would break, as written in the rules.
-        acel: What the local contracts said; ``shadow`` when a refusal was recorded but not enforced.
+        acel: What the local contracts said; ``shadow`` when a refusal was recorded but not enforced,
+            ``unmet`` when a run ended with an obligation open.
         core_verdict: What Core said, None when it was not asked or could not be.
         approval: How the approval ended, None when none was needed.
         redacted: Whether Core replaced part of the input.

@@ -10,9 +10,19 @@ from typing import Final
 
 from openbox_core.instrumentation.http import suppress_http_instrumentation
 
-__all__ = ("MAX_ANSWER_BYTES", "AnswerTooLargeError", "Exchange", "current_exchange", "recording")
+__all__ = (
+    "APPROVAL",
+    "EVALUATE",
+    "MAX_ANSWER_BYTES",
+    "AnswerTooLargeError",
+    "Exchange",
+    "current_exchange",
+    "recording",
+)
 
 MAX_ANSWER_BYTES: Final = 4_000_000
+EVALUATE: Final = "/governance/evaluate"
+APPROVAL: Final = "/governance/approval"
 
 
 class AnswerTooLargeError(Exception):
@@ -31,20 +41,27 @@ class Exchange:
     them apart. All fields are None for a client whose transport is not ours.
 
     Attributes:
+        path: Path of the request, which tells the question from what was needed before it.
         status: HTTP status of the answer.
         retry_after: ``Retry-After`` of the answer, as it was sent.
         body: The answer's body.
         error: What the request failed with instead.
     """
 
+    path: str | None = None
     status: int | None = None
     retry_after: str | None = None
     body: bytes | None = None
     error: Exception | None = None
 
-    def begin(self) -> None:
+    def begin(self, path: str) -> None:
         """Forget the request before this one."""
+        self.path = path
         self.status = self.retry_after = self.body = self.error = None
+
+    def is_about(self, path: str) -> bool:
+        """Whether the request was to `path`, in any version of the interface."""
+        return self.path is not None and self.path.endswith(path)
 
 
 _current: ContextVar[Exchange | None] = ContextVar("openbox_agentrt_exchange", default=None)

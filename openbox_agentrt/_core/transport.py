@@ -11,20 +11,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Protocol
 
 import httpx
 
 from .attempt import is_outage_status
 from .breaker import Breaker, Permit
-from .exchange import MAX_ANSWER_BYTES, AnswerTooLargeError, current_exchange
+from .exchange import EVALUATE, MAX_ANSWER_BYTES, AnswerTooLargeError, current_exchange
 from .hook_answers import hardened
 from .loop_clients import LoopClients, ProcessClient
 from .parsing import UnknownVerdict
 
 __all__ = ("CoreTransport", "InProcessCore", "LocalCoreTransport")
-
-_EVALUATE: Final = "/governance/evaluate"
 
 
 class InProcessCore(Protocol):
@@ -76,9 +74,9 @@ class _Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             request.headers.setdefault("Content-Type", "application/json")
         exchange = current_exchange()
         if exchange is not None:
-            exchange.begin()
+            exchange.begin(request.url.path)
             return None  # the gate asks the breaker itself
-        if not request.url.path.endswith(_EVALUATE):
+        if not request.url.path.endswith(EVALUATE):
             return None
         permit = self._breaker.admit()
         if permit is None:

@@ -207,6 +207,16 @@ async def test_a_run_that_ended_waits_no_longer(wired: Any, clock: ManualClock) 
     assert len(core.approval_requests) == 1
 
 
+async def test_a_run_that_is_over_does_not_even_ask(wired: Any) -> None:
+    """Nobody is to decide about what cannot happen any more."""
+    gate, core = wired({"action": "allow"})
+
+    with pytest.raises(GovernanceHaltError):
+        await gate.approve(ASKED, cancelled=lambda: GovernanceHaltError("over"), **IDS)
+
+    assert core.approval_requests == []
+
+
 async def test_a_late_yes_does_not_start_work_of_a_run_that_ended(wired: Any) -> None:
     """The run is looked at again after the decision."""
     gate, core = wired({"action": "allow"})

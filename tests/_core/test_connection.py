@@ -21,8 +21,8 @@ from openbox_core.errors import OpenBoxAuthError, OpenBoxConfigError, OpenBoxNet
 from openbox_core.runtime import OpenBoxRuntime
 
 from openbox_agentrt._core.connection import Connection, connect
-from openbox_agentrt._core.decision import Verdict
-from openbox_agentrt.errors import GovernanceUnavailableError
+from openbox_agentrt._core.decision import Answer, Verdict
+from openbox_agentrt.errors import ApprovalTimeoutError, GovernanceUnavailableError
 from openbox_agentrt.lifecycle_events import EventEnvelope
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.options import GovernanceOptions
@@ -154,6 +154,25 @@ async def test_an_identity_that_cannot_be_fetched_is_told_apart_too(
 
     assert getattr(caught.value, "kind", None) == kind
     assert not [seen for seen in faulty.requests if seen.request.path.endswith("/evaluate")]
+
+
+@pytest.mark.parametrize("path", ["/api/v3/auth/bootstrap", "/api/v2/auth/bootstrap"])
+async def test_an_answer_about_the_identity_is_none_about_the_event(
+    to: Connecting, faulty: FaultyCore, event: MakeEvent, rsa_pem: str, path: str
+) -> None:
+    """Whatever it says: neither a verdict nor an approval is taken from it."""
+    gate = to(okta_agent_private_key=rsa_pem, approval_poll_interval_ms=1, approval_max_wait_ms=20).gate
+    if "v2" in path:
+        faulty.plan(*[Fault.respond(404)] * 8, path="/api/v3/auth/bootstrap")
+    with faulty.always(Fault.value({"verdict": "allow", "action": "allow"}), path=path):
+        with pytest.raises(GovernanceUnavailableError) as caught:
+            await gate.judge(event())
+        with pytest.raises(ApprovalTimeoutError):
+            await gate.approve(
+                Answer(verdict=Verdict.REQUIRE_APPROVAL), workflow_id="w", run_id="r", activity_id="a"
+            )
+
+    assert caught.value.kind == "refused"
 
 
 async def test_an_identity_that_cannot_be_fetched_is_an_outage_for_fail_open(
