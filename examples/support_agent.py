@@ -37,8 +37,9 @@ async def main() -> None:
         Call(name="refund", arguments={"amount": 90}),
     )
     policy = Path(__file__).parent / "support_agent.rego"
+    limits = [at_most_total("refund", "amount", 100)]
     async with await create_openbox_agentrt(
-        core=LocalCore(policy=policy), contracts=[at_most_total("refund", "amount", 100)]
+        core=LocalCore(policy=policy), contracts=limits, session_id="customer-7"
     ) as governance:
         loop = governance.govern_loop(AgentLoop(model, tool_registry=tools))
         agent = AgentConfig(name="Support", instructions="Help.", model=ModelSettings(model="any"))

@@ -128,18 +128,26 @@ class GovernanceBlockedError(GovernanceError, base.GovernanceBlockedError):
 
 class ContractRefusedError(GovernanceBlockedError):
     """
-    A local contract stopped the call. It did not run, and Core was not asked.
+    A local contract stopped the call. Core was not asked, and nothing ran: unless `ran` is True, for a
+    result that breaks a postcondition and must not be used.
 
     Attributes:
         refusal: Every contract that the call would break, and what would make it possible.
     """
 
     def __init__(
-        self, refusal: Refusal, *, decision: Decision | None = None, remedy: str | None = None
+        self,
+        refusal: Refusal,
+        *,
+        decision: Decision | None = None,
+        remedy: str | None = None,
+        ran: bool = False,
     ) -> None:
-        super().__init__(refusal.message, event=refusal.tool, decision=decision, remedy=remedy)
+        broken = "; ".join(each.describe() for each in refusal.broken)
+        message = f"the result of {refusal.tool!r:.200} breaks {broken}" if ran else refusal.message
+        super().__init__(message, event=refusal.tool, decision=decision, remedy=remedy, ran=ran)
         self.refusal = refusal
-        self.args = (one_line(refusal.message),)
+        self.args = (one_line(message),)
 
 
 class GovernanceHaltError(GovernanceError, base.GovernanceHaltError):

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ._core.connection import connect
+from ._run.contract_source import contract_sessions, open_evidence, read_contracts
 from ._run.hooks import Refusals
 from .governance import OpenBoxAgentRTGovernance
 from .options import GovernanceOptions
@@ -37,8 +38,10 @@ async def create_openbox_agentrt(
         OpenBoxNetworkError: Core could not be reached to check the key.
     """
     resolved = GovernanceOptions.resolve(environ=environ, **options)
+    source = read_contracts(resolved.contracts)
     refusals = Refusals()
     with ExitStack() as opened:
+        evidence = open_evidence(resolved, opened)
         core = resolved.core
         if core == "local":
             core = opened.enter_context(_local_core())
@@ -48,7 +51,12 @@ async def create_openbox_agentrt(
                 await connection.validate()
             connection.hooks.install()
             return OpenBoxAgentRTGovernance(
-                connection, resolved, refusals, core=core, close_with=opened.pop_all()
+                connection,
+                resolved,
+                refusals,
+                core=core,
+                sessions=contract_sessions(resolved, source, evidence),
+                close_with=opened.pop_all(),
             )
         except BaseException:
             # Cancelled, rejected, or hooks that another governance owns: nothing of ours stays open.

@@ -14,6 +14,7 @@ from openbox_core.contracts.context import ActivityContext
 from ._run.activity import Activity
 from ._run.cases import custom_activity
 from ._run.judge import Judge
+from ._run.observers import Observers
 from ._run.scope import RunScope
 from ._run.state import RunState, current_run
 from ._seams.coverage import Coverage, coverage_of
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from ._core.connection import Connection
     from ._run.hooks import Refusals
+    from ._run.sessions import ContractSessions
+    from .acel.violations import Violation
     from .options import GovernanceOptions
 
 __all__ = ("GovernedAgentLoop", "OpenBoxAgentRTGovernance", "RunState", "current_run")
@@ -59,6 +62,7 @@ class OpenBoxAgentRTGovernance:
         refusals: Refusals,
         *,
         core: Any = None,
+        sessions: ContractSessions | None = None,
         close_with: ExitStack | None = None,
     ) -> None:
         self.options = options
@@ -71,6 +75,10 @@ class OpenBoxAgentRTGovernance:
             connection.store,
             refusals=refusals,
             agent_name=connection.runtime.config.agent_name,
+            sessions=sessions,
+            observers=Observers(
+                meter=options.metrics, observe=options.on_decision, records_all=options.record == "all"
+            ),
         )
         self._installation = Installation(self._judge)
         self._closed = False
@@ -207,6 +215,19 @@ class OpenBoxAgentRTGovernance:
         await work.check(None)
         await work.complete(handle.output, result=handle.output)
 
+    def end_session(self, session_id: str) -> tuple[Violation, ...]:
+        """
+        End the contract session of `session_id`, which its runs share. A run that comes later with this id
+        begins a new one. Sessions that are not ended are when the governance is closed.
+
+        Returns:
+            The obligations that are unmet. They are in the evidence and in the metrics.
+
+        Raises:
+            KeyError: No run of that session came by, or it was ended before.
+        """
+        return self._judge.sessions.end(session_id)
+
     async def aclose(self) -> None:
         """
         Tell Core what it does not know yet, remove the hooks and close the connections. May be called
@@ -219,6 +240,7 @@ class OpenBoxAgentRTGovernance:
         self._closed = True
         self.uninstall()
         self._judge.pauses.close()
+        self._judge.sessions.close()
         try:
             await self._judge.drain.settle(seconds=CLOSE_SECONDS)
         finally:

@@ -11,24 +11,14 @@ import pytest
 
 from openbox_agentrt import errors
 from openbox_agentrt._core.decision import Decision, Verdict
+from openbox_agentrt.acel import Broken, Refusal
 
 DECISION = Decision(event="refund", workflow_id="wf", run_id="run", verdict=Verdict.BLOCK, source="core")
 
 
-class Refusal:
-    """What a `ContractRefusedError` looks at."""
-
-    tool = "delete"
-    message = "'delete' at step 2 breaks contract 'must_precede(backup, delete)'"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Refusal)
-
-    __hash__ = None  # type: ignore[assignment]  # compared, never hashed
-
-
 def refused() -> errors.ContractRefusedError:
-    return errors.ContractRefusedError(Refusal(), decision=DECISION)  # type: ignore[arg-type]  # looks like one
+    broken = Broken(contract="must_precede(backup, delete)", needs="backup")
+    return errors.ContractRefusedError(Refusal(tool="delete", step=2, broken=(broken,)), decision=DECISION)
 
 
 EVERY: dict[str, Callable[[], Exception]] = {

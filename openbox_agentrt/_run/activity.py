@@ -23,6 +23,7 @@ from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
 from ..lifecycle_events import activity_completed
 from .bound import Bound
 from .case import ApprovalPending, Case, Ruling
+from .contract_events import broken_result
 from .state import POSITION
 
 if TYPE_CHECKING:
@@ -229,20 +230,38 @@ class Activity:
 
         Returns:
             Core's answer to the report, which is never enforced.
+
+        Raises:
+            ContractRefusedError: The result breaks a postcondition and must not be used. The row is closed as
+                failed.
         """
-        event = self._close("completed", output=output)
         reservation, self._reservation = self._reservation, None
-        if reservation is not None and not self.ran:
-            reservation.abort()  # a dry run: the work was let through and did not happen
-        elif reservation is not None:
-            args = self.content if isinstance(self.content, Mapping) else None
-            reservation.commit(result, args=args, measured=measured)
+        if reservation is not None:
+            try:
+                await self._commit(reservation, result, measured)
+            except BaseException as error:
+                # The result is not to be used, or the commit was interrupted: either way the work failed.
+                await self.fail(error)
+                raise
+        event = self._close("completed", output=output)
         if event is None:
             return None
         answer = await self.run.outbox.send(event)
         if answer is not None:
             self.run.heed(answer, event=self.case.event)
         return answer
+
+    async def _commit(
+        self, reservation: Reservation, result: Any, measured: Mapping[str, Any] | None
+    ) -> None:
+        if not self.ran:
+            reservation.abort()  # a dry run: the work was let through and did not happen
+            return
+        args = self.case.arguments_of(self.content)
+        failed = await reservation.acommit(result, args=args, measured=measured)
+        if failed is not None:
+            self.run.keep((failed,))
+            raise broken_result(self.run, self.case, failed)
 
     async def fail(self, error: BaseException) -> None:
         """The work failed, or never ran."""

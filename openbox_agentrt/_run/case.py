@@ -44,6 +44,17 @@ class Case:
     deferred: Collection[str] = ()
     pausable: bool = False
 
+    def arguments_of(self, content: Any) -> Mapping[str, Any] | None:
+        """What contracts see of the input that really ran; None when it is what they have judged."""
+        if content is self.content:
+            return None
+        if isinstance(content, Mapping):
+            return content
+        if isinstance(content, str):
+            return {**(self.arguments or {}), "prompt": content}
+        first = content[0] if isinstance(content, list) and len(content) == 1 else None
+        return first if isinstance(first, Mapping) else {"input": content}
+
 
 @dataclass(slots=True, kw_only=True)
 class Ruling:

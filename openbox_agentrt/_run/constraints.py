@@ -35,7 +35,7 @@ async def constrained(docket: Docket, answer: Answer) -> tuple[Any, ...]:
     """
     guards: list[Any] = []
     for name in answer.constraints:
-        handler = docket.options.constraint_handlers.get(name)
+        handler = docket.run.judge.options.constraint_handlers.get(name)
         if handler is None:
             if name == SANDBOX:
                 raise _refused(docket, answer, f"nothing here can satisfy constraint {name!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from .._core.decision import Decision
@@ -12,22 +11,16 @@ if TYPE_CHECKING:
 
     from .._core.decision import Answer
     from ..errors import GovernanceError
-    from ..options import GovernanceOptions
     from .case import Case
     from .state import RunState
-
-log = logging.getLogger(__name__)
 
 
 class Docket:
     """What is known about one case until its decision is written."""
 
-    __slots__ = ("case", "facts", "options", "run")
+    __slots__ = ("case", "facts", "run")
 
-    def __init__(
-        self, options: GovernanceOptions, run: RunState, case: Case, *, facts: dict[str, Any] | None = None
-    ) -> None:
-        self.options = options
+    def __init__(self, run: RunState, case: Case, *, facts: dict[str, Any] | None = None) -> None:
         self.run = run
         self.case = case
         self.facts: dict[str, Any] = {} if facts is None else facts
@@ -60,17 +53,10 @@ class Docket:
         )
 
     def close(self, verdict: Verdict, **facts: Any) -> Decision:
-        """Write the decision: on the run, and to the observer."""
+        """Write the decision."""
         self.facts.update(facts)
         decision = self.preview(verdict)
-        self.run.decisions.append(decision)
-        observe = self.options.on_decision
-        if observe is not None:
-            try:
-                observe(decision)
-            except Exception:
-                # The observer is the user's code; what it thinks of a decision does not change it.
-                log.exception("on_decision failed for %r", decision.event)
+        self.run.note(decision)
         return decision
 
     def refused(self, error: GovernanceError, verdict: Verdict, **facts: Any) -> GovernanceError:

@@ -15,6 +15,7 @@ from ..error_info import error_info
 from ..lifecycle_events import workflow_completed, workflow_failed
 from ..message_extraction import message_text
 from .activity import OUTLIVED_RUN
+from .contract_events import conclude_contracts
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
@@ -43,8 +44,13 @@ NO_RESPONSE = {
 """Output of a pre-screen that no model call took over."""
 
 
-def close_run(run: RunState, error: BaseException | None) -> None:
-    """Close every row of `run` and its workflow. Does not wait."""
+def close_run(run: RunState, error: BaseException | None) -> BaseException | None:
+    """
+    Close every row of `run` and its workflow. Does not wait.
+
+    Returns:
+        The error that the run has to end with although it was fine: an obligation that was left open.
+    """
     run.ending = True
     for stream in tuple(run.open_streams):
         stream.abandon(error)
@@ -54,9 +60,11 @@ def close_run(run: RunState, error: BaseException | None) -> None:
     info = OUTLIVED_RUN if error is None else run.redactions.value(error_info(error))
     for activity in tuple(run.open_activities.values()):
         activity.abandon(info)
+    unmet = conclude_contracts(run, error)
     if run.judge.options.send_run_end_event:
-        run.outbox.post(_terminal_event(run, error))
+        run.outbox.post(_terminal_event(run, error or unmet))
     run.ended = True
+    return unmet
 
 
 async def settle_run(run: RunState, error: BaseException | None) -> None:

@@ -39,7 +39,7 @@ class Refusals:
             return
         if error.decision is None:
             error.decision = _decision(error, run, context)
-            run.decisions.append(error.decision)
+            run.note(error.decision)
         if activity is not None and not error.ran:
             activity.note_refusal(error)
         if latches and isinstance(error, GovernanceHaltError):

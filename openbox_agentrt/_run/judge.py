@@ -32,8 +32,10 @@ from ..errors import (
 from ..lifecycle_events import contract_violation
 from .case import ApprovalPending, Case, Ruling, Waiting
 from .constraints import constrained
+from .contract_source import contract_sessions
 from .docket import Docket
 from .hooks import Refusals
+from .observers import Observers
 from .outbox import Drain
 from .pauses import Pauses
 from .state import POSITION
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from .._core.decision import Answer, ApprovalOutcome
     from ..options import GovernanceOptions
     from .contracts import Reservation
+    from .sessions import ContractSessions
     from .state import RunState
 
 
@@ -82,6 +85,8 @@ class Judge:
         drain: Reports of all runs that Core does not have yet.
         refusals: Told of what is refused inside an activity.
         pauses: Runs that wait for a person.
+        sessions: Which run uses which contracts.
+        observers: Told of every decision.
         loop_classes: Classes of governed loops, by the class that they govern.
     """
 
@@ -93,6 +98,8 @@ class Judge:
         *,
         refusals: Refusals | None = None,
         agent_name: str | None = None,
+        sessions: ContractSessions | None = None,
+        observers: Observers | None = None,
     ) -> None:
         self.gate = gate
         self.options = options
@@ -100,6 +107,8 @@ class Judge:
         self.drain = Drain()
         self.refusals = Refusals() if refusals is None else refusals
         self.pauses = Pauses(options.approval_max_wait_ms)
+        self.sessions = contract_sessions(options, None, None) if sessions is None else sessions
+        self.observers = Observers(observe=options.on_decision) if observers is None else observers
         self._agent_name = agent_name or options.agent_name
         self.loop_classes: dict[type[Any], type[Any]] = {}
 
@@ -131,9 +140,9 @@ class Judge:
             GovernanceError: Somebody objected, or could not be asked and may not be passed over.
             ApprovalPending: A person has to decide and the run can pause for it.
         """
-        docket = Docket(self.options, run, case)
+        docket = Docket(run, case)
         self._check_run(docket)
-        reservation = self._reserve(docket)
+        reservation = await self.reserve(docket)
         try:
             return await self._ask_core(docket, reservation, asking)
         except ApprovalPending:
@@ -152,7 +161,7 @@ class Judge:
             GovernanceError: The person said no, or the approval ran out.
             ApprovalPending: Nobody has decided yet.
         """
-        docket = Docket(self.options, run, waiting.case, facts=dict(waiting.facts))
+        docket = Docket(run, waiting.case, facts=dict(waiting.facts))
         try:
             self._check_run(docket)
             return await self._conclude(docket, waiting.answer, waiting.reservation, resumed=True)
@@ -170,13 +179,20 @@ class Judge:
         if refused is not None:
             raise refused
 
-    def _reserve(self, docket: Docket) -> Reservation | None:
+    async def reserve(self, docket: Docket) -> Reservation | None:
+        """
+        Have the local contracts judge a case. What they allow is in flight from here on.
+
+        Raises:
+            ContractRefusedError: They refuse it. Nothing moved, and Core will hear of it by a signal.
+        """
         contracts, case = docket.run.contracts, docket.case
         if contracts is None:
             return None
         began = perf_counter()
-        reservation = contracts.reserve(case.event, case.arguments, deferred=case.deferred)
+        reservation = await contracts.areserve(case.event, case.arguments, deferred=case.deferred)
         docket.facts["acel_seconds"] = perf_counter() - began
+        docket.run.keep(reservation.violations)
         docket.facts["contracts"] = tuple(violation.spec for violation in reservation.violations)
         refusal = reservation.refusal
         if refusal is None:

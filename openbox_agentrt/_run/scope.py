@@ -8,10 +8,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GovernanceHaltError, find_governance_error
-from ..lifecycle_events import workflow_started
+from ..lifecycle_events import handoff, workflow_started
 from ..redactions import Redactions
 from ..run_identity import RunIdentity
 from .cases import llm_activity, prompt_case
+from .contract_events import RUN_STARTED, admit_run
 from .ending import close_run, settle_run
 from .outbox import Outbox
 from .state import POSITION, Position, RunState
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from .judge import Judge
 
 log = logging.getLogger(__name__)
-
-RUN_STARTED = "run_started"
 
 
 class RunScope:
@@ -71,6 +70,7 @@ class RunScope:
         if resumed is None:
             try:
                 await self._announce(run)
+                await admit_run(run)
                 await self._screen(run)
             except BaseException as error:
                 # Refused, failed or cancelled: the workflow is open at Core and has to be closed.
@@ -93,9 +93,11 @@ class RunScope:
             self._judge.pauses.park(run)
             return
         halt = _swallowed_halt(run, error)
-        await self._end(run, halt or error)
+        unmet = await self._end(run, halt or error)
         if halt is not None:
             raise halt from error
+        if unmet is not None:
+            raise unmet
 
     def _resumed(self) -> RunState | None:
         if self._checkpoint is None:
@@ -113,6 +115,7 @@ class RunScope:
         judge = self._judge
         position = POSITION.get()
         parent = position if position is not None and not position.run.ended else None
+        own = None if parent is None else parent.in_run_of(judge)
         identity = RunIdentity.mint(
             task_queue=judge.options.task_queue,
             session_id=self._session(),
@@ -128,6 +131,11 @@ class RunScope:
             redactions=Redactions(),
             parent=parent,
             pausable=self._pausable,
+            session=judge.sessions.for_run(
+                name=identity.workflow_id if identity.session_id is None else identity.session_id,
+                session_id=identity.session_id,
+                parent=None if own is None else own.run,
+            ),
         )
         judge.refusals.watch(run)
         return run
@@ -138,22 +146,26 @@ class RunScope:
         answer = await run.outbox.send(workflow_started(run.identity))
         if answer is not None:
             run.heed(answer, event=RUN_STARTED)
+        giver = _handed_over_by(run)
+        if giver is not None:
+            await run.outbox.send(handoff(run.identity, giver))
 
     async def _screen(self, run: RunState) -> None:
         if not run.prompt.strip():
             return
         ruling = await self._judge.decide(run, prompt_case(run, run.prompt))
         if ruling.reservation is not None:
-            ruling.reservation.commit()
+            await ruling.reservation.acommit(args={"prompt": ruling.content})
         if self._judge.options.send_llm_start_event:
             prescreen = llm_activity(run, ruling.content, activity_id=run.identity.prescreen_id)
             await prescreen.start()
             run.prescreen = prescreen
 
-    async def _end(self, run: RunState, error: BaseException | None) -> None:
+    async def _end(self, run: RunState, error: BaseException | None) -> BaseException | None:
         self._unbind()
-        close_run(run, error)
+        unmet = close_run(run, error)
         await settle_run(run, error)
+        return unmet
 
     def _unbind(self) -> None:
         token, self._token = self._token, None
@@ -164,6 +176,14 @@ class RunScope:
         except ValueError:
             # Left in another task than it was entered in; that task never saw the binding.
             log.debug("a run scope was left in another task")
+
+
+def _handed_over_by(run: RunState) -> str | None:
+    """The identity of the agent around this one, if both have one and they are two agents."""
+    if run.parent is None:
+        return None
+    giver, taker = run.parent.judge.options.agent_did, run.judge.options.agent_did
+    return giver if taker is not None and giver != taker else None
 
 
 def _swallowed_halt(run: RunState, error: BaseException | None) -> GovernanceHaltError | None:

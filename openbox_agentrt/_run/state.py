@@ -8,15 +8,18 @@ and background tasks inherit it; a task that outlives its run finds a run that h
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._core.decision import Decision
 from ..errors import GovernanceHaltError, UngovernedCallError
+from .sessions import ContractSession
 
 if TYPE_CHECKING:
     from .._core.decision import Answer
+    from ..acel.violations import Violation
     from ..errors import GovernanceError
     from ..redactions import Redactions
     from ..run_identity import RunIdentity
@@ -48,6 +51,9 @@ class Position:
         return position
 
 
+NO_SESSION = ContractSession(contracts=None, recorder=None)
+"""For a run without contracts and without evidence."""
+
 POSITION: ContextVar[Position | None] = ContextVar("openbox_agentrt_position", default=None)
 
 
@@ -68,6 +74,7 @@ class RunState:
         halted: The decision that halted the run; from there on, nothing starts.
         ungoverned: How many gates let something pass because Core could not be asked.
         result: What the run returned, for its terminal event; set by whoever runs it.
+        session: The contract session, and who keeps its evidence.
     """
 
     def __init__(
@@ -78,7 +85,7 @@ class RunState:
         judge: Judge,
         outbox: Outbox,
         redactions: Redactions,
-        contracts: Contracts | None = None,
+        session: ContractSession | None = None,
         parent: Position | None = None,
         pausable: bool = False,
     ) -> None:
@@ -90,7 +97,8 @@ class RunState:
         self.ungoverned = 0
         self.result: Any = None
         self.judge = judge
-        self.contracts = contracts
+        self.session = NO_SESSION if session is None else session
+        self.contracts_concluded = False
         self.outbox = outbox
         self.redactions = redactions
         self.parent_activity = None if parent is None else parent.activity
@@ -143,6 +151,27 @@ class RunState:
     def __repr__(self) -> str:
         state = "ended" if self.ended else "halted" if self.halted is not None else "open"
         return f"<RunState {self.workflow_type} {self.run_id} {state}>"
+
+    @property
+    def contracts(self) -> Contracts | None:
+        """The `acel.Session` that the run belongs to; None without contracts."""
+        return self.session.contracts
+
+    @property
+    def parent_shares_session(self) -> bool:
+        """Whether the contracts are those of the run around this one, which ends them."""
+        return self.parent is not None and self.parent.session is self.session
+
+    def note(self, decision: Decision) -> None:
+        """Keep a decision, and tell everybody who wants to know."""
+        self.decisions.append(decision)
+        self.judge.observers.tell(decision, self.session.recorder)
+
+    def keep(self, violations: Iterable[Violation]) -> None:
+        """Record violations of a session that does not do so by itself."""
+        if self.session.recorder is not None and not self.session.records_itself:
+            for violation in violations:
+                self.session.recorder.record(violation)
 
     def share_session(self) -> str:
         """The id that this run shares with the runs nested in it; from here on its events carry it."""

@@ -49,10 +49,14 @@ class GovernedRegistry(Proxy):
         inner, judge = self.__wrapped__, self.__judge__
         if is_skipped(judge, call.name):
             return await inner.execute(call, *args, **kwargs)
+        definition = handler = None
         try:
-            definition = inner.get(call.name).definition
+            registered = inner.get(call.name)
         except KeyError:
-            definition = None  # the inner registry has its own answer to that, if nobody objects before
+            pass  # the inner registry has its own answer to that, if nobody objects before
+        else:
+            definition = registered.definition
+            handler = registered.handler or registered.contextual_handler
 
         async def invoke(ready: Any, tool_run: ToolRun) -> Any:
             seconds = None if definition is None else timeout_of(definition)
@@ -74,6 +78,7 @@ class GovernedRegistry(Proxy):
             invoke,
             side_effect=None if definition is None else definition.side_effect,
             prepares=knows_when_a_tool_runs(inner),
+            handler=handler,
         )
 
 

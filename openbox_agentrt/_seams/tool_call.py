@@ -16,6 +16,7 @@ from .._core.decision import MISSING, Decision
 from .._run.activity import Activity
 from .._run.case import ApprovalPending
 from .._run.cases import tool_case
+from .._run.contracts import adopt_conditions
 from .._run.pauses import call_key, canonical
 from .._run.state import current_run
 from ..errors import GovernanceError, GovernanceUnavailableError
@@ -102,7 +103,13 @@ class ToolRun:
 
 
 async def call_tool(
-    judge: Judge, call: Any, invoke: Invoke, *, side_effect: str | None = None, prepares: bool = False
+    judge: Judge,
+    call: Any,
+    invoke: Invoke,
+    *,
+    side_effect: str | None = None,
+    prepares: bool = False,
+    handler: Any = None,
 ) -> Any:
     """
     Have `call` judged, and run it if it may.
@@ -110,12 +117,14 @@ async def call_tool(
     Args:
         invoke: Runs a call that was judged; gets the call with the arguments to use.
         prepares: Whether `invoke` says itself when the tool begins to run, through `ToolRun.run`.
+        handler: The function that the tool runs; conditions that decorate it apply.
 
     Raises:
         GovernanceError: The call may not run, or the run was halted while it ran.
         ApprovalRequiredError: A person has to decide, and the loop can pause for it.
     """
     run = judge.run_for(call.name)
+    adopt_conditions(run.contracts, call.name, handler)
     key = call_key(call.id, call.name, call.arguments) if run.pausable else ""
     activity = _paused_activity(run, key)
     try:
@@ -134,6 +143,7 @@ async def call_tool(
         ready = call if untouched else replace(call, arguments=activity.content)
         tool_run = ToolRun(activity, call, side_effect=side_effect)
         value = await activity.perform(lambda: invoke(ready, tool_run), runs_at_once=not prepares)
+        answer = await activity.complete(value, result=value)
     except ApprovalPending as pending:
         assert activity is not None  # only an activity that exists can wait
         run.paused.setdefault(key, []).append(activity)
@@ -142,7 +152,6 @@ async def call_tool(
         if judge.options.on_tool_block == "return_error" and is_soft(error):
             return denial(call.name, error)
         raise
-    answer = await activity.complete(value, result=value)
     if answer is not None and judge.options.redact_outputs:
         value = _redacted_value(call.name, value, answer)
     return value
@@ -189,7 +198,7 @@ def is_skipped(judge: Judge, tool: str) -> bool:
         return False
     run = current_run()
     if run is not None:
-        run.decisions.append(
+        run.note(
             Decision(
                 event=tool,
                 workflow_id=run.workflow_id,

@@ -103,6 +103,10 @@ class Contracted(Engine):
         self.store.register(tool_spec(tool, before, after, commit))
         return func
 
+    def has_conditions(self, tool: str) -> bool:
+        """Whether something is attached to a tool."""
+        return self.store.plan(tool).spec is not None
+
     def verdict(self, contract: TemporalContract) -> Verdict:
         """How a contract of this session stands."""
         return self.store.verdict_of(contract)

@@ -35,7 +35,7 @@ def run(name: str, *arguments: str, **environ: str) -> subprocess.CompletedProce
             "support_agent.py",
             [
                 "completed Refunded.",
-                "refused: 'refund' was refused: at_most_total(refund, amount, limit=100)",
+                "refused: call to 'refund' refused",
             ],
             id="contracts and policy",
         ),

@@ -1,0 +1,178 @@
+"""From options to contract sessions and evidence. Mistakes show here, before anything is sent."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..acel.contract import TemporalContract
+from ..acel.registry import rules_hash
+from ..acel.session import Session
+from ..errors import OptionError
+from .evidence import Recorder, SessionRecorder
+from .sessions import ContractSession, ContractSessions
+
+if TYPE_CHECKING:
+    from ..evidence import EvidenceFile
+    from ..options import GovernanceOptions
+
+MAX_TRACE = 1_000
+"""Rows of its trace that a session keeps for evidence. What contracts have counted does not depend on it."""
+
+BuildOwn = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractSource:
+    """
+    What the option ``contracts`` stands for.
+
+    Attributes:
+        contracts: The contracts, for sessions that are built here.
+        state: Initial state of such a session.
+        build: The user's own way to build a session; None for sessions that are built here.
+        rules_hash: Hash of `contracts`.
+    """
+
+    contracts: tuple[TemporalContract, ...] = ()
+    state: Mapping[str, Any] = field(default_factory=dict)
+    build: BuildOwn | None = None
+    rules_hash: str | None = None
+
+
+def read_contracts(value: Any) -> ContractSource | None:
+    """
+    What ``contracts=value`` means: a rules file, contracts, or a callable that builds sessions.
+
+    Raises:
+        OptionError: It cannot be read, or is none of these.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str | os.PathLike):
+        return _rules_file(value)
+    if isinstance(value, Iterable):
+        contracts = tuple(value)
+        for contract in contracts:
+            if not isinstance(contract, TemporalContract):
+                raise OptionError("contracts", f"holds something that is no contract: {contract!r:.80}")
+        return ContractSource(contracts=contracts, rules_hash=rules_hash(contracts))
+    if callable(value):
+        return ContractSource(build=value)
+    raise OptionError(
+        "contracts", f"must be a rules file, contracts or a callable, not {type(value).__name__}"
+    )
+
+
+def _rules_file(path: str | os.PathLike[str]) -> ContractSource:
+    from ..acel.config import ConfigError, read_rules
+
+    try:
+        rules = read_rules(path)
+    except ConfigError as error:
+        raise OptionError("contracts", f"cannot be used: {error}") from error
+    return ContractSource(contracts=rules.contracts, state=rules.state, rules_hash=rules.rules_hash)
+
+
+def open_evidence(options: GovernanceOptions, opened: ExitStack) -> EvidenceFile | Recorder | None:
+    """
+    Where evidence goes: a file, which `opened` closes, or an object of the user's own.
+
+    Raises:
+        OptionError: The file or the key cannot be used.
+    """
+    target = options.evidence
+    if target is None:
+        if options.signer is not None:
+            raise OptionError("signer", "signs the evidence", remedy="set the option 'evidence' as well")
+        return None
+    if not isinstance(target, str | os.PathLike):
+        if not callable(getattr(target, "record", None)):
+            raise OptionError("evidence", f"must be a path or have record(), not {type(target).__name__}")
+        if not callable(getattr(target, "record_decision", None)):
+            return _ViolationsOnly(target)
+        own: Recorder = target
+        return own
+    from ..evidence import EvidenceError, EvidenceFile, ed25519_signer
+
+    try:
+        signer = options.signer
+        if isinstance(signer, str | os.PathLike):
+            signer, _ = ed25519_signer(signer)
+        file = EvidenceFile(target, signer=signer, redact_fields=options.redact_fields, record=options.record)
+    except (EvidenceError, OSError) as error:
+        raise OptionError("evidence", f"cannot be used: {error}") from error
+    opened.callback(file.close)
+    return file
+
+
+def contract_sessions(
+    options: GovernanceOptions, source: ContractSource | None, evidence: EvidenceFile | Recorder | None
+) -> ContractSessions:
+    """The sessions of a governance with these options."""
+
+    def build(name: str, shared: bool) -> ContractSession:
+        recorder = _recorder(evidence, name, None if source is None else source.rules_hash)
+        if source is None:
+            return ContractSession(contracts=None, recorder=recorder, shared=shared)
+        if source.build is not None:
+            own = _own_session(source.build, name)
+            return ContractSession(contracts=own, recorder=recorder, records_itself=False, shared=shared)
+        session = Session(
+            source.state,
+            mode=options.contracts_mode,
+            metrics=options.metrics,
+            session_id=name,
+            contracts=source.contracts,
+            max_trace=MAX_TRACE,
+            **({"redact_fields": options.redact_fields} if recorder is None else {"evidence": recorder}),
+        )
+        return ContractSession(contracts=session, recorder=recorder, shared=shared)
+
+    return ContractSessions(build, per_session=options.contract_scope == "session")
+
+
+def _recorder(
+    evidence: EvidenceFile | Recorder | None, name: str, hash_of_rules: str | None
+) -> Recorder | None:
+    from ..evidence import EvidenceFile
+
+    if isinstance(evidence, EvidenceFile):
+        return SessionRecorder(evidence, name, hash_of_rules)
+    return evidence
+
+
+def _own_session(build: BuildOwn, name: str) -> Any:
+    session = build(name) if _takes_a_name(build) else build()
+    if not isinstance(session, Session):
+        raise OptionError("contracts", f"has to build an acel.Session, it built a {type(session).__name__}")
+    return session
+
+
+def _takes_a_name(build: BuildOwn) -> bool:
+    try:
+        parameters = inspect.signature(build).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(
+        item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD, item.VAR_POSITIONAL)
+        and item.default is item.empty
+        for item in parameters
+    )
+
+
+class _ViolationsOnly:
+    """A recorder over an evidence log that knows violations only, such as acel-core's."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    def record(self, violation: Any) -> Any:
+        return self._log.record(violation)
+
+    def record_decision(self, decision: Mapping[str, Any]) -> None:
+        return None
