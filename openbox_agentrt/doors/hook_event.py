@@ -14,7 +14,7 @@ from typing import Any
 from openbox_agentrt.doors.hook_folder import HookFault
 from openbox_agentrt.doors.strict_json import read_json
 
-__all__ = ("POST_EVENTS", "HookEvent", "read_event")
+__all__ = ("POST_EVENTS", "HookEvent", "event_from", "read_event")
 
 # How a call can end, as the client reports it.
 POST_EVENTS = ("PostToolUse", "PostToolUseFailure", "PermissionDenied")
@@ -82,6 +82,17 @@ def read_event(data: bytes, *, expected: Collection[str]) -> HookEvent:
             f"this hook is for {' or '.join(expected)}, and not for {name!r:.100}",
             remedy="set the hook for its own event in settings.json",
         )
+    return event_from(raw)
+
+
+def event_from(raw: Mapping[str, Any]) -> HookEvent:
+    """
+    Read an event that is decoded and named already.
+
+    Raises:
+        HookFault: A field that is needed is not what it should be.
+    """
+    name: str = raw["hook_event_name"]
     session_id = raw.get("session_id")
     if not isinstance(session_id, str) or not 0 < len(session_id) <= _MAX_SESSION_ID:
         raise HookFault("the event has no session_id")

@@ -55,16 +55,21 @@ class StateFolder:
         self._fd = fd
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> "StateFolder":
+    def open(cls, path: str | os.PathLike[str], *, project_dir: str | None = None) -> "StateFolder":
         """
         Open a folder, and create it if it is missing.
+
+        Args:
+            path: The folder. A relative one is taken from the project.
+            project_dir: The project, which may come from someone else: nothing between it and the folder
+                may be a link. The working directory if None.
 
         Raises:
             HookFault: It is a link or no folder, belongs to another user, can be written by others, or cannot
                 be created.
         """
-        text = os.path.expanduser(os.fspath(path))
-        _refuse_links(text)
+        text = os.path.join(project_dir or "", os.path.expanduser(os.fspath(path)))
+        _refuse_links(text, "" if project_dir is None else project_dir.rstrip(os.sep))
         try:
             os.makedirs(os.path.dirname(text) or ".", exist_ok=True)
             with contextlib.suppress(FileExistsError):
@@ -166,14 +171,14 @@ def lock_file(
         pause = min(pause * 2, 0.02)
 
 
-def _refuse_links(path: str) -> None:
-    # A relative folder lies inside the project, which may come from someone else: no part may be a link.
-    # The parents of an absolute one are the user's own affair (/tmp is a link on macOS).
-    part = path.rstrip(os.sep) or path
-    while part:
+def _refuse_links(path: str, project_dir: str) -> None:
+    # Outside of the project, the parents are the user's own affair (/tmp is a link on macOS).
+    inside = not os.path.isabs(path) or (project_dir != "" and path.startswith(project_dir + os.sep))
+    part = path.rstrip(os.sep)
+    while part and part != project_dir:
         if os.path.islink(part):
             raise HookFault(f"state folder {part!r} is a link", remedy="name the folder that it points to")
-        if os.path.isabs(part):
+        if not inside:
             return
         part = os.path.dirname(part)
 

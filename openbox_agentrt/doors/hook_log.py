@@ -59,6 +59,7 @@ def open_log(
     state_dir: str | os.PathLike[str],
     session_id: str,
     *,
+    project_dir: str | None = None,
     wait_seconds: float = LOCK_WAIT_SECONDS,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator["SessionLog"]:
@@ -68,13 +69,14 @@ def open_log(
     Args:
         state_dir: Folder of the session files. Created, private to the user, if it is missing.
         session_id: Session as the client names it.
+        project_dir: What a relative folder is taken from.
         wait_seconds: How long to wait for the lock.
         sleep: Waits between two tries.
 
     Raises:
         HookFault: The folder or the file is not as it should be, or the lock was not free in time.
     """
-    folder = StateFolder.open(state_dir)
+    folder = StateFolder.open(state_dir, project_dir=project_dir)
     try:
         name = f"{file_stem(session_id)}.jsonl"
         fd = folder.open_file(name, os.O_RDWR | os.O_CREAT | os.O_APPEND)
@@ -109,9 +111,15 @@ class SessionLog:
         self.chain = GENESIS
         if self.end == 0:
             self.append({"event": "session", "version": _VERSION, "session_id": session_id})
+            self._header_end = self.end
         else:
             self.chain = self._chain_before(self.end)
-            self._check_header(session_id)
+            self._header_end = self._check_header(session_id)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing was written yet but which session it is."""
+        return self.end == self._header_end
 
     def read(self, offset: int = 0, chain: str = GENESIS) -> list[Line]:
         """
@@ -191,13 +199,14 @@ class SessionLog:
         except (OSError, TypeError, ValueError, RecursionError) as error:
             raise HookFault(f"state file '{self.stem}.snap' cannot be written: {error}") from error
 
-    def _check_header(self, session_id: str) -> None:
+    def _check_header(self, session_id: str) -> int:
         line = self._pread(0, min(self.end, 65536)).partition(b"\n")[0] + b"\n"
         header, _ = self._parse(line, GENESIS)
         if header.get("event") != "session" or header.get("session_id") != session_id:
             raise self._corrupt("does not begin with the session that it is named after")
         if header.get("version") != _VERSION:
             raise self._corrupt(f"has the unknown version {header.get('version')!r}")
+        return len(line)
 
     def _parse(self, raw: bytes, chain: str) -> tuple[dict[str, Any], str]:
         try:

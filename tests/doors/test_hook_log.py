@@ -192,6 +192,33 @@ def test_no_part_of_a_relative_folder_may_be_a_link(tmp_path: Path, monkeypatch:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+def test_a_relative_folder_is_taken_from_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another working directory does not begin another history."""
+    (tmp_path / "project" / "sub").mkdir(parents=True)
+    for place in ("", "sub"):
+        monkeypatch.chdir(tmp_path / "project" / place)
+        with open_log(".claude/state", "s1", project_dir=str(tmp_path / "project")) as log:
+            log.append({"n": len(log.read())})
+
+    with open_log(tmp_path / "project" / ".claude" / "state", "s1") as log:
+        assert [line.entry["n"] for line in log.read()[1:]] == [1, 2]
+
+
+@pytest.mark.parametrize("path", ["relative", "absolute"])
+def test_no_part_of_a_folder_in_the_project_may_be_a_link(tmp_path: Path, path: str) -> None:
+    """Also if the folder is named in full. The project itself may be reached through one."""
+    (tmp_path / "real").mkdir()
+    project = tmp_path / "project"
+    project.symlink_to(tmp_path / "real")
+    (tmp_path / "elsewhere").mkdir()
+    (project / ".claude").symlink_to(tmp_path / "elsewhere")
+    inside = ".claude/state" if path == "relative" else str(project / ".claude" / "state")
+
+    with pytest.raises(HookFault, match="is a link"):
+        StateFolder.open(inside, project_dir=str(project))
+    StateFolder.open("state", project_dir=f"{project}/").close()
+
+
 @pytest.mark.parametrize("ending", ["jsonl", "snap"])
 def test_a_file_that_is_a_link_is_a_fault(state_dir: Path, tmp_path: Path, ending: str) -> None:
     """Neither the log nor the snapshot is read from or written to somewhere else."""
