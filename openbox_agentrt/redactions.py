@@ -11,6 +11,7 @@ as the same object, and a redacted one as the same new object every time.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -132,12 +133,18 @@ class Redactions:
             )
         self._whole[raw] = redacted
         self._outcomes.add(redacted)
-        pieces = dict(self._inside)
+        pieces: dict[str, str] = {}
         if len(raw) >= SHORTEST_INSIDE and raw not in redacted:
             pieces[raw] = redacted
         for piece, replacement in _pieces(raw, redacted):
             pieces.setdefault(piece, replacement)
+        for piece, replacement in list(pieces.items()):
+            # As it stands inside a text that is JSON, such as a tool's result.
+            for ascii_only in (True, False):
+                escaped = json.dumps(piece, ensure_ascii=ascii_only)[1:-1]
+                pieces.setdefault(escaped, json.dumps(replacement, ensure_ascii=ascii_only)[1:-1])
         # The longest first: a shorter text inside it would spoil the match of the longer one.
+        pieces |= dict(self._inside)
         self._inside = sorted(pieces.items(), key=lambda pair: -len(pair[0]))
         self._version += 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import json
 from typing import Any
 
 import pytest
@@ -136,6 +137,18 @@ def test_a_longer_raw_text_is_found_around_a_shorter_one(redactions: Redactions)
 
     assert "correcthorsebattery" not in redactions.text(longer)
     assert "correcthorsebattery" not in redactions.text("it was correcthorsebattery")
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_it_is_found_inside_a_text_that_is_json(ascii_only: bool) -> None:
+    """Where line breaks, quotes and umlauts are written differently."""
+    known = Redactions()
+    known.learn('Frau M\u00fcller says:\n"ssn 123-45-6789"', "Frau [NAME] says:\n...")
+    told = json.dumps({"q": 'Frau M\u00fcller says:\n"ssn 123-45-6789"'}, ensure_ascii=ascii_only)
+
+    clean = known.text(told)
+
+    assert json.loads(clean) == {"q": "Frau [NAME] says:\n..."}
 
 
 def test_redacted_to_nothing_stays_nothing() -> None:
