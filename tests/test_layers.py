@@ -41,6 +41,7 @@ THIRD_PARTY_BARRED = {
 
 UPWARD = {
     ("acel.adapters", "doors"): "acel-core's module name; the door is elsewhere",
+    ("acel.cli", "cli"): "acel-core's module name; the command line is elsewhere",
     ("acel.hooks", "doors"): "acel-core's module name; the door is elsewhere",
     ("acel.mcp_middleware", "doors"): "acel-core's module name; the door is elsewhere",
 }
