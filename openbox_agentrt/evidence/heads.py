@@ -9,7 +9,6 @@ hash covers all before.
 Heads are deliberately not kept inside the log: any earlier one would vouch for a log that was cut there.
 """
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from .canonical import canonical, decoded
+from .private_files import write_private
 
 __all__ = ("Head", "HeadState", "head_path", "parse_head", "read_head", "write_head")
 
@@ -120,12 +120,4 @@ def write_head(log: Path, head: Head, *, durable: bool) -> None:
     Raises:
         OSError: If that fails. The old head is still there then.
     """
-    path = head_path(log)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(canonical(head.to_dict()) + b"\n")
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
-    os.replace(temporary, path)
+    write_private(head_path(log), canonical(head.to_dict()) + b"\n", sync=durable)

@@ -4,7 +4,7 @@ Evidence files, read back: `verify_file` and `read_entries`, for both formats.
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -55,6 +55,7 @@ def verify_file(
     rules_hash: str | None = None,
     head: Head | Mapping[str, Any] | None = None,
     partial: bool = False,
+    counted: Callable[[Iterator[bytes]], Iterator[bytes]] = iter,
 ) -> Report:
     """
     Check an evidence log, all its parts, for tampering.
@@ -68,6 +69,7 @@ def verify_file(
         head: A head that was kept elsewhere, instead of the one beside the log (format 2). The log has to
             hold everything that it vouches for.
         partial: The parts before this one were put away on purpose (format 2).
+        counted: Passes lines on and may take note of them, e.g. to show progress (format 2).
 
     Returns:
         A report, for a log that was tampered with as well.

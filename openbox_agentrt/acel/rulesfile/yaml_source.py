@@ -27,9 +27,13 @@ _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,300})(?:\.[0-9]+)?(?:[eE][-+]?[0-
 _MERGE = f"{_TAG}merge"
 
 
-def parse_yaml(text: str) -> tuple[Any, Lines]:
+def parse_yaml(text: str, *, max_values: int = MAX_VALUES) -> tuple[Any, Lines]:
     """
     Read one YAML document strictly.
+
+    Args:
+        text: The text.
+        max_values: How many values there may be once aliases are unfolded.
 
     Returns:
         The data, which could be JSON, and the line of each value.
@@ -52,7 +56,7 @@ def parse_yaml(text: str) -> tuple[Any, Lines]:
     if root is None:
         return None, {}
     # Data first: it counts what aliases unfold to, so that the lines are of something bounded.
-    data = _Builder().data(root, 0)
+    data = _Builder(max_values).data(root, 0)
     return data, lines_of(root)
 
 
@@ -73,8 +77,8 @@ def _check_depth(events: Any) -> None:
 class _Builder:
     """Makes data of nodes."""
 
-    def __init__(self) -> None:
-        self._left = MAX_VALUES
+    def __init__(self, max_values: int) -> None:
+        self._left = max_values
 
     def data(self, node: Node, depth: int) -> Any:
         from yaml.nodes import MappingNode, ScalarNode, SequenceNode

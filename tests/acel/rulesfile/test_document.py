@@ -105,7 +105,7 @@ def test_yaml_scalars() -> None:
     ("text", "line", "message"),
     [
         pytest.param('{"a": 1,\n "a": 2}', None, "name 'a' appears twice in one object", id="duplicate"),
-        pytest.param('{"a": 1,\n}', 2, "invalid JSON", id="not json"),
+        pytest.param('{"a": 1,\n b}', 2, "invalid JSON", id="not json"),
         pytest.param('{"a": NaN}', None, "invalid JSON: NaN is no number", id="nan"),
         pytest.param('{"a": ' + "[" * 200_000, None, "invalid JSON: nested too deeply", id="deep"),
         pytest.param(

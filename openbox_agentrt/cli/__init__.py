@@ -1,0 +1,100 @@
+"""
+The command line: ``openbox-agentrt COMMAND ...``, also ``python -m openbox_agentrt.cli``.
+
+One command per module, loaded when it is called: asking for help or for the version loads none of them. A
+module has a `main` that takes its arguments and gives an exit code, or a `typer` application called
+`app`.
+
+Exit codes: 0 clean; 1 violations or tampering found; 2 the input or the call was wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .._version import __version__
+
+__all__ = ("COMMANDS", "Command", "main")
+
+_PROGRAM = "openbox-agentrt"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """
+    One command.
+
+    Attributes:
+        module: Its module in this package.
+        summary: What it does, in one line; empty for a command that help does not list.
+    """
+
+    module: str
+    summary: str = ""
+
+
+COMMANDS: dict[str, Command] = {
+    "init-config": Command("init_config", "write a rules file to start from"),
+    "validate": Command("validate", "read a rules file and print what was understood"),
+    "schema": Command("schema", "print the JSON Schema of rules files"),
+    "replay": Command("replay", "check a recorded trace against a rules file"),
+    "verify": Command("verify", "check an evidence log for tampering"),
+    "show": Command("show", "print an evidence log as a timeline"),
+    "hook": Command("hook", "answer the hooks of a coding agent: pre, post, end"),
+    "core": Command("core", "a local Core, and the approvals that wait in it"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """
+    Run a command.
+
+    Args:
+        argv: Arguments without the name of the program; those of the process by default.
+
+    Returns:
+        The exit code.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    name = arguments[0] if arguments else ""
+    if name in ("--help", "-h", "help"):
+        print(_help())
+        return 0
+    if name in ("--version", "-V"):
+        print(f"{_PROGRAM} {__version__}")
+        return 0
+    command = COMMANDS.get(name)
+    if command is None:
+        problem = "a command is needed" if not name else f"there is no command {name!a}{_meant(name)}"
+        print(f"error: {problem}; see {_PROGRAM} --help", file=sys.stderr)
+        return 2
+    from .running import run
+
+    return run(command.module, arguments[1:], prog=f"{_PROGRAM} {name}")
+
+
+def _help() -> str:
+    listed = {name: command.summary for name, command in COMMANDS.items() if command.summary}
+    width = max(map(len, listed))
+    lines = [f"  {name:<{width}}  {summary}" for name, summary in listed.items()]
+    return "\n".join(
+        (
+            f"usage: {_PROGRAM} COMMAND ...",
+            "",
+            "Governance for Agent-RT agents: contracts, evidence, and a local Core.",
+            "",
+            *lines,
+            "",
+            f"{_PROGRAM} COMMAND --help says more. {_PROGRAM} --version prints the version.",
+            "Exit codes: 0 clean; 1 violations or tampering found; 2 the input or the call was wrong.",
+        )
+    )
+
+
+def _meant(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, COMMANDS, n=1)
+    return f", did you mean {close[0]!r}" if close else ""

@@ -1,0 +1,101 @@
+"""How a command is run: what it says, and with which code it ends, whatever happens."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import IO, Any
+
+__all__ = ("InputError", "run")
+
+_DEBUG = "OPENBOX_AGENTRT_DEBUG"
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+
+
+class InputError(Exception):
+    """What a command was given cannot be used. The command did nothing; its exit code is 2."""
+
+
+def run(module: str, arguments: Sequence[str], *, prog: str) -> int:
+    """
+    Run the command of a module.
+
+    Nothing gets out: what is wrong with the input is one line on standard error and exit code 2. An error of
+    our own is as well, and with the variable OPENBOX_AGENTRT_DEBUG set it is raised.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        _make_tolerant(stream)
+    try:
+        code = _call(module, arguments, prog)
+        sys.stdout.flush()
+    except SystemExit as error:
+        # argparse ends this way.
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has read enough. Nothing may be left to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except Exception as error:
+        if not isinstance(error, _expected()) and os.environ.get(_DEBUG):
+            raise
+        # Whatever it is, a user gets one line and no traceback.
+        print(f"error: {_in_one_line(error)}", file=sys.stderr)
+        return 2
+    return code
+
+
+def _call(module: str, arguments: Sequence[str], prog: str) -> int:
+    loaded: Any = import_module(f".{module}", __package__)
+    if hasattr(loaded, "main"):
+        return int(loaded.main(arguments))
+    import typer
+
+    command = typer.main.get_command(loaded.app)
+    # typer has a copy of click in some versions and depends on it in others. Both have these classes.
+    errors: Any = typer.BadParameter.__mro__
+    usage_error, click_error = errors[1], errors[2]
+    try:
+        with command.make_context(prog, list(arguments)) as context:
+            code = command.invoke(context)
+    except typer.Exit as error:
+        return int(error.exit_code)
+    except typer.Abort:
+        return _INTERRUPTED
+    except click_error as error:
+        hint = f"; see {prog} --help" if isinstance(error, usage_error) else ""
+        problem = error.format_message().rstrip(".")
+        raise InputError(f"{problem[:1].lower()}{problem[1:]}{hint}") from error
+    return code if isinstance(code, int) else 0
+
+
+def _expected() -> tuple[type[Exception], ...]:
+    """Errors that mean that the input was wrong."""
+    from .._extras import MissingExtraError
+    from ..acel.events import TraceError
+    from ..acel.rulesfile.errors import ConfigError
+    from ..evidence.errors import EvidenceError
+
+    return (InputError, ConfigError, EvidenceError, TraceError, MissingExtraError, OSError)
+
+
+def _in_one_line(error: Exception) -> str:
+    from .text import printable
+
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = error.strerror.lower() + (f": {error.filename!r}" if error.filename else "")
+    if not isinstance(error, _expected()):
+        text = f"internal error, {type(error).__name__}: {text}; set {_DEBUG}=1 to see where"
+    return printable(" ".join(text.split()))
+
+
+def _make_tolerant(stream: IO[str]) -> None:
+    # A terminal that cannot show a character must not end the command.
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
