@@ -38,6 +38,7 @@ class Reservation(Protocol):
         *,
         args: Mapping[str, Any] | None = None,
         measured: Mapping[str, Any] | None = None,
+        shown: Mapping[str, Any] | None = None,
     ) -> Violation | None: ...
 
     def abort(self, error: BaseException | None = None, *, ran: bool = False) -> None: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from contextvars import Token
 from types import TracebackType
@@ -153,13 +154,23 @@ class RunScope:
     async def _screen(self, run: RunState) -> None:
         if not run.prompt.strip():
             return
-        ruling = await self._judge.decide(run, prompt_case(run, run.prompt))
+        case = prompt_case(run, run.prompt)
+        ruling = await self._judge.decide(run, case)
         if ruling.reservation is not None:
-            await ruling.reservation.acommit(args={"prompt": ruling.content})
+            await ruling.reservation.acommit(
+                args=case.arguments_of(ruling.content), shown=self._shown(run, ruling.content)
+            )
         if self._judge.options.send_llm_start_event:
             prescreen = llm_activity(run, ruling.content, activity_id=run.identity.prescreen_id)
             await prescreen.start()
             run.prescreen = prescreen
+
+    def _shown(self, run: RunState, prompt: str) -> dict[str, Any] | None:
+        if not self._judge.options.send_llm_start_event:
+            return None
+        # Core redacts prompts in the pre-screen, which comes after this. Its row shows the text.
+        digest = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
+        return {"prompt_sha256": digest, "characters": len(prompt)}
 
     async def _end(self, run: RunState, error: BaseException | None) -> BaseException | None:
         self._unbind()

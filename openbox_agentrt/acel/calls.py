@@ -24,6 +24,7 @@ class Call:
         deferred: Argument fields whose values are known only once the call has run.
         measured: Their values.
         final: The arguments that really ran, if they are not `args`.
+        shown: What the trace holds in the place of the arguments, if they must not be seen there.
         early: Whether prerequisites count before the call has run, as with acel-core's `precheck`.
         admitted: Whether the store let it through.
         memo: What was read out of the arguments.
@@ -33,6 +34,7 @@ class Call:
     deferred: Collection[str] = ()
     measured: Mapping[str, Any] | None = None
     final: dict[str, Any] | None = None
+    shown: dict[str, Any] | None = None
     early: bool = False
     admitted: bool = True
     extra: Extra | None = None

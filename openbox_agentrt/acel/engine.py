@@ -290,12 +290,12 @@ class Engine:
         self.store.abort(call, ran=True)
         if not self._watching:
             return found
-        self.rows.add(call.step, call.tool, _ran(call), result)
+        self.rows.add(call.step, call.tool, _ran(call) if call.shown is None else call.shown, result)
         return None
 
     def _succeeded(self, call: Reservation, result: Any) -> None:
         over = self.store.commit(call)
-        self.rows.add(call.step, call.tool, call.args if call.final is None else call.final, result)
+        self.rows.add(call.step, call.tool, _ran(call) if call.shown is None else call.shown, result)
         if over:
             self.records.record(call, [self._finding(breach) for breach in over], result=result)
 

@@ -62,6 +62,7 @@ class Reservation(Call):
         *,
         args: Mapping[str, Any] | None = None,
         measured: Mapping[str, Any] | None = None,
+        shown: Mapping[str, Any] | None = None,
     ) -> Violation | None:
         """
         The call ran and returned `result`.
@@ -71,6 +72,7 @@ class Reservation(Call):
             args: The arguments that really ran, if they are not those that were judged. They are what the
                 trace holds; a prerequisite that they no longer match does not count.
             measured: Values of the fields that were deferred.
+            shown: What the trace, and so the evidence, holds in the place of the arguments.
 
         Returns:
             The first postcondition that does not hold, or None. The call has then failed: it allows
@@ -82,6 +84,8 @@ class Reservation(Call):
         ran = None if args is None else plain_args(args)
         self.claim()
         self.final, self.measured = ran, measured
+        if shown is not None:
+            self.shown = plain_args(shown)
         return self.session.settle(self, result)
 
     async def acommit(
@@ -90,11 +94,14 @@ class Reservation(Call):
         *,
         args: Mapping[str, Any] | None = None,
         measured: Mapping[str, Any] | None = None,
+        shown: Mapping[str, Any] | None = None,
     ) -> Violation | None:
         """As `commit`, and waits for conditions and a commit function that have to be awaited."""
         ran = None if args is None else plain_args(args)
         self.claim()
         self.final, self.measured = ran, measured
+        if shown is not None:
+            self.shown = plain_args(shown)
         return await self.session.asettle(self, result)
 
     def abort(
