@@ -154,6 +154,8 @@ class _Look:
         for name, value in vars(loop).items():
             if name in ENTRY_POINTS and not _is_own_method(value, loop):
                 self.found(f"loop.{name}", "patched method", "patch the class, not the instance")
+            elif _is_agent_rts_filter(value):
+                continue
             elif name not in SEAMS:
                 self._at(value, f"loop.{name}", LOOK_DEPTH)
             else:
@@ -217,6 +219,11 @@ class _Look:
 
 def _is_own_method(value: Any, loop: Any) -> bool:
     return inspect.ismethod(value) and value.__self__ is loop
+
+
+def _is_agent_rts_filter(value: Any) -> bool:
+    """The filter that a Toolbase gives to its loop: it holds the Toolbase, and asks it for names only."""
+    return getattr(value, "__qualname__", "").startswith(f"{Toolbase.__qualname__}.")
 
 
 def _parts(value: Any) -> Iterable[tuple[Any, str]]:
