@@ -154,8 +154,6 @@ class _Look:
         for name, value in vars(loop).items():
             if name in ENTRY_POINTS and not _is_own_method(value, loop):
                 self.found(f"loop.{name}", "patched method", "patch the class, not the instance")
-            elif _is_agent_rts_filter(value):
-                continue
             elif name not in SEAMS:
                 self._at(value, f"loop.{name}", LOOK_DEPTH)
             else:
@@ -189,7 +187,7 @@ class _Look:
                 self._at(part, f"{path}{name}", LOOK_DEPTH)
 
     def _at(self, value: Any, path: str, depth: int) -> None:
-        if id(value) in self._seen or len(self._seen) > LOOK_LIMIT:
+        if id(value) in self._seen or len(self._seen) > LOOK_LIMIT or _is_toolbases_own(value):
             return
         self._seen.add(id(value))
         escape = self._escape(value)
@@ -221,8 +219,8 @@ def _is_own_method(value: Any, loop: Any) -> bool:
     return inspect.ismethod(value) and value.__self__ is loop
 
 
-def _is_agent_rts_filter(value: Any) -> bool:
-    """The filter that a Toolbase gives to its loop: it holds the Toolbase, and asks it for names only."""
+def _is_toolbases_own(value: Any) -> bool:
+    """The filter that a Toolbase gives to its loop, and its search tool: they hold it, and run no tools."""
     return getattr(value, "__qualname__", "").startswith(f"{Toolbase.__qualname__}.")
 
 
