@@ -42,7 +42,11 @@ COMMANDS: dict[str, Command] = {
     "replay": Command("replay", "check a recorded trace against a rules file"),
     "verify": Command("verify", "check an evidence log for tampering"),
     "show": Command("show", "print an evidence log as a timeline"),
+    "serve": Command("serve", "run an MCP server of your own under contracts"),
+    "proxy": Command("proxy", "put contracts in front of an MCP server that you cannot change"),
     "hook": Command("hook", "answer the hooks of a coding agent: pre, post, end"),
+    "hook-pretooluse": Command("hook_pretooluse"),
+    "hook-posttooluse": Command("hook_posttooluse"),
     "core": Command("core", "a local Core, and the approvals that wait in it"),
 }
 

@@ -1,0 +1,22 @@
+"""``openbox-agentrt hook-posttooluse``: acel-core's name and options for the hook after a tool call."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from ..doors.acel_core_hooks import DEFAULT_STATE_DIR, main_posttooluse
+
+__all__ = ("main",)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Answer the event on standard input. See `openbox_agentrt.doors.acel_core_hooks`."""
+    parser = argparse.ArgumentParser(
+        prog="openbox-agentrt hook-posttooluse", description="Take note of a tool call that ended."
+    )
+    parser.add_argument(
+        "--state-dir", default=DEFAULT_STATE_DIR, help="folder of the sessions (default: %(default)s)"
+    )
+    options = parser.parse_args(argv)
+    return main_posttooluse(state_dir=options.state_dir)
