@@ -159,11 +159,14 @@ class CoreGate:
             outcome = await self._ask(event)
         except Exception as error:  # noqa: BLE001
             # Fail-open by nature: the work has been done, and a report cannot undo it.
-            self._lost(event, str(error))
+            self.counts.reports_lost += 1
+            log.warning("a %s report was not taken by openbox core: %s", event.event_type.value, error)
             return None
         if isinstance(outcome, Answer):
             return outcome
-        self._lost(event, outcome.reason)
+        # The outage itself has been logged, once.
+        self.counts.reports_lost += 1
+        log.debug("a %s report did not reach openbox core: %s", event.event_type.value, outcome.reason)
         return None
 
     async def approve(
@@ -272,7 +275,9 @@ class CoreGate:
         if "fail_closed" in policies or (destructive and self._options.fail_closed_destructive):
             # Fail-closed: without an answer the call does not run.
             self.counts.fail_closed += 1
-            raise GovernanceUnavailableError(outage.reason, kind="outage", status=outage.status)
+            raise GovernanceUnavailableError(
+                outage.reason, kind="outage", status=outage.status, event=event.activity_type
+            )
         # Fail-open: the call passes ungoverned, and is recorded as such.
         self.counts.fail_open += 1
         reason = f"passed ungoverned: {outage.reason}"
@@ -293,10 +298,6 @@ class CoreGate:
         if self._in_outage:
             self._in_outage = False
             log.warning("openbox core answers again")
-
-    def _lost(self, event: EventEnvelope, reason: str) -> None:
-        self.counts.reports_lost += 1
-        log.warning("a %s report did not reach openbox core: %s", event.event_type.value, reason)
 
     def _stamped(self, event: EventEnvelope) -> EventEnvelope:
         # Once, so that a retry says when it happened and not when it was asked again.

@@ -144,7 +144,7 @@ async def test_a_lasting_outage_refuses_under_fail_closed(
     with faulty.always(OUTAGES[name]), pytest.raises(GovernanceUnavailableError) as caught:
         await gate.judge(event())
 
-    assert (caught.value.kind, caught.value.ran) == ("outage", False)
+    assert (caught.value.kind, caught.value.event, caught.value.ran) == ("outage", "refund", False)
     assert (gate.counts.fail_open, gate.counts.fail_closed) == (0, 1)
 
 
@@ -373,6 +373,7 @@ async def test_an_outage_is_logged_once_and_so_is_its_end(
     with faulty.down():
         for _ in range(10):
             await gate.judge(event())
+            await gate.report(event())
     clock.advance(60)
     await gate.judge(event())
 
