@@ -169,5 +169,5 @@ def _hook_posttooluse(args: argparse.Namespace) -> int:
     return main_posttooluse(state_dir=args.state_dir)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # pragma: no cover - the test runs it in a process of its own
     main(sys.argv[1:])
