@@ -9,6 +9,7 @@ from typing import Any
 
 import agent_rt
 import httpx
+import openai
 import pytest
 from agent_rt import AgentConfig, ContentPart, ModelMessage, ModelRequest, ModelSettings, ToolDefinition
 
@@ -198,8 +199,16 @@ async def test_models_are_listed() -> None:
 
 async def test_startup_validation_accepts_it() -> None:
     """`load_model` with validation talks to it through OpenAI's own client."""
+    clients: list[openai.OpenAI] = []
+
+    def remember(**options: Any) -> openai.OpenAI:
+        clients.append(openai.OpenAI(**options))
+        return clients[0]
+
     with OpenAIServer("hi") as server:
-        provider = agent_rt.load_model(environ=server.environ)
+        # Agent-RT does not close the client that it validates with, so the test does.
+        provider = agent_rt.load_model(environ=server.environ, openai_client_factory=remember)
+        clients[0].close()
 
     assert provider.name == "openai"
 
