@@ -161,7 +161,7 @@ def _maker(cell: Cell, timeline: Timeline | None) -> Callable[[], LiveCell]:
         case "marks":
             assert timeline is not None
             assert within is not None
-            return lambda: Marks(timeline, within)
+            return lambda: Marks(timeline, within, lasting=cell.lasting)
         case "sum":
             return lambda: Sum(
                 cell.field or "",

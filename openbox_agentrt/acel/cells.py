@@ -231,20 +231,30 @@ class Stamps(LiveCell):
 
 
 class Marks(LiveCell):
-    """When calls last succeeded. One that is exactly `within` old still counts."""
+    """
+    When calls last succeeded. One that is exactly `within` old still counts.
 
-    __slots__ = ("marks", "timeline", "within")
+    One that is `lasting` remembers that there was a call even when no success counts any more: a value
+    that was used has to be accounted for at the end.
+    """
+
+    __slots__ = ("_lasting", "_live", "marks", "timeline", "within")
 
     timeline: Timeline
     within: float
 
-    def __init__(self, timeline: Timeline, within: float) -> None:
+    def __init__(self, timeline: Timeline, within: float, *, lasting: bool = False) -> None:
         self.timeline = timeline
         self.within = within
         self.marks: deque[float] = deque(maxlen=MAX_IN_WINDOW)
+        self._lasting = lasting
+        self._live = 0
 
     def reserve(self, call: Call) -> None:
-        return None
+        self._live += 1
+
+    def undo(self, ticket: None, call: Call) -> None:
+        self._live -= 1
 
     def commit(self, ticket: None, call: Call) -> None:
         self.marks.append(self.timeline.now)
@@ -257,14 +267,15 @@ class Marks(LiveCell):
         return len(marks)
 
     def idle(self) -> bool:
-        return not self.succeeded()
+        return not self.succeeded() and not (self._lasting and self._live)
 
-    def dump(self) -> list[float]:
-        return list(self.marks)
+    def dump(self) -> dict[str, Any]:
+        return {"marks": list(self.marks), "live": self._live}
 
-    def load(self, data: list[float]) -> None:
+    def load(self, data: dict[str, Any]) -> None:
         self.marks.clear()
-        self.marks.extend(map(float, data))
+        self.marks.extend(map(float, data["marks"]))
+        self._live = int(data["live"])
 
 
 def after(moment: float) -> float:

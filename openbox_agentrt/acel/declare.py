@@ -130,7 +130,10 @@ class Existence(Template):
         self.a = a
         self.n = n
         self.roles = (Role(selector=what, strict=False),)
-        seen = self.cell("tally" if self.within is None else "marks", what)
+        if self.within is None:
+            seen = self.cell("tally", what)
+        else:
+            seen = self.cell("marks", what, lasting=self.key is not None)
         self._move = Move(cell=seen, strict=False)
         need = Guard(kind="need", cell=seen, n=n, needs=f"{what.label}, {n} in all")
         self.at_end = (need,)

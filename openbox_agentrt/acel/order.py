@@ -18,7 +18,7 @@ class Tokens(LiveCell):
     first, and one that is older than the window is gone.
     """
 
-    __slots__ = ("_refund", "_saving", "stamps", "timeline", "within")
+    __slots__ = ("_given", "_refund", "_saving", "stamps", "timeline", "within")
 
     def __init__(
         self,
@@ -33,6 +33,7 @@ class Tokens(LiveCell):
         self.timeline = timeline
         self.within = within
         self.stamps: list[float] = []
+        self._given = 0
 
     def mover(self, role: Role) -> Mover:
         return _Give(self) if role == "give" else _Take(self)
@@ -43,12 +44,13 @@ class Tokens(LiveCell):
     def left(self) -> int:
         """How many there are."""
         if self.timeline is not None and self.within is not None:
-            limit = self.timeline.now - self.within
-            del self.stamps[: bisect.bisect_left(self.stamps, limit)]
+            while self.stamps and self.timeline.now - self.stamps[0] > self.within:
+                del self.stamps[0]
         return len(self.stamps)
 
     def give(self) -> None:
         """One more."""
+        self._given += 1
         if not self._saving:
             self.stamps.clear()
         elif len(self.stamps) >= MAX_IN_WINDOW:
@@ -56,19 +58,20 @@ class Tokens(LiveCell):
             del self.stamps[0]
         self.stamps.append(0.0 if self.timeline is None else self.timeline.now)
 
-    def take(self) -> float | None:
-        """Use one up."""
-        return self.stamps.pop(0) if self.left() else None
+    def take(self) -> tuple[float, int] | None:
+        """Use one up. Returns what `put_back` needs."""
+        return (self.stamps.pop(0), self._given) if self.left() else None
 
-    def put_back(self, stamp: float | None) -> None:
+    def put_back(self, ticket: tuple[float, int] | None) -> None:
         """The call that used it never ran."""
-        if stamp is not None and (self._saving or not self.stamps):
-            bisect.insort(self.stamps, stamp)
+        # Without saving, one that was given since has replaced it.
+        if ticket is not None and (self._saving or ticket[1] == self._given):
+            bisect.insort(self.stamps, ticket[0])
 
-    def settle_failed(self, stamp: float | None) -> None:
+    def settle_failed(self, ticket: tuple[float, int] | None) -> None:
         """The call that used it ran and failed."""
         if self._refund:
-            self.put_back(stamp)
+            self.put_back(ticket)
 
     def idle(self) -> bool:
         return not self.left()
@@ -99,13 +102,13 @@ class _Take(RoleMover):
     role = "take"
     cell: Tokens
 
-    def reserve(self, call: Call) -> float | None:
+    def reserve(self, call: Call) -> tuple[float, int] | None:
         return self.cell.take()
 
-    def fail(self, ticket: float | None, call: Call) -> None:
+    def fail(self, ticket: tuple[float, int] | None, call: Call) -> None:
         self.cell.settle_failed(ticket)
 
-    def undo(self, ticket: float | None, call: Call) -> None:
+    def undo(self, ticket: tuple[float, int] | None, call: Call) -> None:
         self.cell.put_back(ticket)
 
 
@@ -152,7 +155,7 @@ class Pending(LiveCell):
 
     def close(self, step: int) -> None:
         """The answer."""
-        self._owed = {s: at for s, at in self._owed.items() if s > step or self._late(at)}
+        self._owed = {s: at for s, at in self._owed.items() if s >= step or self._late(at)}
         if self._ended is not None and self._ended < step:
             self._ended = None
 

@@ -53,6 +53,7 @@ class Cell:
         text: Whether text is read as a number.
         negative: Whether amounts below zero are allowed.
         saving: Whether unused prerequisites add up.
+        lasting: Whether a value that was used is remembered to the end.
         clock: A clock of its own, by identity.
     """
 
@@ -66,6 +67,7 @@ class Cell:
     text: bool = False
     negative: bool = False
     saving: bool = True
+    lasting: bool = False
     clock: Hashable = None
 
     def name(self) -> str:
@@ -80,6 +82,7 @@ class Cell:
                 ("text", self.text),
                 ("negative", self.negative),
                 ("once", not self.saving),
+                ("lasting", self.lasting),
                 ("own clock", self.clock is not None),
             )
             if on

@@ -89,6 +89,7 @@ class MemoryStore(Registered):
         self.flying = 0
         self.shut: SessionRule | None = None
         self.violated: set[int] = set()
+        self._ended: set[int] = set()
         self._halts = halts
         # Filled by finalizers, which may run anywhere, inside a locked section included. Appending is
         # atomic; whoever takes the lock next settles what is in it.
@@ -207,10 +208,11 @@ class MemoryStore(Registered):
             self.shut = shut or self.shut
             unmet = []
             for guard in self._at_end:
-                breach = None if id(guard.contract) in self.violated else guard.at_end(_nothing())
+                breach = None if id(guard.contract) in self._ended else guard.at_end(_nothing())
                 if breach is not None:
                     unmet.append(breach)
-                    self.violated.add(id(guard.contract))
+                    self._ended.add(id(guard.contract))
+            self.violated |= self._ended
             return unmet
 
     def unmet(self) -> list[Breach]:
@@ -219,7 +221,7 @@ class MemoryStore(Registered):
         with self.lock:
             for timeline, moment in shown:
                 timeline.advance(moment)
-            guards = [g for g in self._at_end if id(g.contract) not in self.violated and type(g) is not Judge]
+            guards = [g for g in self._at_end if id(g.contract) not in self._ended and type(g) is not Judge]
             return [breach for guard in guards if (breach := guard.at_end(_nothing())) is not None]
 
     def happened(self, tool: str, args: dict[str, Any], contract: TemporalContract) -> Verdict:

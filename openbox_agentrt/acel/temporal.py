@@ -240,7 +240,10 @@ class RequiredBeforeSessionEnd(Template):
         super().__init__([what.label], options)
         self.tool = tool
         self.roles = (Role(selector=what, strict=False),)
-        self._seen = self.cell("tally" if self.within is None else "marks", what)
+        if self.within is None:
+            self._seen = self.cell("tally", what)
+        else:
+            self._seen = self.cell("marks", what, lasting=self.key is not None)
         need = Guard(kind="need", cell=self._seen, needs=what.label)
         self.at_end = (need,)
         if self.key is None and self.within is None:

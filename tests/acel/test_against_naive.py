@@ -1,0 +1,208 @@
+"""The engine agrees with the naive reading of each template, whatever happens and in whatever order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.naive import Ended, Seen, breaks, breaks_at_end
+from openbox_agentrt.acel import Session, build_contract
+from openbox_agentrt.acel.reservation import Reservation
+
+Spec = Mapping[str, Any]
+
+TOOLS = ("a", "b", "c", "db_read", "db_drop")
+ARGS: tuple[dict[str, Any], ...] = (
+    {},
+    {"k": "x", "n": 1, "command": "run tests"},
+    {"k": "y", "n": 2.5, "command": "commit"},
+    {"k": 7, "n": 0.1, "to": ["u", "v"]},
+    {"k": "7", "n": 3, "to": "w"},
+    {"k": "x", "n": True, "to": None},
+    {"k": None, "n": float("nan"), "to": ["w", 5]},
+    {"n": -1, "k": "y", "to": "u"},
+)
+
+# Mostly plain names, so that the calls of a schedule often meet.
+tools = st.one_of(
+    st.sampled_from(["a", "b"]),
+    st.sampled_from(
+        ["a", "b", "db_*", "?", {"any_of": ["a", "db_read"]}, {"tool": "b", "matches": "COMMIT"}]
+    ),
+)
+options = st.fixed_dictionaries(
+    {}, optional={"key": st.sampled_from(["k"]), "within": st.sampled_from([1, 5, 10.0])}
+)
+refunds = st.fixed_dictionaries({}, optional={"refund_on_failure": st.booleans()})
+
+
+def _spec(template: str, args: list[Any], *kwargs: Mapping[str, Any]) -> Spec:
+    merged: dict[str, Any] = {}
+    for more in kwargs:
+        merged.update(more)
+    return {"template": template, "args": args, "kwargs": merged}
+
+
+def _list(*parts: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    return st.tuples(*parts).map(list)
+
+
+two = _list(tools, tools)
+PARAMETERS: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
+    "must_precede": (two, options),
+    "cannot_follow_without": (two, options),
+    "never_after": (two, options),
+    "mutually_exclusive": (two, options),
+    "chain_precedence": (two, options),
+    "response": (two, options),
+    "alternate_precedence": (
+        two,
+        options,
+        refunds,
+        st.fixed_dictionaries({}, optional={"saving": st.booleans()}),
+    ),
+    "at_most_n_times": (_list(tools, st.integers(0, 3)), options, refunds),
+    "at_most_total": (_list(tools, st.just("n"), st.sampled_from([0, 0.3, 3, 5.5])), options, refunds),
+    "rate_limit": (
+        _list(tools, st.integers(1, 2), st.sampled_from([1, 5])),
+        st.fixed_dictionaries({}, optional={"key": st.just("k")}),
+        refunds,
+    ),
+    "max_distinct": (_list(tools, st.just("to"), st.integers(0, 3)), options, refunds),
+    "init": (_list(tools), options),
+    "required_before_session_end": (_list(tools), options),
+    "existence": (_list(tools, st.integers(1, 3)), options),
+}
+
+starts = st.tuples(
+    st.just("start"),
+    st.one_of(st.sampled_from(["a", "b"]), st.sampled_from(TOOLS)),
+    st.sampled_from(range(len(ARGS))),
+)
+ends = st.tuples(
+    st.sampled_from(["ok", "ok", "ok", "failed", "aborted", "unknown"]), st.integers(0, 5), st.just(0)
+)
+ticks = st.tuples(st.just("tick"), st.sampled_from([0.5, 1, 4, 5, 6, -3, -20]), st.just(0))
+schedules = st.lists(st.one_of(starts, starts, ends, ends, ticks), min_size=6, max_size=40)
+
+
+@dataclass
+class Run:
+    """One schedule, run through the engine and watched by the naive reading."""
+
+    spec: Spec
+    shadow: bool
+    now: float = 1000.0
+    latest: float = 0.0
+    order: int = 0
+    seen: list[Seen] = field(default_factory=list)
+    open: list[tuple[Reservation, Seen]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.contract = build_contract(self.spec)
+        self.session = Session(
+            mode="shadow" if self.shadow else "enforce", clock=self.clock, contracts=[self.contract]
+        )
+
+    def clock(self) -> float:
+        # What nobody looked at has not been: the latest time is the latest that was shown.
+        self.latest = max(self.latest, self.now)
+        return self.now
+
+    def run(self, schedule: list[tuple[Any, ...]]) -> None:
+        for what, which, args in schedule:
+            self.order += 1
+            if what == "tick":
+                self.now += which
+            elif what == "start":
+                self.start(which, ARGS[args])
+            elif self.open:
+                self.end(self.open.pop(which % len(self.open)), what)
+
+    def start(self, tool: str, args: dict[str, Any]) -> None:
+        reservation = self.session.reserve(tool, args)
+        call = Seen(step=reservation.step, tool=tool, args=args, at=self.latest, order=self.order)
+        expected = breaks(self.spec, self.seen, call)
+        found = [v for v in reservation.violations if v.needs is None or self.spec["template"] != "response"]
+        # A late answer is reported when the next call comes, and is no refusal.
+        refused = bool(found) if self.shadow else not reservation.allowed
+        assert refused is expected, (tool, args, self.seen, reservation.violations)
+        if reservation.allowed:
+            self.seen.append(call)
+            self.open.append((reservation, call))
+
+    def end(self, entry: tuple[Reservation, Seen], how: Ended) -> None:
+        reservation, call = entry
+        if how == "ok":
+            assert reservation.commit() is None
+        elif how == "unknown":
+            reservation.session.lose(reservation)
+            reservation.claim()
+        else:
+            reservation.abort(ran=how == "failed")
+        call.ended, call.ended_at, call.ended_order = how, self.latest, self.order
+
+    def finish(self) -> None:
+        self.session.end_session()
+        expected = breaks_at_end(self.spec, self.seen, self.latest)
+        late = [v for v in self.session.violations if v.tool == "<session-end>" or v.needs is not None]
+        if self.spec["template"] in ("response", "existence", "required_before_session_end"):
+            assert bool(late) is expected, (self.seen, self.session.violations)
+        assert self.session.in_flight == len(self.open)
+
+
+def _exact(spec: Spec, schedule: list[tuple[Any, ...]]) -> bool:
+    # Which of several prerequisites a call used up is chosen when it comes. If it is taken back later,
+    # choosing again from the start may come out better, so only "never more" holds.
+    return spec["template"] != "alternate_precedence" or "within" not in spec["kwargs"]
+
+
+@pytest.mark.parametrize("shadow", [False, True], ids=["enforce", "shadow"])
+@pytest.mark.parametrize("template", PARAMETERS)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), schedule=schedules)
+def test_each_template_agrees_with_its_sentence(
+    template: str, shadow: bool, data: st.DataObject, schedule: list[tuple[Any, ...]]
+) -> None:
+    """
+    With failures, aborts, lost calls, calls side by side, and a clock that jumps.
+
+    In shadow mode everything happens, and each call that would have been refused is one record.
+    """
+    spec = data.draw(st.builds(_spec, st.just(template), *PARAMETERS[template]))
+    if not _exact(spec, schedule):
+        schedule = [action for action in schedule if action[0] not in ("aborted", "failed")]
+    run = Run(spec, shadow=shadow)
+    run.run(schedule)
+    run.finish()
+
+
+@pytest.mark.parametrize(
+    ("spec", "schedule"),
+    [
+        pytest.param(
+            _spec("alternate_precedence", ["a", "b"], {"saving": False}),
+            [
+                ("start", "a", 0),
+                ("ok", 0, 0),
+                ("start", "b", 0),
+                ("start", "a", 0),
+                ("ok", 1, 0),
+                ("start", "b", 0),
+                ("aborted", 0, 0),
+                ("start", "b", 0),
+            ],
+            id="a replaced prerequisite does not come back",
+        ),
+    ],
+)
+def test_found_by_thinking(spec: Spec, schedule: list[tuple[Any, ...]]) -> None:
+    """Cases that random schedules hit rarely."""
+    run = Run(spec, shadow=False)
+    run.run(schedule)
+    run.finish()
