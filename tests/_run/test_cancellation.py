@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,7 +56,7 @@ class _Reservation:
     refusal: Any = None
     violations: tuple[Any, ...] = ()
 
-    def commit(self, result: Any = None, *, args: Any = None, measured: Any = None) -> None:
+    def commit(self, result: Any = None, **kwargs: Any) -> None:
         self._settle("commit")
 
     async def acommit(self, result: Any = None, **kwargs: Any) -> None:
@@ -136,8 +135,6 @@ def contracts(monkeypatch: pytest.MonkeyPatch) -> Reservations:
         run.session = types.SimpleNamespace(
             contracts=reservations, recorder=None, records_itself=True, shared=True, end=tuple
         )
-        with suppress(AttributeError):
-            run.contracts = reservations
         return run
 
     monkeypatch.setattr(RunScope, "_new_run", with_contracts)
@@ -291,7 +288,7 @@ async def test_cancelling_at_every_point(
 
         assert balance(stage.core) == [], f"cancelled at {at}"
         assert provider.streams_opened == provider.streams_closed
-        assert contracts.open == 0
+        assert contracts.open == 0, f"cancelled at {at}: {contracts.log[-6:]}"
         assert stage.governance._judge.drain.pending == 0
         if not reached:
             break
