@@ -17,6 +17,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+from openbox_agentrt.cli import main
 from openbox_agentrt.cli.core import app
 from openbox_agentrt.local_core import DEFAULT_API_KEY, LocalCore
 
@@ -160,6 +161,35 @@ def test_an_address_that_is_not_ours_is_one_line(host: str) -> None:
     assert re.fullmatch(r"error: cannot listen: .+\n", result.stderr)
 
 
+@pytest.mark.parametrize(
+    "arguments", [["serve", "--port", "x"], ["nothing"], ["approve"], ["serve", "--nope"]]
+)
+def test_a_wrong_call_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Through the command line as a whole: exit code 2, and where to look."""
+    assert main(["core", *arguments]) == 2
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(r"error: .+\n", err)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The group lists its commands."""
+    main(["core", *arguments])
+
+    shown = "".join(capsys.readouterr())
+    assert all(name in shown for name in ("serve", "approvals", "approve", "reject", "check"))
+
+
+def test_an_exit_code_gets_out(waiting: str) -> None:
+    """What a command says with its exit code, the program says."""
+    assert main(["core", "check"]) == 1
+    assert main(["core", "approve", "nothing"]) == 1
+    assert main(["core", "approvals", "--db", "nowhere"]) == 2
+    assert main(["core", "approvals"]) == 0
+
+
 def test_a_port_in_use_is_one_line() -> None:
     """Another server has the port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -172,9 +202,9 @@ def test_a_port_in_use_is_one_line() -> None:
 def served() -> Iterator[tuple[subprocess.Popen[str], str, str]]:
     """A server in a process of its own: the process, its URL, and what it has printed."""
     Path("policy.rego").write_text(POLICY)
-    code = "from openbox_agentrt.cli.core import app; app()"
+    command = [sys.executable, "-m", "openbox_agentrt.cli", "core", "serve", "--policy", "policy.rego"]
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "serve", "--policy", "policy.rego", "--port", "0"],
+        [*command, "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
