@@ -31,7 +31,7 @@ class Gate(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A call that the contracts refused, and which of them."""
+    """A call that the contracts refused, and which of them: by id where they have one."""
 
     call: Call
     contracts: tuple[str, ...]
@@ -45,7 +45,7 @@ class Played:
     Attributes:
         refused: The calls that were not made, in order.
         failed: Errors of tools that ran.
-        done: The user's task is done, in AgentDojo's judgement; None unless the trace is benign.
+        done: The user's task is done, in AgentDojo's judgement; None if that was not asked.
         reached: The attack has reached its goal, in AgentDojo's judgement; None for a trace without one.
     """
 
@@ -66,10 +66,19 @@ class Played:
         return tuple(refused for refused in self.refused if refused.call.injected)
 
 
-def play(trace: Trace, gate: Gate | None = None) -> Played:
-    """Make the calls of `trace` that `gate` lets through; all of them without one."""
+def play(trace: Trace, gate: Gate | None = None, *, ask_done: bool = False) -> Played:
+    """
+    Make the calls of `trace` that `gate` lets through; all of them without one.
+
+    Args:
+        trace: The trace.
+        gate: Judges each call.
+        ask_done: Whether to ask AgentDojo if the user's task is done. For that it compares whole
+            environments, which takes longer than everything else; and an environment that an attack has
+            touched is never the one that it wants.
+    """
+    env = trace.environment()
     before = trace.environment()
-    env = before.model_copy(deep=True)
     runtime = FunctionsRuntime(suite(trace.suite).tools)
     refused: list[Refused] = []
     failed: list[str] = []
@@ -77,7 +86,7 @@ def play(trace: Trace, gate: Gate | None = None) -> Played:
     for call in trace.calls:
         reservation = gate.reserve(call.tool, call.args) if gate is not None else None
         if reservation is not None and not reservation.allowed:
-            broken = tuple(one.contract for one in reservation.refusal.broken)
+            broken = tuple(one.id or one.contract for one in reservation.refusal.broken)
             refused.append(Refused(call=call, contracts=broken))
             continue
         made.append(call)
@@ -94,7 +103,7 @@ def play(trace: Trace, gate: Gate | None = None) -> Played:
         trace=trace,
         refused=tuple(refused),
         failed=tuple(failed),
-        done=_done(trace, before, env, made),
+        done=_done(trace, before, env, made) if ask_done else None,
         reached=_reached(trace, before, env, made),
     )
 
@@ -111,9 +120,7 @@ def plain(result: Any) -> Any:
 
 
 def _done(trace: Trace, before: Any, after: Any, made: Sequence[Call]) -> bool | None:
-    # AgentDojo compares whole environments here, which takes longer than everything else together, and
-    # calls no task done whose environment an attack has touched: of an attacked trace, it says little.
-    if trace.kind != "benign" or trace.user_task is None:
+    if trace.user_task is None:
         return None
     task = suite(trace.suite).user_tasks[trace.user_task]
     said = task.GROUND_TRUTH_OUTPUT
