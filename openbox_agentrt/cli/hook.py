@@ -1,15 +1,19 @@
 """
 ``openbox-agentrt hook pre|post|end``: the hooks of Claude Code.
 
-Each tool call starts these processes, so this command is read with argparse and loads no other command line.
+Each tool call starts these processes, so a command line that is right is read by hand. Only one that is
+not loads argparse, which knows how to say what is wrong.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
 
 from ..doors.claude_code import HookAnswer, HookSettings, after_tool, at_end, before_tool
 
@@ -20,6 +24,8 @@ _ANSWERS: dict[str, Callable[[bytes, HookSettings], HookAnswer]] = {
     "post": after_tool,
     "end": at_end,
 }
+_OPTIONS = ("--rules", "--state-dir", "--evidence-dir", "--key", "--on-rules-change")
+_CHANGES = ("deny", "replay")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -29,17 +35,19 @@ def main(argv: Sequence[str]) -> int:
     Returns:
         0 with what standard output says, 1 at the end of a session that owes something, 2 for a fault.
     """
-    options = _parser().parse_args(argv)
+    options = _read(argv)
+    if options is None:
+        options = vars(_parser().parse_args(argv))
     settings = HookSettings(
-        rules=options.rules,
-        state_dir=options.state_dir,
+        rules=options.get("rules"),
+        state_dir=options.get("state_dir"),
         project_dir=os.environ.get("CLAUDE_PROJECT_DIR") or None,
-        evidence_dir=options.evidence_dir,
-        key=options.key,
-        on_rules_change=options.on_rules_change,
+        evidence_dir=options.get("evidence_dir"),
+        key=options.get("key"),
+        on_rules_change="replay" if options.get("on_rules_change") == "replay" else "deny",
     )
     try:
-        answer = _ANSWERS[options.event](sys.stdin.buffer.read(), settings)
+        answer = _ANSWERS[options["event"] or ""](sys.stdin.buffer.read(), settings)
         if answer.stdout:
             print(answer.stdout, flush=True)
     except (OSError, KeyboardInterrupt) as error:
@@ -50,7 +58,27 @@ def main(argv: Sequence[str]) -> int:
     return answer.code
 
 
+def _read(argv: Sequence[str]) -> Mapping[str, str | None] | None:
+    """The options of a command line that is right, or None."""
+    if not argv or argv[0] not in _ANSWERS:
+        return None
+    options: dict[str, str | None] = {"event": argv[0]}
+    words = iter(argv[1:])
+    for word in words:
+        name, given, value = word.partition("=")
+        if not given:
+            value = next(words, "")
+        if name not in _OPTIONS or not value or value.startswith("-"):
+            return None
+        options[name[2:].replace("-", "_")] = value
+    changes = options.get("on_rules_change", "deny")
+    complete = options["event"] == "post" or "rules" in options
+    return options if complete and changes in _CHANGES else None
+
+
 def _parser() -> argparse.ArgumentParser:
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog="openbox-agentrt hook", description="Contracts for the tool calls of Claude Code."
     )
@@ -73,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
         event.add_argument("--key", metavar="FILE", help="Ed25519 key file that signs the evidence")
         event.add_argument(
             "--on-rules-change",
-            choices=("deny", "replay"),
+            choices=_CHANGES,
             default="deny",
             help="when the rules are not those that the session began under (default: deny)",
         )
