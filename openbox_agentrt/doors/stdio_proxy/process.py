@@ -55,6 +55,8 @@ def run_proxy(command: Sequence[str], gate: StdioGate, *, stdin: int = 0, stdout
         code = server.wait()
         # What it wrote last is still in the pipe; a grandchild may hold the pipe open.
         downstream.join(_DRAIN_SECONDS)
+        if not downstream.is_alive():
+            pump.server_out.close()
         gate.close()
     if pump.fault is not None:
         raise pump.fault
@@ -68,7 +70,7 @@ class _Pump:
         self.fault: Exception | None = None
         self._server = server
         self._server_in = server.stdin
-        self._server_out = server.stdout
+        self.server_out = server.stdout
         self._gate = gate
         self._stdin = stdin
         self._stdout = stdout
@@ -94,7 +96,7 @@ class _Pump:
     def from_server(self) -> None:
         client_listens = True
         try:
-            for line in _lines(self._server_out.fileno()):
+            for line in _lines(self.server_out.fileno()):
                 # Settled before it is passed on: the client's next call may depend on it.
                 passed = self._gate.from_server(line)
                 # Read on when nobody listens: the calls that are still running have to be settled.

@@ -190,9 +190,9 @@ class _Reader:
         return Unclear(reason=reason) if self._could_carry_a_call(body) else Noise()
 
     def _could_carry_a_call(self, body: bytes) -> bool:
-        # A backslash may hide any letter, and a NUL says UTF-16 or UTF-32.
-        lowered = body.lower()
-        return b"\\" in body or b"\0" in body or any(trace in lowered for trace in self._traces)
+        # A backslash may hide any letter. Without its NULs, UTF-16 and UTF-32 read as ASCII.
+        lowered = body.replace(b"\0", b"").lower()
+        return b"\\" in lowered or any(trace in lowered for trace in self._traces)
 
 
 def _slices(text: str, count: int) -> list[bytes]:

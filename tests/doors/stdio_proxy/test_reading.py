@@ -52,7 +52,7 @@ def test_everything_else_is_a_message_too(line: str) -> None:
         b"\n",
         b"hello\n",
         b"{broken\n",
-        b"\xff\xfe\xfd\n",
+        b"\xff\xfe\x00\x01\n",
         b"12\n",
         b'"text"\n',
         b"[]\n",

@@ -1,4 +1,4 @@
-"""Run a module's MCP server over standard input and output: what ``openbox-agentrt serve`` does."""
+"""A module with an MCP server: how it is loaded, and what it has to give."""
 
 import importlib
 import importlib.util
@@ -15,10 +15,10 @@ from .middleware import ACELMiddleware
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
-__all__ = ("Served", "ServingError", "build", "load_module")
+__all__ = ("Served", "ServerModuleError", "build", "load_module")
 
 
-class ServingError(Exception):
+class ServerModuleError(Exception):
     """A module cannot be served. Nothing was started."""
 
 
@@ -80,29 +80,29 @@ def build(ref: str, *, shadow: bool = False) -> Served:
         shadow: Ask for a session that only watches.
 
     Raises:
-        ServingError: If the module cannot be loaded, has no `build_server`, or that fails or gives something
-            else.
+        ServerModuleError: If the module cannot be loaded, has no `build_server`, or that fails or gives
+            something else.
     """
     try:
         module = load_module(ref)
     except (FileNotFoundError, ImportError) as error:
-        raise ServingError(str(error)) from error
+        raise ServerModuleError(str(error)) from error
     except Exception as error:
-        raise ServingError(f"{ref!r} cannot be loaded, it raised {_in_a_line(error)}") from error
+        raise ServerModuleError(f"{ref!r} cannot be loaded, it raised {_in_a_line(error)}") from error
     factory = getattr(module, "build_server", None)
     if not callable(factory):
-        raise ServingError(f"{ref!r} does not define build_server() -> (MCPServer, Session)")
+        raise ServerModuleError(f"{ref!r} does not define build_server() -> (MCPServer, Session)")
     takes_mode = "mode" in inspect.signature(factory).parameters
     mode = "shadow" if shadow else "enforce"
     try:
         built = factory(mode=mode) if takes_mode else factory()
     except Exception as error:
-        raise ServingError(f"build_server() of {ref!r} raised {_in_a_line(error)}") from error
+        raise ServerModuleError(f"build_server() of {ref!r} raised {_in_a_line(error)}") from error
     if not (isinstance(built, tuple) and len(built) == 2 and isinstance(built[1], Session | ACELMiddleware)):
-        raise ServingError(f"build_server() of {ref!r} must return (MCPServer, Session)")
+        raise ServerModuleError(f"build_server() of {ref!r} must return (MCPServer, Session)")
     server, session = built
     if not hasattr(server, "run_stdio_async"):
-        raise ServingError(f"build_server() of {ref!r} must return (MCPServer, Session)")
+        raise ServerModuleError(f"build_server() of {ref!r} must return (MCPServer, Session)")
     return Served(server=server, session=session, takes_mode=takes_mode)
 
 

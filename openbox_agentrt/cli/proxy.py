@@ -1,0 +1,46 @@
+"""``openbox-agentrt proxy``: put contracts in front of an MCP server that nobody can change."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..doors.mcp.calls import CALL, GATEABLE
+from ..doors.stdio_proxy.command import proxy as run_behind_contracts
+
+# The server's own options are not this command's.
+app = typer.Typer(add_completion=False, context_settings={"allow_interspersed_args": False})
+
+
+@app.command()
+def proxy(
+    command: Annotated[
+        list[str],
+        typer.Argument(help="The command that starts the server, after --.", metavar="COMMAND"),
+    ],
+    contracts: Annotated[str, typer.Option(help="The rules file, JSON or YAML.", metavar="RULES")],
+    shadow: Annotated[
+        bool, typer.Option("--shadow", help="Record what would be refused, and refuse nothing.")
+    ] = False,
+    evidence: Annotated[
+        str | None, typer.Option(help="Keep what is refused in this log.", metavar="FILE")
+    ] = None,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Method to gate; may be repeated. One of {', '.join(GATEABLE)}.", metavar="METHOD"
+        ),
+    ] = None,
+) -> int:
+    """
+    Run an MCP server over standard input and output, and judge the calls of its client.
+
+    Every other line passes as it is, in both directions. The exit code is the server's.
+    """
+    try:
+        return run_behind_contracts(
+            command, contracts=contracts, shadow=shadow, evidence=evidence, gate=gate or [CALL]
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error

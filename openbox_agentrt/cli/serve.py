@@ -1,0 +1,35 @@
+"""``openbox-agentrt serve``: run a module's MCP server under contracts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..doors.mcp.serve import serve as serve_module
+from ..doors.mcp.server_module import ServerModuleError
+from .running import InputError
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def serve(
+    module: Annotated[
+        str, typer.Argument(help="File or module that defines build_server().", metavar="MODULE")
+    ],
+    shadow: Annotated[
+        bool, typer.Option("--shadow", help="Record what would be refused, and refuse nothing.")
+    ] = False,
+    contracts: Annotated[
+        str | None, typer.Option(help="Rules file that is added to what the module sets up.", metavar="RULES")
+    ] = None,
+    evidence: Annotated[
+        str | None, typer.Option(help="Write the evidence there when the server stops.", metavar="FILE")
+    ] = None,
+) -> int:
+    """Run the MCP server of a module over standard input and output, its tool calls under contract."""
+    try:
+        return serve_module(module, shadow=shadow, contracts=contracts, evidence=evidence)
+    except ServerModuleError as error:
+        raise InputError(str(error)) from error

@@ -1,0 +1,153 @@
+"""What ``openbox-agentrt serve`` does: the server of a module, and its contracts, over standard I/O."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+from ..._extras import require
+from ...acel import Session
+from ...acel.config import contracts_from_rules, load_rules, state_from_rules
+from .attach import attach
+from .middleware import ACELMiddleware
+from .server_module import Served, ServerModuleError, build
+
+__all__ = ("serve",)
+
+_WIND_UP_SECONDS = 0.5
+
+
+def serve(
+    ref: str, *, shadow: bool = False, contracts: str | None = None, evidence: str | None = None
+) -> int:
+    """
+    Serve a module's MCP server over standard input and output, until the client hangs up.
+
+    Standard output belongs to the protocol, so everything that is said goes to standard error.
+
+    Args:
+        ref: Path of the module's file, or its dotted name. It defines ``build_server([mode])``.
+        shadow: Ask the module for a session that only watches.
+        contracts: Path of a rules file that is added to what the module sets up.
+        evidence: Path to which the session's evidence is written when it ends.
+
+    Returns:
+        0. Told to terminate, the process ends with 143.
+
+    Raises:
+        MissingExtraError: If `mcp` is not installed.
+        ServerModuleError: If the module has no server to give, or no evidence to write.
+        ConfigError: If the rules cannot be understood.
+    """
+    require("mcp", extra="mcp")
+    served = build(ref, shadow=shadow)
+    if contracts is not None:
+        _add(contracts, served.session)
+    if evidence is not None:
+        _check_evidence(evidence, served)
+    if shadow and not served.takes_mode:
+        _say(f"warning: build_server() of {ref!r} takes no mode, so --shadow is ignored")
+    _announce(served)
+    asyncio.run(_until_hung_up(served, evidence))
+    _conclude(served.session, evidence)
+    return 0
+
+
+async def _until_hung_up(served: Served, evidence: str | None) -> None:
+    loop = asyncio.get_running_loop()
+    serving = asyncio.ensure_future(served.server.run_stdio_async())
+    codes: list[int] = []
+
+    def leave(code: int) -> None:
+        # The SDK reads standard input in a thread, which nothing but its next line can stop. The server has
+        # had its time to wind up, so the process is left as it is.
+        _conclude(served.session, evidence)
+        sys.stderr.flush()
+        os._exit(code)
+
+    def stop(number: int, _: FrameType | None) -> None:
+        # By hand is the usual way to stop a server, and no failure.
+        codes.append(0 if number == signal.SIGINT else 128 + number)
+        loop.call_soon_threadsafe(serving.cancel)
+        loop.call_soon_threadsafe(loop.call_later, _WIND_UP_SECONDS, leave, codes[0])
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, stop)
+    try:
+        await serving
+    except asyncio.CancelledError:
+        if not codes:
+            raise
+        leave(codes[0])
+
+
+def _add(path: str, session: Session | ACELMiddleware) -> None:
+    rules = load_rules(path)
+    contracts, state = contracts_from_rules(rules), state_from_rules(rules)
+    _say(f"Loaded {len(contracts)} contract(s) from {path!r}.")
+
+    def setup(session: Session) -> None:
+        session.add_contracts(contracts_from_rules(rules))
+        session.state.update(state)
+
+    if isinstance(session, Session):
+        setup(session)
+    else:
+        session.extend(setup)
+
+
+def _check_evidence(path: str, served: Served) -> None:
+    if not isinstance(served.session, Session):
+        raise ServerModuleError(
+            "--evidence needs a module with one session, this one has one for each client"
+        )
+    if not hasattr(served.session.evidence, "to_json"):
+        raise ServerModuleError("the module keeps its evidence itself, so --evidence has nothing to write")
+    if not Path(path).expanduser().resolve().parent.is_dir():
+        raise ServerModuleError(f"the folder of {path!r} does not exist")
+
+
+def _announce(served: Served) -> None:
+    session = served.session
+    if isinstance(session, ACELMiddleware):
+        attach(served.server, session)
+        _say(f"openbox-agentrt serving {served.server.name!r} over stdio, with a session for each client.")
+    else:
+        names = ", ".join(contract.spec for contract in session.contracts) or "(none)"
+        _say(f"openbox-agentrt serving {served.server.name!r} over stdio, mode={session.mode}.")
+        _say(f"Active contracts: {names}")
+        if session.mode == "shadow":
+            _say("Shadow mode: violations are recorded, nothing is blocked.")
+    _say("Press Ctrl+C to stop.")
+
+
+def _conclude(session: Session | ACELMiddleware, evidence: str | None) -> None:
+    if isinstance(session, ACELMiddleware):
+        session.close()
+        return
+    for violation in session.end_session():
+        _say(f"unmet at the end: {violation.spec}")
+    if evidence is None:
+        return
+    try:
+        _write_private(Path(evidence).expanduser(), session.evidence.to_json())
+    except OSError as error:
+        _say(f"error: the evidence could not be written to {evidence!r}: {error.strerror or error}")
+    else:
+        _say(f"Evidence log written to {evidence!r}.")
+
+
+def _write_private(path: Path, text: str) -> None:
+    # Beside it first: a crash must not leave half a log in the place of a whole one.
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    part.replace(path)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

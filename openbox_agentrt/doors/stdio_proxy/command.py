@@ -1,0 +1,83 @@
+"""What ``openbox-agentrt proxy`` does: rules and evidence around a gated server."""
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+
+from ...acel import Session
+from ...acel.config import Rules, read_rules
+from ...evidence import EvidenceFile
+from ..mcp.calls import CALL, gated_methods
+from .gate import StdioGate
+from .process import run_proxy
+
+__all__ = ("proxy",)
+
+_MAX_TRACE = 10_000
+
+
+def proxy(
+    command: Sequence[str],
+    *,
+    contracts: str,
+    shadow: bool = False,
+    evidence: str | None = None,
+    gate: Iterable[str] = (CALL,),
+) -> int:
+    """
+    Run a server behind its contracts, until it exits.
+
+    Standard output belongs to the protocol, so everything that is said goes to standard error.
+
+    Args:
+        command: The server's command.
+        contracts: Path of the rules file.
+        shadow: Record what would be refused, and refuse nothing.
+        evidence: Path of the log of what was refused.
+        gate: Methods that are gated.
+
+    Returns:
+        The server's exit code, see `run_proxy`.
+
+    Raises:
+        ConfigError: If the rules cannot be understood.
+        EvidenceError: If the log is in use or damaged.
+        OSError: If a file cannot be read or written, or the server cannot be started.
+        ValueError: If a method cannot be gated.
+    """
+    methods = gated_methods(gate)
+    rules = read_rules(contracts)
+    with ExitStack() as stack:
+        log = None
+        if evidence is not None:
+            log = stack.enter_context(EvidenceFile(evidence, rules_hash=rules.rules_hash))
+        session = Session(
+            rules.state,
+            mode="shadow" if shadow else "enforce",
+            evidence=log,
+            contracts=rules.contracts,
+            # A server may run for weeks.
+            max_trace=_MAX_TRACE,
+        )
+        _announce(command, session, rules)
+        try:
+            return run_proxy(command, StdioGate(session, gate=methods))
+        finally:
+            for violation in session.end_session():
+                _say(f"unmet at the end: {violation.spec}")
+
+
+def _announce(command: Sequence[str], session: Session, rules: Rules) -> None:
+    for warning in rules.warnings:
+        _say(f"warning: {rules.name}:{warning.line}: {warning.message}")
+    name = os.path.basename(command[0])
+    _say(f"openbox-agentrt: {name!r} behind {len(rules.contracts)} contract(s), mode={session.mode}")
+
+
+def _say(line: str) -> None:
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        # Nobody listens there, and nothing depends on it.
+        return
