@@ -42,11 +42,10 @@ class Redactions:
     spelling, or a part of it shorter than a word. What counts as that data is Core's to say.
     """
 
-    __slots__ = ("_inside", "_memo", "_outcomes", "_version", "_whole")
+    __slots__ = ("_inside", "_memo", "_version", "_whole")
 
     def __init__(self) -> None:
         self._whole: dict[str, str] = {}
-        self._outcomes: set[str] = set()
         self._inside: list[tuple[str, str]] = []
         self._version = 0
         self._memo: OrderedDict[int, tuple[Any, Any, int]] = OrderedDict()
@@ -80,11 +79,7 @@ class Redactions:
 
     def text(self, text: str) -> str:
         """`text` without what was redacted; the same object when there is nothing to take out."""
-        if text in self._outcomes:
-            return text
-        known = self._whole.get(text)
-        if known is not None:
-            return known
+        text = self._whole.get(text, text)
         for raw, redacted in self._inside:
             if raw in text:
                 text = text.replace(raw, redacted)
@@ -132,7 +127,6 @@ class Redactions:
                 "the run has too many redactions to keep in force", kind="unreadable"
             )
         self._whole[raw] = redacted
-        self._outcomes.add(redacted)
         pieces: dict[str, str] = {}
         if len(raw) >= SHORTEST_INSIDE and raw not in redacted:
             pieces[raw] = redacted

@@ -151,6 +151,25 @@ def test_it_is_found_inside_a_text_that_is_json(ascii_only: bool) -> None:
     assert json.loads(clean) == {"q": "Frau [NAME] says:\n..."}
 
 
+def test_the_longest_text_is_taken_out_first() -> None:
+    """A part of it that is known too would leave the rest of it behind."""
+    known = Redactions()
+    known.learn("the blue house", "[gone]")
+    known.learn("the blue house is mine today", "[all gone]")
+
+    assert known.text("he said: the blue house is mine today!") == "he said: [all gone]!"
+    assert known.text("he said: the blue house!") == "he said: [gone]!"
+
+
+def test_what_takes_the_place_of_a_text_is_looked_at_too() -> None:
+    """Core may have redacted one secret there, and the other elsewhere."""
+    known = Redactions()
+    known.learn("first 11112222, second 33334444", "first ***, second 33334444")
+    known.learn("again 33334444", "again ###")
+
+    assert known.text("first 11112222, second 33334444") == "first ***, second ###"
+
+
 def test_redacted_to_nothing_stays_nothing() -> None:
     """An empty replacement is a replacement."""
     known = Redactions()
