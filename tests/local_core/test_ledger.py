@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from openbox_agentrt.local_core.ledger import orphans
 from openbox_agentrt.testing import assert_no_orphans
 
 Make = Callable[..., Any]
@@ -113,3 +116,18 @@ def test_refused_requests_can_be_accepted(make: Make) -> None:
     talk.post("/api/v1/governance/evaluate", {})
 
     assert_no_orphans(talk.core, refused=True)
+
+
+@given(st.lists(st.tuples(st.sampled_from([S, C]), st.sampled_from("abc")), max_size=10))
+@settings(max_examples=100, deadline=None)
+def test_nothing_is_an_orphan_only_if_each_start_has_its_end(rows: list[tuple[str, str]]) -> None:
+    """The ledger agrees with the sentence: for each activity one start, then one completion."""
+    moves: list[tuple[str, str, str, str, str, bool]] = [
+        ("wf", "run", kind, activity, "tool", False) for kind, activity in rows
+    ]
+
+    adds_up = all(
+        [kind for kind, other in rows if other == activity] == [S, C] for activity in {a for _, a in rows}
+    )
+
+    assert (orphans(moves) == []) is adds_up
