@@ -37,7 +37,7 @@ _LINE = re.compile(
     rb',"seq":(?P<seq>0|[1-9][0-9]{0,17})'
     rb',"session":(?P<session>null|"(?:[^"\\]|\\.)*+")'
     rb',"time":"(?P<time>[0-9T:.+Z-]{1,40})"'
-    rb',"type":"(?P<type>' + _TYPES + rb')"\}'
+    rb',"type":"(?P<type>' + _TYPES + rb')"\}\n'
 )
 
 
@@ -85,7 +85,7 @@ def write_line(
 
 def parse_line(raw: bytes) -> Line:
     """
-    Read one line, without its line end.
+    Read one line, with its line end.
 
     Raises:
         ValueError: If it is not a line as a writer of this format writes it.
@@ -102,7 +102,7 @@ def parse_line(raw: bytes) -> Line:
         session=decoded(match["session"]),
         time=match["time"].decode(),
         type=kind,
-        computed_hash=sha256_hex(raw[: match.start("own")] + raw[match.end("own") :]),
+        computed_hash=sha256_hex(raw[: match.start("own")] + raw[match.end("own") : -1]),
     )
     line.data()
     return line

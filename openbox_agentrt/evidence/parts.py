@@ -27,7 +27,7 @@ def header_of(path: Path) -> dict[str, Any] | None:
     with path.open("rb") as file:
         raw = file.readline(MAX_LINE)
     try:
-        line = parse_line(raw.removesuffix(b"\n"))
+        line = parse_line(raw)
     except ValueError:
         return None
     return line.data() if line.type == "header" else None
@@ -67,7 +67,7 @@ def torn_end_of(path: Path) -> int:
 
 def iterate_lines(path: Path, *, skip_torn: bool) -> Iterator[bytes]:
     """
-    The lines of a file, without their ends.
+    The lines of a file, with their ends.
 
     Args:
         path: The file.
@@ -79,7 +79,7 @@ def iterate_lines(path: Path, *, skip_torn: bool) -> Iterator[bytes]:
     with path.open("rb") as file:
         while raw := file.readline(MAX_LINE):
             if raw.endswith(b"\n"):
-                yield raw[:-1]
+                yield raw
             elif len(raw) == MAX_LINE:
                 raise UnreadableLogError("line is too long for an evidence log", path=str(path))
             elif not skip_torn:

@@ -60,7 +60,7 @@ def verify_lines(parts: Iterable[tuple[str, Iterable[bytes]]], expected: Expecta
     Check a log of format 2.
 
     Args:
-        parts: Name and lines of each file of the log, in order, lines without their ends. A line that was
+        parts: Name and lines of each file of the log, in order, lines with their ends. A line that was
             torn by a crash, at the very end, is left out.
         expected: What the log is expected to be.
 

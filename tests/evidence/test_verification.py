@@ -130,7 +130,7 @@ def header(**fields: Any) -> bytes:
         time="2026",
         type="header",
     )
-    return line[:-1]
+    return line
 
 
 @pytest.mark.parametrize("fields", [{"format": 3}, {"log_id": None}], ids=str)
@@ -159,7 +159,7 @@ def test_a_resumption_that_says_nothing_is_malformed(tmp_path: Path, found: dict
         body=canonical(found), prev=parse_line(first).hash, seq=1, session="null", time="2026", type="resumed"
     )
 
-    report = verify_lines([("log", [first, line[:-1]])], Expectation(head=None))
+    report = verify_lines([("log", [first, line])], Expectation(head=None))
 
     assert (report.problem, report.first_bad) == ("malformed", 1)
 
