@@ -328,6 +328,7 @@ async def test_a_wait_that_took_longer_than_it_should_is_the_end(
         assert (await gate.judge(event())).unreachable
 
     assert len(evaluations(faulty)) == 1
+    assert gate.counts.requests == 1
 
 
 async def test_many_at_once_do_not_wait_for_a_core_that_is_down(
