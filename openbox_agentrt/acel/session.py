@@ -86,6 +86,8 @@ class Session(Contracted):
             )
         if unknown_tools not in ("allow", "refuse"):
             raise ValueError(f"unknown_tools must be 'allow' or 'refuse', got {unknown_tools!r:.80}")
+        if clock is not None and not callable(clock):
+            raise TypeError(f"a clock must be callable, got {clock!r:.80}")
         if evidence is not None and (signer is not None or redact_fields is not None):
             raise ValueError("signer and redact_fields belong to the evidence, give them to one of the two")
         super().__init__(
