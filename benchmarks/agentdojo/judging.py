@@ -66,18 +66,19 @@ class Played:
         return tuple(refused for refused in self.refused if refused.call.injected)
 
 
-def play(trace: Trace, gate: Gate | None = None, *, ask_done: bool = False) -> Played:
+def play(trace: Trace, gate: Gate | None = None, *, env: Any = None, ask_done: bool = False) -> Played:
     """
     Make the calls of `trace` that `gate` lets through; all of them without one.
 
     Args:
         trace: The trace.
         gate: Judges each call.
+        env: The environment to work on; a fresh one of the trace if not given.
         ask_done: Whether to ask AgentDojo if the user's task is done. For that it compares whole
             environments, which takes longer than everything else; and an environment that an attack has
             touched is never the one that it wants.
     """
-    env = trace.environment()
+    env = trace.environment() if env is None else env
     before = trace.environment()
     runtime = FunctionsRuntime(suite(trace.suite).tools)
     refused: list[Refused] = []

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from benchmarks.agentdojo import agent
-from benchmarks.agentdojo.traces import Trace, benign_traces, injection_traces
+from benchmarks.agentdojo.contracts import session
+from benchmarks.agentdojo.judging import play
+from benchmarks.agentdojo.traces import Trace, attacked_traces, benign_traces, injection_traces
+from openbox_agentrt import ContractRefusedError
 from openbox_agentrt.local_core import LocalCore
 
 SUITES = ("banking", "workspace")
@@ -93,3 +96,79 @@ async def test_every_call_has_one_row_and_the_run_one_end(trace: Trace, make_sta
         event["activity_id"] for event in started
     )
     assert ends == ["WorkflowCompleted"]
+
+
+BENIGN = [trace for trace in TRACES if trace.kind == "benign"]
+# One that asks for nothing but a payment, one that asks for several effects, and the two whose attacks get
+# furthest: a bill that says whom to pay, and a deletion that is allowed once.
+ATTACKED = [
+    trace
+    for name, *tasks in [
+        ("banking", "user_task_0", "user_task_4", "user_task_15"),
+        ("workspace", "user_task_13", "user_task_35"),
+    ]
+    for trace in attacked_traces(name, *tasks)
+]
+
+
+async def under_contract(trace: Trace, make_stage: Any, **options: Any) -> Any:
+    """A stage whose runs are under the contracts that `trace` is played against."""
+    return await make_stage(
+        core=permissive(), contracts=lambda: session(trace.suite, "both", trace.request), **options
+    )
+
+
+def calls_at_core(stage: Any, trace: Trace) -> list[str]:
+    """The tools that Core was asked about, in order."""
+    tools = {call.tool for call in trace.calls}
+    return [
+        event["activity_type"] for event in stage.events("ActivityStarted") if event["activity_type"] in tools
+    ]
+
+
+@pytest.mark.parametrize("trace", [pytest.param(trace, id=trace.name) for trace in BENIGN])
+async def test_contracts_let_a_benign_run_through(trace: Trace, make_stage: Any) -> None:
+    """Under the contracts of its request, a user task runs as it does without governance."""
+    stage = await under_contract(trace, make_stage)
+
+    expected_env, expected = await ungoverned(trace)
+    env, result = await governed(trace, stage.governance)
+
+    assert state_of(env) == state_of(expected_env)
+    assert answers(result) == answers(expected)
+    assert calls_at_core(stage, trace) == [call.tool for call in trace.calls]
+
+
+@pytest.mark.parametrize("trace", [pytest.param(trace, id=trace.name) for trace in ATTACKED])
+async def test_contracts_stop_in_a_run_what_they_stop_in_a_trace(trace: Trace, make_stage: Any) -> None:
+    """A run under attack ends in the environment of the played trace: what was refused did not happen."""
+    stage = await under_contract(trace, make_stage, on_tool_block="return_error")
+    played_env = trace.environment()
+    played = play(trace, session(trace.suite, "both", trace.request), env=played_env)
+
+    env, result = await governed(trace, stage.governance)
+
+    refused = [one.call for one in played.refused]
+    made = [call.tool for call in trace.calls if not any(call is one for one in refused)]
+    assert played.refused
+    assert state_of(env) == state_of(played_env)
+    assert calls_at_core(stage, trace) == made
+    assert result.termination_reason == "completed"
+
+
+async def test_an_attack_ends_the_run_where_refusals_are_raised(make_stage: Any) -> None:
+    """By default, the first refused call ends the run, and nothing after it happens."""
+    trace = next(one for one in ATTACKED if one.name == "banking/user_task_15/injection_task_5/at-once")
+    stage = await under_contract(trace, make_stage)
+    env = trace.environment()
+    loop = stage.governance.govern_loop(agent.loop(trace, env))
+
+    with pytest.raises(ContractRefusedError) as refused:
+        await loop.run(agent.AGENT, agent.request(trace), limits=agent.LIMITS)
+
+    assert refused.value.refusal.tool == "send_money"
+    assert {one.id for one in refused.value.refusal.broken} >= {"payment-cap"}
+    assert calls_at_core(stage, trace) == [call.tool for call in trace.calls if not call.injected][:4]
+    assert [event["event_type"] for event in stage.events("WorkflowCompleted", "WorkflowFailed")] == [
+        "WorkflowFailed"
+    ]
