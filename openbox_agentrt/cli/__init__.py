@@ -36,12 +36,14 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
+    "demo": Command("demo", "watch a governed agent on this machine, without a network"),
     "init-config": Command("init_config", "write a rules file to start from"),
     "validate": Command("validate", "read a rules file and print what was understood"),
     "schema": Command("schema", "print the JSON Schema of rules files"),
     "replay": Command("replay", "check a recorded trace against a rules file"),
     "verify": Command("verify", "check an evidence log for tampering"),
     "show": Command("show", "print an evidence log as a timeline"),
+    "report": Command("report", "say what contracts refused, and what enforcing would have refused"),
     "serve": Command("serve", "run an MCP server of your own under contracts"),
     "proxy": Command("proxy", "put contracts in front of an MCP server that you cannot change"),
     "hook": Command("hook", "answer the hooks of a coding agent: pre, post, end"),

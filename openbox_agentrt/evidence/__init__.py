@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .reading import Entry, read_entries, verify_file
     from .redaction import SECRET_PATTERNS, Redactor, redact_violation
     from .report import Report
+    from .summary import Summary, summarise
 
 _HOME = {
     "DamagedLogError": "errors",
@@ -47,11 +48,13 @@ _HOME = {
     "SECRET_PATTERNS": "redaction",
     "SessionEvidence": "evidence_file",
     "Signer": "keys",
+    "Summary": "summary",
     "UnreadableLogError": "errors",
     "ed25519_signer": "keys",
     "freeze": "freezing",
     "read_entries": "reading",
     "redact_violation": "redaction",
+    "summarise": "summary",
     "verify_bundles": "bundle_verification",
     "verify_file": "reading",
 }
@@ -74,11 +77,13 @@ __all__ = (
     "Report",
     "SessionEvidence",
     "Signer",
+    "Summary",
     "UnreadableLogError",
     "ed25519_signer",
     "freeze",
     "read_entries",
     "redact_violation",
+    "summarise",
     "verify_bundles",
     "verify_file",
 )

@@ -1,0 +1,63 @@
+"""``openbox-agentrt report``: what the contracts of a log refused, and what enforcing would have refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from ..evidence import read_entries, verify_file
+from ..evidence.summary import ContractSummary, Summary, summarise
+from .text import compact_json, printable
+
+app = typer.Typer(add_completion=False)
+
+MAX_ARGUMENTS = 160
+
+
+@app.command()
+def report(
+    evidence_file: Annotated[str, typer.Argument(help="The log, of either format.", metavar="EVIDENCE")],
+    examples: Annotated[int, typer.Option(help="Examples of each contract.", min=0, max=100)] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> int:
+    """Say what contracts refused, and what enforcing those in shadow mode would have refused."""
+    checked = verify_file(evidence_file)
+    summary = summarise(read_entries(evidence_file), examples=examples)
+    if not checked.ok:
+        print(
+            printable(f"FAIL — the log was tampered with ({checked.problem}); run verify on it first"),
+            file=sys.stderr,
+        )
+    if as_json:
+        print(json.dumps({"file": evidence_file, "intact": checked.ok, **summary.to_dict()}))
+    else:
+        _print(evidence_file, summary)
+    return 0 if checked.ok else 1
+
+
+def _print(name: str, summary: Summary) -> None:
+    watched = sum(contract.would_refuse for contract in summary.contracts)
+    enforced = sum(contract.refused for contract in summary.contracts)
+    print(printable(f"{name}: {summary.violations} violation(s), {summary.decisions} decision(s)"))
+    print(f"  {enforced} refused by contracts in force, {watched} that enforcing would have refused")
+    for contract in summary.contracts:
+        _print_contract(contract)
+
+
+def _print_contract(contract: ContractSummary) -> None:
+    label = f" [{contract.id}]" if contract.id else ""
+    print()
+    print(printable(f"{contract.contract}{label}"))
+    counts = f"would refuse {contract.would_refuse}, refused {contract.refused}"
+    print(f"  {counts}, in {contract.sessions} session(s)")
+    print(printable(f"  first {contract.first}, last {contract.last}"))
+    for example in contract.examples:
+        shown = compact_json(example.args)
+        if len(shown) > MAX_ARGUMENTS:
+            shown = f"{shown[:MAX_ARGUMENTS]}..."
+        unblock = f"needs {example.needs}" if example.needs else example.remaining
+        why = f"  ({unblock})" if unblock else ""
+        print(printable(f"  - {example.time} {example.tool} {shown}{why}"))

@@ -1,0 +1,57 @@
+"""``openbox-agentrt demo``: what a newcomer sees first."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from openbox_agentrt.evidence import read_entries
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What the demo prints, and where it leaves its evidence."""
+    folder = tmp_path_factory.mktemp("demo")
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("OPENBOX_", "OPENAI_"))}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "openbox_agentrt.cli", "demo", "--keep", str(folder)],
+        env={**plain, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout, folder
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("llm_call     allow (redacted)", id="redaction"),
+        pytest.param("refund       allow (approved by a person)", id="approval"),
+        pytest.param("refund       block by local contracts", id="spend cap"),
+        pytest.param("280 left of 500", id="what is left"),
+        pytest.param("delete       block by local contracts", id="no backup"),
+        pytest.param("delete       allow", id="after the backup"),
+        pytest.param("delete       block by core: this record is protected", id="core"),
+        pytest.param("stopped: 'user_prompt' was blocked", id="prompt"),
+        pytest.param("0 activities, 0 runs", id="nothing is open"),
+        pytest.param("Hash chain is intact, its head is there and signed", id="evidence"),
+    ],
+)
+def test_the_demo_shows(shown: tuple[str, Path], line: str) -> None:
+    """Both judges, a person, a redaction, and evidence that verifies."""
+    assert line in shown[0]
+
+
+def test_the_personal_data_of_the_demo_is_nowhere_in_its_evidence(shown: tuple[str, Path]) -> None:
+    """What Core redacts does not reach the log either."""
+    recorded = [str(entry.data) for entry in read_entries(shown[1] / "evidence.jsonl")]
+
+    assert len(recorded) > 30
+    assert not any("202-555-0143" in text for text in recorded)
