@@ -89,6 +89,7 @@ class Pauses:
             if same and not pending.isdisjoint(parked.run.paused):
                 self._parked.remove(parked)
                 parked.run.parked = False
+                parked.run.resumed = True
                 parked.run.result = None
                 return parked.run
         return None

@@ -108,6 +108,7 @@ class RunState:
         self.pausable = pausable
         self.paused: dict[str, list[Activity]] = {}
         self.parked = False
+        self.resumed = False
         self.ending = False
         self.ended = False
         self._halt_error: GovernanceHaltError | None = None

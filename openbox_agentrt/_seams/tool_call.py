@@ -167,7 +167,8 @@ def snapshot(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _paused_activity(run: RunState, key: str) -> Activity | None:
-    waiting = run.paused.get(key)
+    # In a run that has not been resumed, a second call with the same id and arguments is another call.
+    waiting = run.paused.get(key) if run.resumed else None
     if not waiting:
         return None
     activity = waiting.pop(0)
