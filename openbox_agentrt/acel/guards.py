@@ -74,6 +74,10 @@ class LiveGuard:
         cell = self._fixed or self.cell.at(call)
         return cell is not None and self.holds(cell, call)
 
+    def overshoots(self, call: Call) -> bool:
+        """Whether what was known only after the call broke it. Most guards know everything before."""
+        return False
+
     def explain(self, call: Call) -> Breach:
         """Why it does not hold."""
         breach = Breach(contract=self.contract, needs=self.guard.needs)
@@ -92,19 +96,21 @@ class LiveGuard:
         """Why it does not hold when the session ends: for the first value it fails for, if it has a key."""
         cells = [cell for _, cell in self.cell.cells()] if isinstance(self.cell, Keyed) else [self.cell]
         for cell in cells:
-            if cell.at(call) is None or not self.holds(cell, call):
+            unknown = cell.at(call) is None
+            if unknown or not self.holds(cell, call):
                 breach = Breach(contract=self.contract, needs=self.guard.needs, stops=False)
                 self.detail(breach, cell, call)
+                breach.fault = cell.timeline.fault if unknown else None
                 return breach
         return None
 
-    def _unknown(self, call: Call) -> str:
+    def _unknown(self, call: Call) -> str | None:
         if isinstance(self.cell, Keyed):
             key = call.key(self.cell.path)
             if not isinstance(key, str):
                 return str(key)
-        timeline = self.cell.timeline
-        return (timeline.fault if timeline is not None else None) or "the time is not known"
+        fault: str | None = self.cell.timeline.fault
+        return fault
 
 
 class Need(LiveGuard):
