@@ -37,10 +37,20 @@ NO = Answer(holds=False)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A predicate and a line that describes it."""
+    """
+    A predicate and a line that describes it.
+
+    Attributes:
+        fn: The predicate.
+        description: What it says.
+        derived: Whether the description was read out of the source. It is then not for outsiders: source
+            may hold anything.
+        is_async: Whether its answer has to be awaited.
+    """
 
     fn: Callable[..., Any]
     description: str
+    derived: bool = field(default=False, kw_only=True, repr=False, compare=False)
     _arity: int = field(init=False, repr=False, compare=False)
     is_async: bool = field(init=False, repr=False, compare=False)
 
@@ -109,7 +119,7 @@ def as_checks(value: Any) -> list[Check]:
     if value is None:
         return []
     items: Iterable[Any] = value if isinstance(value, (list, tuple)) else [value]
-    return [item if isinstance(item, Check) else Check(item, describe(item)) for item in items]
+    return [item if isinstance(item, Check) else Check(item, describe(item), derived=True) for item in items]
 
 
 def describe(fn: Callable[..., Any]) -> str:
@@ -130,17 +140,21 @@ def describe(fn: Callable[..., Any]) -> str:
 
 def precondition(pred: Precondition, *, description: str | None = None) -> Callable[[_F], _F]:
     """Decorator: the function may run only if ``pred(state)`` or ``pred(state, args)`` holds."""
-    return _attach(_PRE_ATTR, Check(pred, description or describe(pred)))
+    return _attach(_PRE_ATTR, _check(pred, description))
 
 
 def postcondition(pred: Postcondition, *, description: str | None = None) -> Callable[[_F], _F]:
     """Decorator: the function's result may be used only if ``pred(state, result)`` holds."""
-    return _attach(_POST_ATTR, Check(pred, description or describe(pred)))
+    return _attach(_POST_ATTR, _check(pred, description))
 
 
 def collect_checks(func: Callable[..., Any]) -> tuple[list[Check], list[Check]]:
     """The preconditions and postconditions that decorators put on `func`."""
     return list(getattr(func, _PRE_ATTR, [])), list(getattr(func, _POST_ATTR, []))
+
+
+def _check(pred: Callable[..., Any], description: str | None) -> Check:
+    return Check(pred, description or describe(pred), derived=not description)
 
 
 def _attach(attribute: str, check: Check) -> Callable[[_F], _F]:

@@ -17,7 +17,7 @@ from .guards import Breach, Never
 from .plain import plain_args
 from .plan import Extra
 from .recording import Finding, Meter, Recorder, Records
-from .refusal import Broken, Refusal
+from .refusal import MAX_NAME, Broken, Refusal
 from .reservation import Reservation
 from .rules import Guard
 from .state import StateStore
@@ -241,7 +241,7 @@ class Engine:
             self._report(call, failed, breaches)
 
     def _report(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> None:
-        findings = self._conditions("precondition", failed)
+        findings = self._conditions(call, "precondition", failed)
         findings += [self._finding(breach) for breach in breaches]
         if not call.admitted:
             broken = tuple(finding.broken for finding in findings if finding.stops)
@@ -265,15 +265,21 @@ class Engine:
         )
         return Finding(broken=broken, mode="shadow" if self._watching else rule.mode, stops=breach.blocks())
 
-    def _conditions(self, kind: Kind, failed: Asked) -> list[Finding]:
-        return [self._condition(kind, check.description, answer.fault) for check, answer in failed]
+    def _conditions(self, call: Reservation, kind: Kind, failed: Asked) -> list[Finding]:
+        label = f"a {kind} of {call.tool[:MAX_NAME]}"
+        return [
+            self._condition(kind, check.description, answer.fault, label if check.derived else None)
+            for check, answer in failed
+        ]
 
-    def _condition(self, kind: Kind, description: str, fault: str | None) -> Finding:
-        broken = Broken(contract=description, kind=kind, fault=fault)
+    def _condition(
+        self, kind: Kind, description: str, fault: str | None, label: str | None = None
+    ) -> Finding:
+        broken = Broken(contract=description, label=label, kind=kind, fault=fault)
         return Finding(broken=broken, mode=self._mode, stops=True)
 
     def _unsound(self, call: Reservation, failed: Asked, result: Any) -> Violation | None:
-        findings = self._conditions("postcondition", failed)
+        findings = self._conditions(call, "postcondition", failed)
         return self.records.record(call, findings, result=result)[0] if findings else None
 
     def _unwritten(self, call: Reservation, fault: str | None, result: Any) -> Violation | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .calls import Call
 from .cells import LiveCell
+from .clock import Timeline
 from .keyed import Keyed
 from .rules import Guard
 
@@ -94,7 +95,8 @@ class LiveGuard:
 
     def at_end(self, call: Call) -> Breach | None:
         """Why it does not hold when the session ends: for the first value it fails for, if it has a key."""
-        cells = [cell for _, cell in self.cell.cells()] if isinstance(self.cell, Keyed) else [self.cell]
+        keyed = isinstance(self.cell, Keyed)
+        cells: list[Any] = [cell for _, cell in self.cell.cells()] if keyed else [self.cell]
         for cell in cells:
             unknown = cell.at(call) is None
             if unknown or not self.holds(cell, call):
@@ -109,8 +111,8 @@ class LiveGuard:
             key = call.key(self.cell.path)
             if not isinstance(key, str):
                 return str(key)
-        fault: str | None = self.cell.timeline.fault
-        return fault
+        timeline: Timeline = self.cell.timeline
+        return timeline.fault
 
 
 class Need(LiveGuard):

@@ -20,7 +20,8 @@ class Broken:
     One contract that a call would break.
 
     Attributes:
-        contract: The contract as written.
+        contract: The contract as written. For a condition, its description.
+        label: How outsiders are told about it, if not as `contract`.
         id: Its own id, if it has one.
         kind: See `Violation.kind`.
         blame: Step of the earlier call to blame, if there is one.
@@ -34,6 +35,7 @@ class Broken:
     """
 
     contract: str
+    label: str | None = None
     id: str | None = None
     kind: Kind = "temporal"
     blame: int | None = None
@@ -56,12 +58,13 @@ class Broken:
             parts.append(self.remaining)
         if self.retry_after is not None:
             parts.append(f"retry after {self.retry_after:.1f} s")
-        return f"{self.contract}: {', '.join(parts)}" if parts else self.contract
+        name = self.label or self.contract
+        return f"{name}: {', '.join(parts)}" if parts else name
 
     def for_model(self) -> dict[str, Any]:
         """What is known, JSON-safe, without the empty fields."""
         told = {
-            "contract": self.contract,
+            "contract": self.label or self.contract,
             "id": self.id,
             "needs": self.needs,
             "retry_after": None if self.retry_after is None else round(self.retry_after, 3),

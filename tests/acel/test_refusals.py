@@ -188,10 +188,11 @@ def test_what_a_model_sees_holds_no_secret() -> None:
     session.call("b", {"password": "s3cret"})
     session.register_tool("x", precondition=lambda s, args: args["s3cret-missing"])
 
-    told = json.dumps(refused(session, "x", {"n": "s3cret", "customer": ["s3cret"]}).for_model())
+    refusal = refused(session, "x", {"n": "s3cret", "customer": ["s3cret"]})
 
-    assert "s3cret-missing" in told  # a condition's source is the rule, not data
-    assert told.replace("s3cret-missing", "").count("s3cret") == 0
+    told = json.dumps(refusal.for_model())
+    assert "s3cret" not in told
+    assert '"contract": "a precondition of x"' in told
     assert '"remedy": "call a first"' in told
 
 
