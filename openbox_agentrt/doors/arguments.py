@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ("ArgsReader", "args_reader", "is_coroutine_function", "is_generator_function")
-
-ArgsReader = Callable[[tuple[Any, ...], dict[str, Any]], dict[str, Any]]
+__all__ = ("ArgumentNames", "is_coroutine_function", "is_generator_function")
 
 
 def is_coroutine_function(func: Any) -> bool:
@@ -22,48 +20,84 @@ def is_generator_function(func: Any) -> bool:
     return _is(inspect.isgeneratorfunction, func) or _is(inspect.isasyncgenfunction, func)
 
 
-def args_reader(tool: str, func: Callable[..., Any]) -> ArgsReader:
+class ArgumentNames:
     """
-    What names the arguments of a call to `func`, as contracts know them.
+    The arguments of a callable by the names that contracts know them by.
 
-    The reader raises TypeError for a call that `func` does not take, or in which two arguments would have one
-    name.
+    Args:
+        tool: Name of the callable, for errors.
+        func: The callable.
     """
-    try:
-        signature = inspect.signature(func)
-    except (TypeError, ValueError):
-        # A callable written in C may not say what its parameters are.
-        return functools.partial(_keywords_only, tool)
-    return functools.partial(_named_args, tool, signature)
 
+    def __init__(self, tool: str, func: Callable[..., Any]) -> None:
+        self._tool = tool
+        self._signature: inspect.Signature | None
+        try:
+            self._signature = inspect.signature(func)
+        except (TypeError, ValueError):
+            # A callable written in C may not say what its parameters are.
+            self._signature = None
 
-def _keywords_only(tool: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    if args:
-        raise TypeError(f"{tool!r} has no signature to name its arguments by: pass them by keyword")
-    return dict(kwargs)
+    def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        The arguments of a call by name, with defaults.
 
+        Raises:
+            TypeError: The callable does not take them, or two of them would have one name.
+        """
+        if self._signature is None:
+            if args:
+                raise TypeError(
+                    f"{self._tool!r} has no signature to name its arguments by: pass them by keyword"
+                )
+            return dict(kwargs)
+        named: dict[str, Any] = {}
+        extra: Mapping[str, Any] = {}
+        for name, value, kind in self._bind(args, kwargs):
+            if kind is inspect.Parameter.VAR_KEYWORD:
+                extra = value
+            elif kind is inspect.Parameter.VAR_POSITIONAL:
+                if value:
+                    named[name] = list(value)
+            else:
+                named[name] = value
+        clash = named.keys() & extra.keys()
+        if clash:
+            # Contracts would see one of the two, and the function both.
+            raise TypeError(f"{self._tool!r} got two arguments that contracts know as {min(clash)!r}")
+        return {**named, **extra}
 
-def _named_args(
-    tool: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> dict[str, Any]:
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    named: dict[str, Any] = {}
-    extra: dict[str, Any] = {}
-    for position, (name, value) in enumerate(bound.arguments.items()):
-        kind = signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_KEYWORD:
-            extra = value
-        elif kind is inspect.Parameter.VAR_POSITIONAL:
-            if value:
-                named[name] = list(value)
-        elif position > 0 or not args or name not in ("self", "cls"):
-            named[name] = value
-    clash = named.keys() & extra.keys()
-    if clash:
-        # Contracts would see one of the two, and the function both.
-        raise TypeError(f"{tool!r} got two arguments that contracts know as {min(clash)!r}")
-    return named | extra
+    def write(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], named: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """
+        The same call with other values.
+
+        Raises:
+            KeyError: A value is missing. The old one is not used instead.
+        """
+        if self._signature is None:
+            return args, {name: named[name] for name in kwargs}
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        for name, value, kind in self._bind(args, kwargs):
+            if kind is inspect.Parameter.VAR_KEYWORD:
+                bound.arguments[name] = {key: named[key] for key in value}
+            elif kind is inspect.Parameter.VAR_POSITIONAL:
+                bound.arguments[name] = tuple(named[name]) if value else ()
+            else:
+                bound.arguments[name] = named[name]
+        return bound.args, bound.kwargs
+
+    def _bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Iterator[tuple[str, Any, inspect._ParameterKind]]:
+        assert self._signature is not None
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        for position, (name, value) in enumerate(bound.arguments.items()):
+            if position > 0 or not args or name not in ("self", "cls"):
+                yield name, value, self._signature.parameters[name].kind
 
 
 def _is(check: Callable[[Any], bool], func: Any) -> bool:

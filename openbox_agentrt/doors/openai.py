@@ -15,8 +15,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from openbox_agentrt.doors.arguments import args_reader, is_coroutine_function
-from openbox_agentrt.doors.gated_call import GatedCall, told_of
+from openbox_agentrt.doors.arguments import ArgumentNames, is_coroutine_function
+from openbox_agentrt.doors.gated_call import GatedCall, Governance, told_of
 from openbox_agentrt.doors.openai_tool_call import (
     MalformedToolCallError,
     ToolCall,
@@ -32,9 +32,16 @@ if TYPE_CHECKING:
 __all__ = ("MalformedToolCallError", "arun_tool_calls", "guard_openai_tool_call", "run_tool_calls")
 
 OnToolError = Literal["raise", "message"]
+Work = Callable[[Mapping[str, Any]], Any]
 
 
-def guard_openai_tool_call(session: Session, tool_call: object, func: Callable[..., Any]) -> Any:
+def guard_openai_tool_call(
+    session: Session | None,
+    tool_call: object,
+    func: Callable[..., Any],
+    *,
+    governance: Governance | None = None,
+) -> Any:
     """
     Run one tool call of an OpenAI model if the session's contracts admit it.
 
@@ -44,16 +51,19 @@ def guard_openai_tool_call(session: Session, tool_call: object, func: Callable[.
             object of the SDK or as a dict.
         func: Does the work, called with the arguments by keyword. The text for a custom tool is passed by
             position, and contracts know it as ``input``.
+        governance: Has Core judge the call as well, in the run that the caller is in.
 
     Returns:
-        What `func` returned; a coroutine, if it is async.
+        What `func` returned; a coroutine, if it is async or there is a governance.
 
     Raises:
         MalformedToolCallError: The call cannot be read in exactly one way, or does not fit `func`. Nothing
             ran, and no contract counted it.
-        ContractViolation: As for `openbox_agentrt.doors.callables.guard`.
+        ContractViolation: As for `openbox_agentrt.doors.callables.guard`, and so is `GovernanceError`.
     """
-    call, work = _prepare(session, read_tool_call(tool_call), func)
+    call, work = _prepare(session, governance, read_tool_call(tool_call), func)
+    if governance is not None:
+        return call.arun(functools.partial(_awaited, work))
     return call.run(work)
 
 
@@ -94,7 +104,7 @@ def run_tool_calls(
         # First, because a call that cannot be answered must not run.
         message = answer_to(raw)
         try:
-            call, work = _look_up(session, raw, tools)
+            call, work = _look_up(session, None, raw, tools)
             result = call.run(functools.partial(_not_awaited, work))
         except Exception as error:  # noqa: BLE001 - `_told` re-raises what is no answer to the model
             result = _told(error, on_tool_error)
@@ -103,19 +113,35 @@ def run_tool_calls(
 
 
 async def arun_tool_calls(
-    session: Session,
+    session: Session | None,
     tool_calls: Iterable[object],
     tools: Mapping[str, Callable[..., Any]],
     *,
     on_tool_error: OnToolError = "raise",
+    governance: Governance | None = None,
 ) -> list[dict[str, Any]]:
-    """`run_tool_calls` for tools of which some are async. They run one after the other all the same."""
+    """
+    `run_tool_calls` for tools of which some are async. They run one after the other all the same.
+
+    Args:
+        session, tool_calls, tools, on_tool_error: As there. The session may be None if `governance` has
+            contracts of its own.
+        governance: Has Core judge each call as well, in the run that the caller is in. What Core or a person
+            decides against is an answer to the model too.
+
+    Raises:
+        GovernanceHaltError: The run was halted.
+        UngovernedCallError: There is a governance and no run.
+    """
+    always_raised = _always_raised(governance)
     messages = []
     for raw in filter(is_tool_call, tool_calls):
         message = answer_to(raw)
         try:
-            call, work = _look_up(session, raw, tools)
+            call, work = _look_up(session, governance, raw, tools)
             result = await call.arun(functools.partial(_awaited, work))
+        except always_raised:
+            raise
         except Exception as error:  # noqa: BLE001 - as above; a cancellation is no Exception and goes on
             result = _told(error, on_tool_error)
         messages.append(message | {output_field(message): _text(result)})
@@ -123,34 +149,53 @@ async def arun_tool_calls(
 
 
 def _look_up(
-    session: Session, raw: object, tools: Mapping[str, Callable[..., Any]]
-) -> tuple[GatedCall, Callable[[], Any]]:
+    session: Session | None,
+    governance: Governance | None,
+    raw: object,
+    tools: Mapping[str, Callable[..., Any]],
+) -> tuple[GatedCall, Work]:
     call = read_tool_call(raw)
     func = tools.get(call.tool)
     if func is None:
         raise MalformedToolCallError(
             tool=call.tool, call_id=call.call_id, problem="there is no tool of this name"
         )
-    gated, work = _prepare(session, call, func)
+    gated, work = _prepare(session, governance, call, func)
     return dataclasses.replace(gated, on_stop=told_of), work
 
 
 def _prepare(
-    session: Session, call: ToolCall, func: Callable[..., Any]
-) -> tuple[GatedCall, Callable[[], Any]]:
-    custom = call.type in ("custom", "custom_tool_call")
-    positional = (call.args["input"],) if custom else ()
-    keywords = {} if custom else call.args
+    session: Session | None, governance: Governance | None, call: ToolCall, func: Callable[..., Any]
+) -> tuple[GatedCall, Work]:
+    if call.type in ("custom", "custom_tool_call"):
+        gated = GatedCall(session=session, tool=call.tool, args=call.args, governance=governance)
+        _check(call, func, (call.args["input"],), {})
+        return gated, lambda named: func(named["input"])
+    names = _check(call, func, (), call.args)
+    gated = GatedCall(session=session, tool=call.tool, args=names.read((), call.args), governance=governance)
+
+    def work(named: Mapping[str, Any]) -> Any:
+        if named is gated.args:
+            return func(**call.args)
+        args, kwargs = names.write((), call.args, named)
+        return func(*args, **kwargs)
+
+    return gated, work
+
+
+def _check(
+    call: ToolCall, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> ArgumentNames:
+    names = ArgumentNames(call.tool, func)
     try:
-        named = args_reader(call.tool, func)(positional, keywords)
+        names.read(args, kwargs)
     except TypeError as error:
         raise MalformedToolCallError(tool=call.tool, call_id=call.call_id, problem=str(error)) from error
-    gated = GatedCall(session=session, tool=call.tool, args=call.args if custom else named)
-    return gated, functools.partial(func, *positional, **keywords)
+    return names
 
 
-def _not_awaited(work: Callable[[], Any]) -> Any:
-    result = work()
+def _not_awaited(work: Work, named: Mapping[str, Any]) -> Any:
+    result = work(named)
     if inspect.isawaitable(result):
         if inspect.iscoroutine(result):
             result.close()
@@ -158,9 +203,17 @@ def _not_awaited(work: Callable[[], Any]) -> Any:
     return result
 
 
-async def _awaited(work: Callable[[], Any]) -> Any:
-    result = work()
+async def _awaited(work: Work, named: Mapping[str, Any]) -> Any:
+    result = work(named)
     return await result if inspect.isawaitable(result) else result
+
+
+def _always_raised(governance: Governance | None) -> tuple[type[Exception], ...]:
+    if governance is None:
+        return ()
+    from openbox_agentrt.errors import GovernanceHaltError, UngovernedCallError
+
+    return (GovernanceHaltError, UngovernedCallError)
 
 
 def _told(error: Exception, on_tool_error: OnToolError) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The hooks under acel-core's names: its answers and its trace file, without its ways of letting calls through."""
+"""The hooks under acel-core's names: its answers and its trace file, but faults deny."""
 
 import io
 import itertools

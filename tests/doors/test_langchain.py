@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import json
+import pickle
 from typing import Annotated, Any
 
 import pytest
@@ -22,7 +23,7 @@ from pydantic import BaseModel, ValidationError
 
 from openbox_agentrt.acel import ContractViolation, Session, at_most_n_times, at_most_total, must_precede
 from openbox_agentrt.doors.langchain import govern_tool
-from openbox_agentrt.doors.langchain.tool import ToolRefusedError
+from openbox_agentrt.doors.langchain.tool import ToolRefusedError, ToolStoppedError
 
 
 def call(name: str, call_id: str = "call_1", **args: Any) -> dict[str, Any]:
@@ -450,3 +451,17 @@ def test_what_is_no_tool_is_refused() -> None:
     not_a_tool: Any = len
     with pytest.raises(TypeError, match="is no LangChain tool"):
         govern_tool(Session(), not_a_tool)
+
+
+def test_refusals_survive_pickling() -> None:
+    """They cross process boundaries with what a model may be told."""
+    session = Session()
+    session.add_contract(at_most_n_times("pay", 0))
+    with pytest.raises(ToolRefusedError) as caught:
+        govern_tool(session, pay).invoke({"amount": 5})
+
+    for error in (caught.value, ToolStoppedError({"refused": True})):
+        copied = pickle.loads(pickle.dumps(error))
+
+        assert type(copied) is type(error)
+        assert (copied.told, str(copied)) == (error.told, str(error))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from langgraph.prebuilt.tool_node import ToolCallRequest
 
     from openbox_agentrt.acel import Session
+    from openbox_agentrt.doors.gated_call import Governance
     from openbox_agentrt.doors.langchain.middleware import ContractMiddleware
 
     ToolT = TypeVar("ToolT", bound=BaseTool)
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ("contract_middleware", "govern_tool")
 
 
-def govern_tool(session: Session, tool: ToolT) -> ToolT:
+def govern_tool(session: Session | None, tool: ToolT, *, governance: Governance | None = None) -> ToolT:
     """
     A copy of a tool whose every run passes the session's contracts first. The original is untouched.
 
@@ -38,8 +39,11 @@ def govern_tool(session: Session, tool: ToolT) -> ToolT:
     every agent. A run without one, such as ``tool.invoke({"a": 1})``, raises.
 
     Args:
-        session: Session that judges. Contracts know the tool by its name.
+        session: Session that judges. Contracts know the tool by its name. None if `governance` has contracts
+            of its own.
         tool: Any `BaseTool`, sync or async.
+        governance: Has Core judge each run as well, in the governed run that the caller is in. Core is waited
+            for, so the tool has to be awaited (``ainvoke``); one without an async side runs in a thread.
 
     Raises:
         MissingExtraError: langchain-core is not installed.
@@ -47,15 +51,19 @@ def govern_tool(session: Session, tool: ToolT) -> ToolT:
             `openbox_agentrt.doors.callables.guard`.
         ValueError: `tool` is governed by this session already.
         ToolRefusedError: Raised by the copy, see above. It is a `ToolException` and a `ContractViolation`.
+            What Core decides against is a `ToolException` as well; a run that is halted raises
+            `GovernanceHaltError`.
     """
     require("langchain_core", extra="langchain")
     from openbox_agentrt.doors.langchain.tool import govern
 
-    return govern(session, tool)
+    return govern(session, tool, governance=governance)
 
 
 def contract_middleware(
-    session: Session | Callable[[ToolCallRequest], Session],
+    session: Session | Callable[[ToolCallRequest], Session] | None,
+    *,
+    governance: Governance | None = None,
 ) -> ContractMiddleware:
     """
     Middleware for langchain's ``create_agent`` that governs all tools of an agent.
@@ -65,7 +73,9 @@ def contract_middleware(
 
     Args:
         session: Session that judges, or what finds it for a request. An agent that serves several users or
-            threads needs the second: one session for all would mix their calls.
+            threads needs the second: one session for all would mix their calls. None if `governance` has
+            contracts of its own.
+        governance: Has Core judge each call as well. The agent then has to be awaited, inside a governed run.
 
     Raises:
         MissingExtraError: langchain is not installed.
@@ -73,4 +83,4 @@ def contract_middleware(
     require("langchain.agents.middleware", extra="langchain-agents")
     from openbox_agentrt.doors.langchain.middleware import ContractMiddleware
 
-    return ContractMiddleware(session)
+    return ContractMiddleware(session, governance=governance)

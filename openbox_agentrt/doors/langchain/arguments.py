@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -19,7 +19,7 @@ from langchain_core.tools import BaseTool, InjectedToolArg
 from langchain_core.tools import base as tools_base
 from pydantic import BaseModel
 
-__all__ = ("tool_args_reader",)
+__all__ = ("ToolArguments",)
 
 # Added by `BaseTool.run` and by tools made from functions, whatever the annotation.
 _ADDED_BY_NAME = frozenset({"run_manager", "callbacks"})
@@ -29,19 +29,45 @@ _INJECTED_BY_TYPE: tuple[type, ...] = tuple(
 )
 
 
-def tool_args_reader(tool: BaseTool) -> Callable[[tuple[Any, ...], Mapping[str, Any]], dict[str, Any]]:
-    """What turns the arguments of the tool's `_run` or function into those that contracts see."""
-    names = tuple(tool.args)
-    hidden = _ADDED_BY_NAME | _injected_names(tool)
+class ToolArguments:
+    """The arguments of the `_run` of a tool, or of the function that it is made of, as contracts see them."""
 
-    def read(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        seen = {name: value for name, value in kwargs.items() if name not in hidden}
-        # A tool with a single text as its input gets that by position.
+    def __init__(self, tool: BaseTool) -> None:
+        self._names = tuple(tool.args)
+        self._hidden = _ADDED_BY_NAME | _injected_names(tool)
+
+    def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """What contracts see."""
+        seen = {name: _plain(value) for name, value in kwargs.items() if name not in self._hidden}
         for position, value in enumerate(args):
-            seen[names[position] if position < len(names) else f"arg{position}"] = value
-        return {name: _plain(value) for name, value in seen.items()}
+            seen[self._name(position)] = _plain(value)
+        return seen
 
-    return read
+    def write(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], seen: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """
+        The same arguments with other values for what contracts see.
+
+        Raises:
+            KeyError: A value is missing. The old one is not used instead.
+        """
+        new_args = tuple(_like(value, seen[self._name(position)]) for position, value in enumerate(args))
+        return new_args, {
+            name: value if name in self._hidden else _like(value, seen[name])
+            for name, value in kwargs.items()
+        }
+
+    def _name(self, position: int) -> str:
+        # A tool with a single text as its input gets that by position.
+        return self._names[position] if position < len(self._names) else f"arg{position}"
+
+
+def _like(old: Any, new: Any) -> Any:
+    """The new value in the form of the old one."""
+    if _plain(old) == new:
+        return old
+    return type(old).model_validate(new) if isinstance(old, BaseModel) else new
 
 
 def _plain(value: Any) -> Any:

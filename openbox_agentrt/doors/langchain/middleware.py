@@ -7,8 +7,7 @@ the tool with validated arguments, however often another middleware asks for it.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware
@@ -16,8 +15,8 @@ from langchain_core.messages import ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
-from openbox_agentrt.acel import ContractViolation, Session
-from openbox_agentrt.doors.gated_call import GatedCall, told_of
+from openbox_agentrt.acel import Session
+from openbox_agentrt.doors.gated_call import GatedCall, Governance, told_of
 from openbox_agentrt.doors.langchain.tool import gate_of, govern, is_final, refusal_message, succeeded
 
 __all__ = ("ContractMiddleware",)
@@ -31,10 +30,13 @@ class ContractMiddleware(AgentMiddleware[Any, Any, Any]):
     Governs every tool call of an agent. See `openbox_agentrt.doors.langchain.contract_middleware`.
     """
 
-    def __init__(self, session: Session | FindSession) -> None:
+    def __init__(
+        self, session: Session | FindSession | None, *, governance: Governance | None = None
+    ) -> None:
         super().__init__()
         self.tools = []
         self._session = session
+        self._governance = governance
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolAnswer]
@@ -42,8 +44,9 @@ class ContractMiddleware(AgentMiddleware[Any, Any, Any]):
         """Run one tool call, or answer it with its refusal."""
         session = self._find(request)
         if request.tool is not None:
-            return handler(_with_governed_tool(session, request))
-        answer: ToolAnswer = _judging(session, request).run(functools.partial(handler, request))
+            return handler(self._with_governed_tool(session, request))
+        call, work = self._judging(session, request, handler)
+        answer: ToolAnswer = call.run(work)
         return answer
 
     async def awrap_tool_call(
@@ -52,33 +55,40 @@ class ContractMiddleware(AgentMiddleware[Any, Any, Any]):
         """The same for an agent that is awaited."""
         session = self._find(request)
         if request.tool is not None:
-            return await handler(_with_governed_tool(session, request))
-        answer: ToolAnswer = await _judging(session, request).arun(functools.partial(handler, request))
+            return await handler(self._with_governed_tool(session, request))
+        call, work = self._judging(session, request, handler)
+        answer: ToolAnswer = await call.arun(work)
         return answer
 
-    def _find(self, request: ToolCallRequest) -> Session:
+    def _find(self, request: ToolCallRequest) -> Session | None:
         return self._session(request) if callable(self._session) else self._session
 
+    def _with_governed_tool(self, session: Session | None, request: ToolCallRequest) -> ToolCallRequest:
+        tool = request.tool
+        if tool is None or gate_of(tool, session, self._governance) is not None:
+            return request
+        return request.override(tool=govern(session, tool, governance=self._governance))
 
-def _with_governed_tool(session: Session, request: ToolCallRequest) -> ToolCallRequest:
-    tool = request.tool
-    if tool is None or gate_of(tool, session) is not None:
-        return request
-    return request.override(tool=govern(session, tool))
+    def _judging(
+        self, session: Session | None, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
+    ) -> tuple[GatedCall, Callable[[Mapping[str, Any]], Any]]:
+        # A tool that the agent was not built with: other middleware may run it, so the call itself is judged.
+        call = request.tool_call
 
+        def answer(stopped: Exception) -> ToolMessage:
+            return refusal_message(told_of(stopped), tool=call["name"], tool_call_id=call["id"] or "")
 
-def _judging(session: Session, request: ToolCallRequest) -> GatedCall:
-    # A tool that the agent was not built with: other middleware may run it, so the call itself is judged.
-    call = request.tool_call
+        def work(args: Mapping[str, Any]) -> Any:
+            same = args is call["args"]
+            return handler(request if same else request.override(tool_call={**call, "args": dict(args)}))
 
-    def answer(stopped: ContractViolation) -> ToolMessage:
-        return refusal_message(told_of(stopped), tool=call["name"], tool_call_id=call["id"] or "")
-
-    return GatedCall(
-        session=session,
-        tool=call["name"],
-        args=call["args"],
-        succeeded=succeeded,
-        may_have_run=is_final,
-        on_stop=answer,
-    )
+        gated = GatedCall(
+            session=session,
+            tool=call["name"],
+            args=call["args"],
+            governance=self._governance,
+            succeeded=succeeded,
+            may_have_run=is_final,
+            on_stop=answer,
+        )
+        return gated, work

@@ -18,89 +18,134 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from langchain_core.messages import ToolMessage
+from langchain_core.runnables import run_in_executor
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import PrivateAttr
 
 from openbox_agentrt.acel import ContractViolation, Session
-from openbox_agentrt.doors.arguments import args_reader, is_coroutine_function
-from openbox_agentrt.doors.gated_call import GatedCall, told_of
-from openbox_agentrt.doors.langchain.arguments import tool_args_reader
+from openbox_agentrt.doors.arguments import ArgumentNames, is_coroutine_function
+from openbox_agentrt.doors.gated_call import GatedCall, Governance, told_of
+from openbox_agentrt.doors.langchain.arguments import ToolArguments
 
-__all__ = ("ToolGate", "ToolRefusedError", "gate_of", "govern", "is_final", "refusal_message", "succeeded")
+__all__ = (
+    "ToolGate",
+    "ToolRefusedError",
+    "ToolStoppedError",
+    "gate_of",
+    "govern",
+    "is_final",
+    "refusal_message",
+    "succeeded",
+)
 
 ToolT = TypeVar("ToolT", bound=BaseTool)
 
 
-class ToolRefusedError(ToolException, ContractViolation):
+class ToolStoppedError(ToolException):
     """
-    A contract stopped a run of a tool that had no tool call id to answer to.
-
-    The tool did not run, or its result broke a postcondition and is withheld.
+    A run of a tool was stopped, and had no tool call id to answer to.
 
     Attributes:
-        gate: The gate that stopped it.
+        told: What a model may be told.
+        gate: The gate that stopped it; None once it has crossed a process boundary.
     """
 
-    def __init__(self, gate: ToolGate, stopped: ContractViolation) -> None:
+    def __init__(self, told: Mapping[str, Any], gate: ToolGate | None = None) -> None:
+        self.told = dict(told)
         self.gate = gate
+        # What a tool with `handle_tool_error=True` answers with.
+        super().__init__(json.dumps(self.told))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.told,)
+
+
+class ToolRefusedError(ToolStoppedError, ContractViolation):
+    """A contract stopped it. The tool did not run, or its result broke a postcondition and is withheld."""
+
+    def __init__(self, stopped: ContractViolation, gate: ToolGate | None = None) -> None:
         ContractViolation.__init__(
             self, stopped.violation, violations=stopped.violations, refusal=stopped.refusal
         )
-        # What a tool with `handle_tool_error=True` answers with.
-        self.args = (json.dumps(told_of(stopped)),)
+        self.told = told_of(stopped)
+        self.gate = gate
+        self.args = (json.dumps(self.told),)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        plain = ContractViolation(self.violation, violations=self.violations, refusal=self.refusal)
+        return type(self), (plain,)
 
 
 class ToolGate:
     """What a governed tool asks before it runs. Copies of the tool share it, and with it the session."""
 
-    def __init__(self, session: Session, wrapped: BaseTool) -> None:
+    def __init__(self, session: Session | None, wrapped: BaseTool, governance: Governance | None) -> None:
         self.session = session
+        self.governance = governance
         self.wrapped = wrapped
-        self.read_args = tool_args_reader(wrapped)
+        self.arguments = ToolArguments(wrapped)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ToolGate:
         # A copy of a tool must not begin with a budget of its own.
         return self
 
-    def judging(self, args: Mapping[str, Any]) -> GatedCall:
-        """A run of the tool with these arguments."""
-        return GatedCall(
+    def judging(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], work: Callable[..., Any]
+    ) -> tuple[GatedCall, Callable[[Mapping[str, Any]], Any]]:
+        """A run of the tool, and the work that it is."""
+        call = GatedCall(
             session=self.session,
             tool=self.wrapped.name,
-            args=args,
+            args=self.arguments.read(args, kwargs),
+            governance=self.governance,
             succeeded=succeeded,
             may_have_run=is_final,
             on_stop=self._refuse,
         )
 
-    def _refuse(self, stopped: ContractViolation) -> NoReturn:
-        raise ToolRefusedError(self, stopped)
+        def do(seen: Mapping[str, Any]) -> Any:
+            if seen is call.args:
+                return work(*args, **kwargs)
+            new_args, new_kwargs = self.arguments.write(args, kwargs, seen)
+            return work(*new_args, **new_kwargs)
+
+        return call, do
+
+    def _refuse(self, stopped: Exception) -> NoReturn:
+        if isinstance(stopped, ContractViolation):
+            raise ToolRefusedError(stopped, self)
+        raise ToolStoppedError(told_of(stopped), self) from stopped
 
 
-def govern(session: Session, tool: ToolT) -> ToolT:
+def govern(session: Session | None, tool: ToolT, *, governance: Governance | None = None) -> ToolT:
     """See `openbox_agentrt.doors.langchain.govern_tool`."""
     if not isinstance(tool, BaseTool):
         raise TypeError(f"cannot govern {tool!r}: it is no LangChain tool")
-    if gate_of(tool, session) is not None:
+    if session is None and governance is None:
+        raise TypeError(f"cannot govern {tool.name!r}: a session or a governance is needed")
+    if gate_of(tool, session, governance) is not None:
         raise ValueError(f"tool {tool.name!r} is governed by this session already")
-    gate = ToolGate(session, tool)
+    gate = ToolGate(session, tool, governance)
     # Frameworks take the function out of a tool and call it, past `run`.
     functions = {
         field: _governed_function(gate, function)
         for field in ("func", "coroutine")
         if (function := getattr(tool, field, None)) is not None
     }
+    if governance is not None and "func" in functions and "coroutine" not in functions:
+        # Without one, the tool runs in a thread where nothing can be awaited.
+        functions["coroutine"] = _governed_function(gate, _in_executor(getattr(tool, "func", None)))
     governed = tool.model_copy(update=functions)
     # Pydantic's own assignment is for fields.
-    object.__setattr__(governed, "__class__", _governed_class(type(tool)))
+    object.__setattr__(governed, "__class__", _governed_class(type(tool), governance is not None))
     governed._openbox_gate = gate
     return governed
 
 
-def gate_of(tool: BaseTool, session: Session) -> ToolGate | None:
-    """The gate by which a session governs a tool, through any number of other sessions' gates."""
-    gate = getattr(tool, "_openbox_gate", None)
-    while gate is not None and gate.session is not session:
+def gate_of(tool: BaseTool, session: Session | None, governance: Governance | None) -> ToolGate | None:
+    """The gate by which these two govern a tool, through any number of other gates."""
+    gate: ToolGate | None = getattr(tool, "_openbox_gate", None)
+    while gate is not None and (gate.session is not session or gate.governance is not governance):
         gate = getattr(gate.wrapped, "_openbox_gate", None)
     return gate
 
@@ -136,33 +181,36 @@ def refusal_message(told: Mapping[str, Any], *, tool: str, tool_call_id: str) ->
 
 
 @functools.lru_cache(maxsize=256)
-def _governed_class(inner: type[BaseTool]) -> type[BaseTool]:
+def _governed_class(inner: type[BaseTool], asks_core: bool) -> type[BaseTool]:
     @functools.wraps(inner.run)
     def run(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
         try:
             return inner.run(self, *args, **kwargs)
-        except ToolRefusedError as refused:
-            return _as_message(self, refused, kwargs)
+        except ToolStoppedError as stopped:
+            return _as_message(self, stopped, kwargs)
 
     @functools.wraps(inner.arun)
     async def arun(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
         try:
             return await inner.arun(self, *args, **kwargs)
-        except ToolRefusedError as refused:
-            return _as_message(self, refused, kwargs)
+        except ToolStoppedError as stopped:
+            return _as_message(self, stopped, kwargs)
 
     # With the signatures of the originals: `run` looks there for what it has to pass.
     @functools.wraps(inner._run)
     def _run(self: Any, *args: Any, **kwargs: Any) -> Any:
         gate: ToolGate = self._openbox_gate
-        work = functools.partial(gate.wrapped._run, *args, **kwargs)
-        return gate.judging(gate.read_args(args, kwargs)).run(work)
+        call, work = gate.judging(args, kwargs, gate.wrapped._run)
+        return call.run(work)
 
-    @functools.wraps(inner._arun)
+    default_arun = inner._arun is BaseTool._arun
+
+    # The default passes on what `_run` takes.
+    @functools.wraps(inner._run if default_arun else inner._arun)
     async def _arun(self: Any, *args: Any, **kwargs: Any) -> Any:
         gate: ToolGate = self._openbox_gate
-        work = functools.partial(gate.wrapped._arun, *args, **kwargs)
-        return await gate.judging(gate.read_args(args, kwargs)).arun(work)
+        call, work = gate.judging(args, kwargs, gate.wrapped._arun)
+        return await call.arun(work)
 
     members: dict[str, Any] = {
         "__module__": inner.__module__,
@@ -173,35 +221,43 @@ def _governed_class(inner: type[BaseTool]) -> type[BaseTool]:
         "arun": arun,
         "_run": _run,
     }
-    if inner._arun is not BaseTool._arun:
-        # The default runs `_run`, and is recognised by being the default.
+    if not default_arun or asks_core:
+        # Otherwise it runs `_run`, and is recognised by being the default.
         members["_arun"] = _arun
     name = f"Governed{inner.__name__}"
     return types.new_class(name, (inner,), exec_body=lambda namespace: namespace.update(members))
 
 
-def _as_message(tool: Any, refused: ToolRefusedError, kwargs: Mapping[str, Any]) -> ToolMessage:
+def _as_message(tool: Any, stopped: ToolStoppedError, kwargs: Mapping[str, Any]) -> ToolMessage:
     tool_call_id = kwargs.get("tool_call_id")
     # Another tool's refusal, raised inside this one, is an error of this one.
-    if tool_call_id is None or refused.gate is not tool._openbox_gate:
-        raise refused
-    return refusal_message(told_of(refused), tool=tool.name, tool_call_id=tool_call_id)
+    if tool_call_id is None or stopped.gate is not tool._openbox_gate:
+        raise stopped
+    return refusal_message(stopped.told, tool=tool.name, tool_call_id=tool_call_id)
 
 
 def _governed_function(gate: ToolGate, function: Callable[..., Any]) -> Callable[..., Any]:
-    read_args = args_reader(gate.wrapped.name, function)
+    names = ArgumentNames(gate.wrapped.name, function)
     governed: Callable[..., Any]
     if is_coroutine_function(function):
 
         async def governed(*args: Any, **kwargs: Any) -> Any:
-            named = gate.read_args((), read_args(args, kwargs))
-            return await gate.judging(named).arun(functools.partial(function, *args, **kwargs))
+            call, work = gate.judging((), names.read(args, kwargs), function)
+            return await call.arun(work)
 
     else:
 
         def governed(*args: Any, **kwargs: Any) -> Any:
-            named = gate.read_args((), read_args(args, kwargs))
-            return gate.judging(named).run(functools.partial(function, *args, **kwargs))
+            call, work = gate.judging((), names.read(args, kwargs), function)
+            return call.run(work)
 
     functools.update_wrapper(governed, function)
     return governed
+
+
+def _in_executor(function: Any) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def run(*args: Any, **kwargs: Any) -> Any:
+        return await run_in_executor(None, function, *args, **kwargs)
+
+    return run
