@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal
 
+from openbox_agentrt import acel
 from openbox_agentrt.acel.config import contracts_from_rules, load_rules
 
-from openbox_agentrt import acel
-
-from .mandate import RECORDED, SAID, Mandate, conditions, learned, mandate
+from .mandate import RECORDED, SAID, Mandate, conditions, has_effect, learned, mandate
 from .suites import rules_file, tool_schemas
 
 Which = Literal["rules", "request", "both"]
@@ -36,6 +35,25 @@ def session(name: str, which: Which, request: str | None = None) -> acel.Session
         if request is None:
             raise ValueError("without a request, there are no contracts that follow from it")
         _add_request(under, name, mandate(request, tool_schemas(name)))
+    return under
+
+
+def session_of_run(name: str) -> acel.Session:
+    """
+    As `session` with both sets, for a governed run: the request is read when the run's prompt is accepted.
+
+    Until then, no tool with an effect may be called.
+    """
+    under = session(name, "rules")
+    unknown = acel.Check(lambda state: False, "what the user asks for is known")
+    for tool in tool_schemas(name):
+        if has_effect(tool.name):
+            under.register_tool(tool.name, precondition=unknown)
+
+    def read_request(state: acel.StateStore, args: dict[str, Any], result: Any) -> None:
+        _add_request(under, name, mandate(args["prompt"], tool_schemas(name)))
+
+    under.register_tool("user_prompt", commit=read_request)
     return under
 
 

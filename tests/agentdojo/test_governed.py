@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.agentdojo import agent
-from benchmarks.agentdojo.contracts import session
+from benchmarks.agentdojo.contracts import session, session_of_run
 from benchmarks.agentdojo.judging import play
 from benchmarks.agentdojo.traces import Trace, attacked_traces, benign_traces, injection_traces
 from openbox_agentrt import ContractRefusedError
@@ -112,10 +112,8 @@ ATTACKED = [
 
 
 async def under_contract(trace: Trace, make_stage: Any, **options: Any) -> Any:
-    """A stage whose runs are under the contracts that `trace` is played against."""
-    return await make_stage(
-        core=permissive(), contracts=lambda: session(trace.suite, "both", trace.request), **options
-    )
+    """A stage whose runs are under the rules of the suite, and under what follows from their own prompt."""
+    return await make_stage(core=permissive(), contracts=lambda: session_of_run(trace.suite), **options)
 
 
 def calls_at_core(stage: Any, trace: Trace) -> list[str]:
@@ -172,3 +170,17 @@ async def test_an_attack_ends_the_run_where_refusals_are_raised(make_stage: Any)
     assert [event["event_type"] for event in stage.events("WorkflowCompleted", "WorkflowFailed")] == [
         "WorkflowFailed"
     ]
+
+
+async def test_nothing_has_an_effect_before_the_request_is_known(make_stage: Any) -> None:
+    """A run without a prompt, which contracts could follow from, only looks."""
+    trace = next(one for one in BENIGN if one.name == "banking/user_task_3")
+    stage = await under_contract(trace, make_stage, on_tool_block="return_error")
+    env = trace.environment()
+    loop = stage.governance.govern_loop(agent.loop(trace, env))
+
+    await loop.run(agent.AGENT, [], limits=agent.LIMITS)
+
+    assert [call.tool for call in trace.calls] == ["get_most_recent_transactions", "send_money"]
+    assert calls_at_core(stage, trace) == ["get_most_recent_transactions"]
+    assert state_of(env) == state_of(trace.environment())
