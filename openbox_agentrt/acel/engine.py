@@ -60,8 +60,6 @@ class Engine:
         max_keys: int,
         known: Iterable[str] | None,
     ) -> None:
-        if mode not in ("enforce", "shadow"):
-            raise ValueError(f"mode must be 'enforce' or 'shadow', got {mode!r:.80}")
         self._mode: Mode = mode
         self._watching = mode == "shadow"
         self.session_id = session_id

@@ -26,6 +26,7 @@ from .recording import Meter, Recorder
 from .replaying import replay_events
 from .reservation import Reservation, ReservationError
 from .snapshot import read_session_id, restore_snapshot, take_snapshot
+from .template import check_count
 from .tools import CommitFn, ToolSpec
 from .violations import ContractViolation, Mode, Violation
 
@@ -80,14 +81,17 @@ class Session(Contracted):
         unknown_tools: Literal["allow", "refuse"] = "allow",
         tools: Collection[str] = (),
     ) -> None:
-        if halt_on_violation not in (True, False, "session"):
-            raise ValueError(
-                f"halt_on_violation must be True, False or 'session', got {halt_on_violation!r:.60}"
-            )
-        if unknown_tools not in ("allow", "refuse"):
-            raise ValueError(f"unknown_tools must be 'allow' or 'refuse', got {unknown_tools!r:.80}")
+        _one_of("halt_on_violation", halt_on_violation, (True, False, "session"))
+        _one_of("mode", mode, ("enforce", "shadow"))
+        _one_of("unknown_tools", unknown_tools, ("allow", "refuse"))
+        for name, number in (("max_trace", max_trace), ("trace_window", trace_window)):
+            if number is not None:
+                check_count(name, number, least=0)
+        check_count("max_keys", max_keys, least=1)
         if clock is not None and not callable(clock):
             raise TypeError(f"a clock must be callable, got {clock!r:.80}")
+        if evidence is not None and not hasattr(evidence, "record"):
+            raise TypeError(f"evidence must have a method record, got {evidence!r:.80}")
         if evidence is not None and (signer is not None or redact_fields is not None):
             raise ValueError("signer and redact_fields belong to the evidence, give them to one of the two")
         super().__init__(
@@ -311,6 +315,12 @@ class Session(Contracted):
         if self.halt_on_violation is False:
             return violation
         raise ContractViolation(violation)
+
+
+def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    if value not in allowed:
+        *others, last = map(repr, allowed)
+        raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {value!r:.80}")
 
 
 def _log(signer: Callable[[bytes], str] | None, redact_fields: Any) -> Recorder:
