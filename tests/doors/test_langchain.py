@@ -176,6 +176,22 @@ def test_contracts_see_validated_arguments() -> None:
     assert refused(governed.invoke(call("transfer", money={"amount": 60})))
 
 
+def test_contracts_see_what_a_model_leaves_out() -> None:
+    """The default of a tool without a schema of its own, which LangChain does not fill in."""
+
+    class Pay(BaseTool):
+        name: str = "pay"
+        description: str = "Pay."
+
+        def _run(self, to: str, amount: int = 500) -> str:
+            return f"paid {amount}"
+
+    session = Session()
+    session.add_contract(at_most_total("pay", "amount", limit=400))
+
+    assert refused(govern_tool(session, Pay()).invoke(call("pay", to="me")))
+
+
 def test_contracts_do_not_see_what_is_injected() -> None:
     """The tool gets it all the same."""
     got: dict[str, Any] = {}

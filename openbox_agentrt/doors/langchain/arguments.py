@@ -9,9 +9,10 @@ large as the whole conversation.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -35,13 +36,14 @@ class ToolArguments:
     def __init__(self, tool: BaseTool) -> None:
         self._names = tuple(tool.args)
         self._hidden = _ADDED_BY_NAME | _injected_names(tool)
+        self._defaults = _defaults(tool, set(self._names) - self._hidden)
 
     def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """What contracts see."""
-        seen = {name: _plain(value) for name, value in kwargs.items() if name not in self._hidden}
+        given = {name: _plain(value) for name, value in kwargs.items() if name not in self._hidden}
         for position, value in enumerate(args):
-            seen[self._name(position)] = _plain(value)
-        return seen
+            given[self._name(position)] = _plain(value)
+        return {**self._defaults, **given}
 
     def write(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], seen: Mapping[str, Any]
@@ -81,6 +83,20 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
+
+
+def _defaults(tool: BaseTool, names: Collection[str]) -> dict[str, Any]:
+    # Not every version passes the defaults of the schema on; what the model leaves out is then Python's.
+    function = getattr(tool, "func", None) or getattr(tool, "coroutine", None) or tool._run
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+    return {
+        name: _plain(parameters[name].default)
+        for name in names
+        if name in parameters and parameters[name].default is not inspect.Parameter.empty
+    }
 
 
 def _injected_names(tool: BaseTool) -> frozenset[str]:
