@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .paths import FieldError, FieldPath, key_text
@@ -25,6 +25,7 @@ class Call:
         measured: Their values.
         final: The arguments that really ran, if they are not `args`.
         shown: What the trace holds in the place of the arguments, if they must not be seen there.
+        conceal: Makes of the result what the trace and violations hold in its place.
         early: Whether prerequisites count before the call has run, as with acel-core's `precheck`.
         admitted: Whether the store let it through.
         memo: What was read out of the arguments.
@@ -35,6 +36,7 @@ class Call:
     measured: Mapping[str, Any] | None = None
     final: dict[str, Any] | None = None
     shown: dict[str, Any] | None = None
+    conceal: Callable[[Any], Any] | None = None
     early: bool = False
     admitted: bool = True
     extra: Extra | None = None

@@ -8,6 +8,7 @@ A precondition is ``lambda state: ...`` or ``lambda state, args: ...``; a postco
 
 from __future__ import annotations
 
+import functools
 import inspect
 import textwrap
 from collections.abc import Awaitable, Callable, Iterable
@@ -21,6 +22,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 NEEDS_ASYNC = "an async predicate was asked on the synchronous path"
 _PRE_ATTR = "_acel_preconditions"
 _POST_ATTR = "_acel_postconditions"
+_MAX_LAYERS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +152,25 @@ def postcondition(pred: Postcondition, *, description: str | None = None) -> Cal
 
 def collect_checks(func: Callable[..., Any]) -> tuple[list[Check], list[Check]]:
     """The preconditions and postconditions that decorators put on `func`."""
-    return list(getattr(func, _PRE_ATTR, [])), list(getattr(func, _POST_ATTR, []))
+    before: list[Check] = []
+    after: list[Check] = []
+    for layer in _layers(func):
+        before += [check for check in getattr(layer, _PRE_ATTR, ()) if check not in before]
+        after += [check for check in getattr(layer, _POST_ATTR, ()) if check not in after]
+    return before, after
+
+
+def _layers(func: Any) -> Iterable[Any]:
+    """What a call of `func` goes through: partials, wrappers that say so, a ``__call__``."""
+    for _ in range(_MAX_LAYERS):
+        yield func
+        inner = getattr(func, "func", None) if isinstance(func, functools.partial) else None
+        inner = inner or getattr(func, "__wrapped__", None)
+        if inner is None and not inspect.isroutine(func) and not inspect.isclass(func):
+            inner = getattr(type(func), "__call__", None)  # noqa: B004 - not to test for it
+        if not callable(inner) or inner is func:
+            return
+        func = inner
 
 
 def _check(pred: Callable[..., Any], description: str | None) -> Check:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from .clock import Clock
+from .conditions import fault_text
 from .contract import MALFORMED, SessionRule
 from .guards import Breach, Never
 from .plain import plain_args
@@ -278,13 +279,13 @@ class Engine:
 
     def _unsound(self, call: Reservation, failed: Asked, result: Any) -> Violation | None:
         findings = self._conditions(call, "postcondition", failed)
-        return self.records.record(call, findings, result=result)[0] if findings else None
+        return self.records.record(call, findings, result=_seen(call, result))[0] if findings else None
 
     def _unwritten(self, call: Reservation, fault: str | None, result: Any) -> Violation | None:
         if fault is None:
             return None
         finding = self._condition("postcondition", f"commit of {call.tool}", fault)
-        return self.records.record(call, [finding], result=result)[0]
+        return self.records.record(call, [finding], result=_seen(call, result))[0]
 
     def _concluded(self, call: Reservation, result: Any, found: Violation | None) -> Violation | None:
         if found is None:
@@ -294,18 +295,30 @@ class Engine:
         self.store.abort(call, ran=True)
         if not self._watching:
             return found
-        self.rows.add(call.step, call.tool, _ran(call) if call.shown is None else call.shown, result)
+        seen = result if call.conceal is None else _seen(call, result)
+        self.rows.add(call.step, call.tool, _ran(call) if call.shown is None else call.shown, seen)
         return None
 
     def _succeeded(self, call: Reservation, result: Any) -> None:
         over = self.store.commit(call)
-        self.rows.add(call.step, call.tool, _ran(call) if call.shown is None else call.shown, result)
+        seen = result if call.conceal is None else _seen(call, result)
+        self.rows.add(call.step, call.tool, _ran(call) if call.shown is None else call.shown, seen)
         if over:
-            self.records.record(call, [self._finding(breach) for breach in over], result=result)
+            self.records.record(call, [self._finding(breach) for breach in over], result=seen)
 
 
 def _ran(call: Reservation) -> dict[str, Any]:
     return call.args if call.final is None else call.final
+
+
+def _seen(call: Reservation, result: Any) -> Any:
+    """What the trace and violations hold of a result."""
+    if call.conceal is None:
+        return result
+    try:
+        return call.conceal(result)
+    except Exception as error:  # noqa: BLE001 - fail-closed: what cannot be concealed is not shown
+        return {"$error": fault_text("concealing the result", error)}
 
 
 def _names(fields: Collection[str]) -> Collection[str]:

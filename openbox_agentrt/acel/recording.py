@@ -90,6 +90,7 @@ class Records:
         self._session_id = session_id
         self._evidence = evidence
         self._make_evidence = make_evidence
+        self._watching: dict[int, Recorder] = {}
         self._lock = threading.Lock()
 
     @property
@@ -100,6 +101,11 @@ class Records:
                 if self._evidence is None:
                     self._evidence = self._make_evidence()
         return self._evidence
+
+    def watch(self, owner: object, recorder: Recorder) -> None:
+        """Let `recorder` keep each violation as well; one for each `owner`."""
+        if recorder is not self._evidence:
+            self._watching.setdefault(id(owner), recorder)
 
     def record(
         self, call: Call, findings: Iterable[Finding], *, result: Any = None, blocked: bool = False
@@ -153,10 +159,11 @@ class Records:
         self.violations.append(violation)
         if self._keep is not None and len(self.violations) > max(self._keep, 1):
             del self.violations[: -max(self._keep, 1)]
-        try:
-            self.evidence.record(violation)
-        except Exception as error:  # noqa: BLE001 - fail-open: recording must not change what was decided
-            self._failed("evidence", error)
+        for recorder in (self.evidence, *self._watching.values()):
+            try:
+                recorder.record(violation)
+            except Exception as error:  # noqa: BLE001 - fail-open: recording must not change what was decided
+                self._failed("evidence", error)
         if self.meter is not None:
             try:
                 self.meter.record_violation(violation.kind, violation.spec)

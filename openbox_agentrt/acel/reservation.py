@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .calls import Call
@@ -63,6 +63,7 @@ class Reservation(Call):
         args: Mapping[str, Any] | None = None,
         measured: Mapping[str, Any] | None = None,
         shown: Mapping[str, Any] | None = None,
+        conceal: Callable[[Any], Any] | None = None,
     ) -> Violation | None:
         """
         The call ran and returned `result`.
@@ -73,6 +74,8 @@ class Reservation(Call):
                 trace holds; a prerequisite that they no longer match does not count.
             measured: Values of the fields that were deferred.
             shown: What the trace, and so the evidence, holds in the place of the arguments.
+            conceal: Makes of the result what the trace and the evidence hold in its place. Conditions and
+                the commit function see the result itself.
 
         Returns:
             The first postcondition that does not hold, or None. The call has then failed: it allows
@@ -86,6 +89,8 @@ class Reservation(Call):
         self.final, self.measured = ran, measured
         if shown is not None:
             self.shown = plain_args(shown)
+        if conceal is not None:
+            self.conceal = conceal
         return self.session.settle(self, result)
 
     async def acommit(
@@ -95,6 +100,7 @@ class Reservation(Call):
         args: Mapping[str, Any] | None = None,
         measured: Mapping[str, Any] | None = None,
         shown: Mapping[str, Any] | None = None,
+        conceal: Callable[[Any], Any] | None = None,
     ) -> Violation | None:
         """As `commit`, and waits for conditions and a commit function that have to be awaited."""
         ran = None if args is None else plain_args(args)
@@ -102,6 +108,8 @@ class Reservation(Call):
         self.final, self.measured = ran, measured
         if shown is not None:
             self.shown = plain_args(shown)
+        if conceal is not None:
+            self.conceal = conceal
         return await self.session.asettle(self, result)
 
     def abort(
