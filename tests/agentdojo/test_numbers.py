@@ -13,6 +13,9 @@ from benchmarks.agentdojo.report import fill
 from benchmarks.agentdojo.suites import SUITES
 from benchmarks.agentdojo.traces import ORDERS, Trace
 
+# The first test of a suite plays all its traces, some 2000 for the workspace.
+pytestmark = pytest.mark.timeout(240)
+
 # Attacks that were stopped when the contracts were written: at once, at the end.
 FLOORS = {
     ("banking", "rules"): (57, 92),
