@@ -104,8 +104,6 @@ class Memory:
                 assert guard.other is not None
                 return Next(contract, guard, cell, self.cell(guard.other, since))
             case "state":
-                if cell is not None and cell.timeline is not None:
-                    self.state.keep_times(self._now)
                 return InState(contract, guard, cell, self.state)
             case "settled":
                 return Settled(contract, guard, cell)
@@ -125,6 +123,10 @@ class Memory:
         if isinstance(cell, Keyed) or move.role == "open":
             return Room(contract, Guard(kind="need"), cell, strict=move.strict)
         return None
+
+    def keep_times(self) -> None:
+        """From now on, remember when state entries were written."""
+        self.state.keep_times(self._now)
 
     def _now(self) -> float:
         shown = self.timeline.look()

@@ -251,10 +251,10 @@ class Marks(LiveCell):
         self._live = 0
 
     def reserve(self, call: Call) -> None:
-        self._live += 1
+        self._live += self._lasting
 
     def undo(self, ticket: None, call: Call) -> None:
-        self._live -= 1
+        self._live -= self._lasting
 
     def commit(self, ticket: None, call: Call) -> None:
         self.marks.append(self.timeline.now)
@@ -267,7 +267,7 @@ class Marks(LiveCell):
         return len(marks)
 
     def idle(self) -> bool:
-        return not self.succeeded() and not (self._lasting and self._live)
+        return not self.succeeded() and not self._live
 
     def dump(self) -> dict[str, Any]:
         return {"marks": list(self.marks), "live": self._live}

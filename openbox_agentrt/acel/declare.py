@@ -219,6 +219,7 @@ class RequiresState(Template):
         super().__init__([what.label, state_key, repr(value)], options)
         self.tool = tool
         self.state_key = state_key
+        self.keeps_times = self.within is not None
         self.value = value
         self.roles = (Role(selector=what, strict=True),)
         # The cell remembers nothing: it carries which entry is meant.

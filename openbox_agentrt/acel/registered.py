@@ -47,7 +47,11 @@ class Registered:
         self.bound: dict[int, Bound] = {}
         self.plans: dict[str, Plan] = {}
         self.step = 0
-        self.memory = Memory(state or StateStore(), clock or steady_clock(), max_keys=max_keys)
+        self.memory = Memory(
+            StateStore() if state is None else state,
+            steady_clock() if clock is None else clock,
+            max_keys=max_keys,
+        )
         self.lock = threading.Lock()
         self._known = None if known is None else {canonical(name) for name in known}
         # By identity: a subclass may define equality, and the very object is what is meant.
@@ -74,6 +78,8 @@ class Registered:
             bound = Bound(contract, len(self.contracts), self.memory, self.step)
             self.bound[id(contract)] = bound
             self._at_end += [bound.guard(guard) for guard in contract.at_end]
+            if contract.keeps_times:
+                self.memory.keep_times()
             names: frozenset[str] | None = None if contract.everywhere else frozenset()
             for role in contract.roles:
                 names = None if names is None or role.selector.names is None else names | role.selector.names

@@ -81,6 +81,8 @@ def restore_snapshot(session: Session, snapshot: Mapping[str, Any], *, migrate: 
         _load(session.store, snapshot["memory"], migrate=migrate)
         session.rows.resume([dict(row) for row in trace["rows"]], int(trace["length"]), str(trace["hash"]))
         session.state.load(dict(snapshot["state"]))
+    except SnapshotError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SnapshotError(f"snapshot cannot be read, {type(error).__name__}") from error
 

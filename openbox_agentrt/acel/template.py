@@ -72,6 +72,8 @@ class Template(TemporalContract):
     template: ClassVar[str]
     # Whether calls that none of the roles match are its business too.
     everywhere: ClassVar[bool] = False
+    # Whether it has to know when state entries were written.
+    keeps_times: bool = False
 
     roles: tuple[Role, ...] = ()
     # Once this holds, nothing can break the contract any more.

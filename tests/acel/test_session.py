@@ -9,6 +9,7 @@ import pytest
 
 from openbox_agentrt.acel import (
     ContractViolation,
+    EvidenceLog,
     Gate,
     ReservationError,
     Session,
@@ -188,7 +189,7 @@ def test_required_per_value() -> None:
         ({"max_trace": -1}, ValueError),
         ({"trace_window": -1}, ValueError),
         ({"max_keys": 0}, ValueError),
-        ({"evidence": object(), "signer": lambda b: ""}, ValueError),
+        ({"evidence": EvidenceLog(), "signer": lambda b: ""}, ValueError),
         ({"evidence": object()}, TypeError),
         ({"contracts": ["must_precede"]}, TypeError),
     ],

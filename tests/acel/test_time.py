@@ -100,7 +100,6 @@ def test_a_state_entry_may_be_too_old(age: float) -> None:
 def test_a_state_entry_that_was_never_written_is_not_recent() -> None:
     """It has no time, so it cannot be in it."""
     session = Session(contracts=[requires_state("x", "role", None, within=10)])
-    session.reserve("x")
 
     assert not session.reserve("x").allowed
 
