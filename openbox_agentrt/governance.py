@@ -81,7 +81,6 @@ class OpenBoxAgentRTGovernance:
             ),
         )
         self._installation = Installation(self._judge)
-        self._closed = False
 
     @property
     def runtime(self) -> OpenBoxRuntime:
@@ -235,9 +234,9 @@ class OpenBoxAgentRTGovernance:
 
         Runs that wait for an approval are closed: they can be resumed in this governance only.
         """
-        if self._closed:
+        if self._judge.closed:
             return
-        self._closed = True
+        self._judge.closed = True
         self.uninstall()
         self._judge.pauses.close()
         self._judge.sessions.close()
@@ -258,7 +257,7 @@ class OpenBoxAgentRTGovernance:
         await self.aclose()
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "open"
+        state = "closed" if self._judge.closed else "open"
         return f"<OpenBoxAgentRTGovernance {self.runtime.config.api_url} {state}>"
 
 

@@ -11,6 +11,7 @@ from openbox_agentrt import (
     ApprovalExpiredError,
     ApprovalRejectedError,
     GovernanceBlockedError,
+    GovernanceError,
     GovernanceHaltError,
     GuardrailsValidationError,
     UngovernedCallError,
@@ -613,6 +614,55 @@ async def test_closing_twice_is_closing_once() -> None:
 
     await governance.aclose()
     await governance.aclose()
+
+
+async def test_a_closed_governance_starts_no_run(kit: Any) -> None:
+    """A loop that it governs does not go on ungoverned, nor behind its back."""
+    core = LocalCore()
+    governance = await create_openbox_agentrt(core=core, environ={}, install_instrumentation=False)
+    loop = adder(kit, "never said")
+    governed = governance.govern_loop(loop)
+    await governance.aclose()
+
+    with pytest.raises(GovernanceError, match="has been closed"):
+        await governed.run(kit.agent(), [kit.user("hi")])
+
+    assert loop.provider.requests == []
+    assert core.events() == []
+
+
+async def test_a_constraint_on_a_prompt_cannot_be_put_around_it(make_stage: Any) -> None:
+    """A handler that wants to surround the work has none to surround, so the prompt is refused."""
+    from contextlib import nullcontext
+
+    stage = await make_stage(
+        on("SignalReceived", "user_prompt", {"decision": "CONSTRAIN", "constraints": ["quiet"]}),
+        constraint_handlers={"quiet": lambda decision: nullcontext()},
+    )
+
+    with pytest.raises(GovernanceBlockedError, match="cannot be put around a prompt"):
+        async with stage.governance.run_scope("hello"):
+            pytest.fail("ran")
+
+
+async def test_a_guard_may_swallow_the_error_of_the_work(make_stage: Any, kit: Any) -> None:
+    """Then the tool has given nothing, and the run goes on."""
+    from contextlib import suppress
+
+    def fail(**_: Any) -> None:
+        raise ValueError("swallowed")
+
+    stage = await make_stage(
+        on("ActivityStarted", "add", {"decision": "CONSTRAIN", "constraints": ["careful"]}),
+        constraint_handlers={"careful": lambda decision: suppress(ValueError)},
+    )
+    loop = adder(kit)
+    loop.tool_registry = kit.registry({"add": fail})
+
+    result = await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("1 + 2?")])
+
+    assert result.termination_reason == "completed"
+    assert stage.completed("add")["status"] == "completed"
 
 
 def test_a_governance_is_used_from_several_event_loops(kit: Any) -> None:

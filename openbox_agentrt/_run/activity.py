@@ -162,6 +162,7 @@ class Activity:
         """
         self.begin()
         self.ran = runs_at_once
+        value: Any = None  # what a guard leaves that swallows the error of the work
         try:
             with self.bound():
                 if self.guards:
@@ -174,7 +175,8 @@ class Activity:
             await self.check(error)
             raise
         await self.check(None)
-        return value
+        result: T = value
+        return result
 
     async def check(self, error: BaseException | None) -> None:
         """

@@ -51,8 +51,12 @@ async def constrained(docket: Docket, answer: Answer) -> tuple[Any, ...]:
         except Exception as error:
             # Fail-closed: a constraint that could not be put in place is not in place.
             raise _refused(docket, answer, f"the handler of constraint {name!r} failed") from error
-        if guard is not None:
-            guards.append(guard)
+        if guard is None:
+            continue
+        if docket.case.activity_id is None:
+            # Fail-closed: a prompt is no work that something could be put around.
+            raise _refused(docket, answer, f"constraint {name!r} cannot be put around a prompt")
+        guards.append(guard)
     return tuple(guards)
 
 

@@ -88,6 +88,7 @@ class Judge:
         sessions: Which run uses which contracts.
         observers: Told of every decision.
         loop_classes: Classes of governed loops, by the class that they govern.
+        closed: Whether the governance was closed: no run starts any more.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class Judge:
         self.observers = Observers(observe=options.on_decision) if observers is None else observers
         self._agent_name = agent_name or options.agent_name
         self.loop_classes: dict[type[Any], type[Any]] = {}
+        self.closed = False
 
     def name_of_agent(self, name: str | None) -> str | None:
         """The configured name, or `name` of the agent that runs."""

@@ -8,7 +8,7 @@ from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GovernanceHaltError, find_governance_error
+from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
 from ..lifecycle_events import handoff, workflow_started
 from ..redactions import Redactions
 from ..run_identity import RunIdentity
@@ -65,6 +65,10 @@ class RunScope:
     async def __aenter__(self) -> RunState:
         if self._run is not None:
             raise RuntimeError("a run scope cannot be entered twice")
+        if self._judge.closed:
+            raise GovernanceError(
+                "the governance has been closed", remedy="make another one for further runs"
+            )
         resumed = self._resumed()
         run = self._run = resumed or self._new_run()
         self._token = POSITION.set(Position(run, None, POSITION.get()))

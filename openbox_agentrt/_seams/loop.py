@@ -48,6 +48,14 @@ class GovernedAgentLoop(AgentLoop):  # type: ignore[misc]  # agent_rt ships no t
 
     __judges__: tuple[Judge, ...] = ()
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if not cls.__judges__:
+            raise TypeError(
+                "a GovernedAgentLoop is made by governance.govern_loop(loop): nobody would judge this one"
+            )
+        make = super().__new__
+        return make(cls) if make is object.__new__ else make(cls, *args, **kwargs)
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("run", "run_streaming"):
             raise TypeError(
@@ -171,6 +179,7 @@ async def run_governed(
     async with scope as run:
         if _takes_stop_requested(inner):
             kwargs["stop_requested"] = _stop_requested(run, kwargs.get("stop_requested"))
+        run.estimate_cost = getattr(loop, "cost_estimator", None)
         result = await _not_losing_cancellation(inner(*args, **kwargs))
         run.result = result
     return result

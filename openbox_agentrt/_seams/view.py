@@ -104,12 +104,14 @@ def knows_when_a_tool_runs(registry: Any) -> bool:
 
 
 def _is_patched(registry: Any) -> bool:
-    return "execute" in getattr(registry, "__dict__", ())
+    """Whether `execute` is not the class's method: replaced on the instance, or forwarded elsewhere."""
+    return "execute" in getattr(registry, "__dict__", ()) or not hasattr(type(registry), "execute")
 
 
 def _may_rewrite(registry: Any) -> bool:
     return (
-        type(registry).execute is not ToolRegistry.execute
+        _is_patched(registry)
+        or type(registry).execute is not ToolRegistry.execute
         or registry.hooks.pre_call is not None
         or bool(registry.tool_input_guardrails)
     )

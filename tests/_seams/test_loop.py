@@ -53,6 +53,25 @@ async def test_a_governed_loop_is_of_both_types(make_stage: Any, cls: Any) -> No
     assert not isinstance(loop, GovernedAgentLoop)
 
 
+def test_a_governed_loop_is_not_made_by_hand() -> None:
+    """The class on its own has no judge: nothing would be governed."""
+    with pytest.raises(TypeError, match=r"made by governance\.govern_loop"):
+        GovernedAgentLoop(ScriptedProvider())
+
+
+async def test_a_loop_of_a_governed_class_is_governed(make_stage: Any, kit: Any) -> None:
+    """Libraries make a second loop of the type of the first; that one has a judge."""
+    stage = await make_stage(no_tool)
+    cls = type(stage.governance.govern_loop(AgentLoop(ScriptedProvider())))
+
+    loop = cls(
+        ScriptedProvider(Call(name="add")), tool_registry=kit.registry({"add": lambda: pytest.fail("ran")})
+    )
+
+    with pytest.raises(GovernanceBlockedError):
+        await loop.run(kit.agent(), [kit.user("hi")])
+
+
 @pytest.mark.parametrize("name", ["run", "run_streaming"])
 async def test_signatures_are_kept(make_stage: Any, name: str) -> None:
     """What a caller may pass is what the original takes."""

@@ -109,6 +109,25 @@ async def test_a_patched_execute_is_used(make_stage: Any, kit: Any) -> None:
     assert stage.completed("add")["activity_output"] == "patched"
 
 
+async def test_a_registry_that_forwards_is_used_as_it_is(make_stage: Any, kit: Any) -> None:
+    """A stand-in of the user's own, or a mock, has no `execute` on its class."""
+
+    class Forwarding:
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+    stage = await make_stage()
+    inner = kit.registry({"add": lambda: 3}, fields={"timeout_seconds": 5.0})
+
+    async with stage.governance.run_scope():
+        value = await stage.governance.wrap_tool_registry(Forwarding(inner)).execute(kit.call("add"))
+
+    assert value == 3
+
+
 async def test_contextual_handlers_get_their_context(make_stage: Any, kit: Any) -> None:
     """Services, request context and limits arrive as the registry made them."""
     stage = await make_stage()
