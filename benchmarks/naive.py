@@ -168,7 +168,7 @@ def _at_most_total(q: Question) -> bool:
         return False
     field = q.parameter(1, "field")
     amount = _amount(q.call.args.get(field))
-    if amount is None or amount < 0:
+    if amount is None:
         return True
     spent = sum((_amount(seen.args.get(field)) or Fraction(0) for seen in q.started(q.args[0])), Fraction(0))
     return spent + amount > Fraction(str(q.parameter(2, "limit")))
@@ -334,9 +334,10 @@ def _amount(value: Any) -> Fraction | None:
         return None
     try:
         # The number that was written: 0.1 is one tenth.
-        return Fraction(repr(value))
+        amount = Fraction(repr(value))
     except ValueError:
         return None
+    return amount if amount >= 0 else None
 
 
 def _values(value: Any) -> set[str] | None:
