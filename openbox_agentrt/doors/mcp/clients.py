@@ -117,11 +117,13 @@ class EachItsOwn:
         # A resolver may need what only a call brings.
         if self._key is not None or find_key(ctx) is not None:
             return
-        # A client that may still turn to the handshake is better sent there, watched or enforced. After that,
-        # a gate that only watches stops nothing.
-        if ctx.method == "initialize" and self._only_watches():
+        if ctx.method != "initialize":
+            # The client may still turn to the handshake, which gives it a session id if the server keeps any.
+            log.info("a client is sent to the handshake: %s", NO_KEY)
+        elif self._only_watches():
             return
-        log.error("%s; %s", NO_KEY, NO_KEY_REMEDY)
+        else:
+            log.error("%s; %s", NO_KEY, NO_KEY_REMEDY)
         raise NoSessionError(reason=NO_KEY, remedy=NO_KEY_REMEDY)
 
     @contextmanager

@@ -6,6 +6,7 @@ Threads and plain reads, not an event loop: a line costs two wake-ups on its way
 
 import logging
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -53,10 +54,7 @@ def run_proxy(command: Sequence[str], gate: StdioGate, *, stdin: int = 0, stdout
         upstream.start()
         downstream.start()
         code = server.wait()
-        # What it wrote last is still in the pipe; a grandchild may hold the pipe open.
-        downstream.join(_DRAIN_SECONDS)
-        if not downstream.is_alive():
-            pump.server_out.close()
+        pump.drain(downstream)
         gate.close()
     if pump.fault is not None:
         raise pump.fault
@@ -70,12 +68,14 @@ class _Pump:
         self.fault: Exception | None = None
         self._server = server
         self._server_in = server.stdin
-        self.server_out = server.stdout
+        self._server_out = server.stdout
         self._gate = gate
         self._stdin = stdin
         self._stdout = stdout
         # Both directions write to the client: answers of the server, and refusals.
         self._client = threading.Lock()
+        self._lines_passed = 0
+        self._telling = False
 
     def from_client(self) -> None:
         try:
@@ -96,26 +96,47 @@ class _Pump:
     def from_server(self) -> None:
         client_listens = True
         try:
-            for line in _lines(self.server_out.fileno()):
+            for line in _lines(self._server_out.fileno()):
                 # Settled before it is passed on: the client's next call may depend on it.
                 passed = self._gate.from_server(line)
                 # Read on when nobody listens: the calls that are still running have to be settled.
                 client_listens = client_listens and self._tell_client(passed)
+                self._lines_passed += 1
         except Exception as error:  # noqa: BLE001 - fail-closed: it stops the server, and `run_proxy` raises it
             self._stop(error)
 
+    def drain(self, thread: threading.Thread) -> None:
+        """
+        Wait until all that the server wrote has been passed on, however slowly the client reads.
+
+        A grandchild may hold the pipe open when the server is gone. It is left when it says nothing.
+        """
+        while thread.is_alive():
+            before = self._lines_passed
+            thread.join(_DRAIN_SECONDS)
+            if not self._telling and self._lines_passed == before:
+                break
+        if not thread.is_alive():
+            self._server_out.close()
+
     def _tell_client(self, data: bytes) -> bool:
+        self._telling = True
         try:
             with self._client:
                 _write(self._stdout, data)
         except OSError as error:
             log.debug("the client does not listen any more: %s", error)
             return False
+        finally:
+            self._telling = False
         return True
 
     def _stop(self, fault: Exception) -> None:
         self.fault = fault
         self._server.terminate()
+        last = threading.Timer(_DRAIN_SECONDS, self._server.kill)
+        last.daemon = True
+        last.start()
 
 
 class _Signals:
@@ -153,7 +174,7 @@ class _Signals:
 def _lines(descriptor: int) -> Iterator[bytes]:
     # Lines with their ends; the last one may have none, and a reader takes it for a line all the same.
     parts: list[bytes] = []
-    while chunk := os.read(descriptor, _CHUNK):
+    while chunk := _read(descriptor):
         start = 0
         while (end := chunk.find(b"\n", start)) >= 0:
             parts.append(chunk[start : end + 1])
@@ -166,7 +187,19 @@ def _lines(descriptor: int) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
+def _read(descriptor: int) -> bytes:
+    while True:
+        try:
+            return os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            # Whoever started the proxy may have left its end so.
+            select.select([descriptor], [], [])
+
+
 def _write(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[os.write(descriptor, view) :]
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])

@@ -247,3 +247,47 @@ def test_a_gate_that_fails_stops_the_server(monkeypatch: pytest.MonkeyPatch) -> 
         )
     os.close(read)
     os.close(write)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of this kind are those of POSIX")
+def test_a_slow_client_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server has ended long before the client has read what it wrote, over pipes that do not block."""
+    import os
+    import threading
+
+    from openbox_agentrt.acel import Session
+    from openbox_agentrt.doors.stdio_proxy import StdioGate, process
+
+    monkeypatch.setattr(process, "_DRAIN_SECONDS", 0.05)
+    stdin, to_proxy = os.pipe()
+    from_proxy, stdout = os.pipe()
+    os.set_blocking(stdin, False)
+    os.set_blocking(stdout, False)
+    text = "x" * 100 + "\n"
+    server = [sys.executable, "-c", f"import sys; sys.stdout.write({text!r} * 5000)"]
+    codes: list[int] = []
+
+    def run() -> None:
+        codes.append(process.run_proxy(server, StdioGate(Session()), stdin=stdin, stdout=stdout))
+        os.close(stdout)
+
+    running = threading.Thread(target=run)
+    running.start()
+    time.sleep(0.5)
+    got = 0
+    while chunk := os.read(from_proxy, 4096):
+        got += len(chunk)
+    running.join(10)
+    for descriptor in (stdin, to_proxy, from_proxy):
+        os.close(descriptor)
+
+    assert codes == [0]
+    assert got == 5000 * len(text)
+
+
+def test_a_grandchild_does_not_keep_the_proxy(start: Start) -> None:
+    """A process that the server left behind with its pipe open is not waited for."""
+    left = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(8)'])"
+    proxy = start(server=[sys.executable, "-c", left])
+
+    assert proxy.process.wait(15) == 0
