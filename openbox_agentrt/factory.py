@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ._core.connection import connect
-from ._run.contract_source import contract_sessions, open_evidence, read_contracts
+from ._run.contract_source import check_metrics, contract_sessions, open_evidence, read_contracts
 from ._run.hooks import Refusals
 from .governance import OpenBoxAgentRTGovernance
 from .options import GovernanceOptions
@@ -39,6 +39,7 @@ async def create_openbox_agentrt(
     """
     resolved = GovernanceOptions.resolve(environ=environ, **options)
     source = read_contracts(resolved.contracts)
+    check_metrics(resolved.metrics)
     refusals = Refusals()
     with ExitStack() as opened:
         evidence = open_evidence(resolved, opened)

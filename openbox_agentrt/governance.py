@@ -13,8 +13,9 @@ from openbox_core.contracts.context import ActivityContext
 
 from ._run.activity import Activity
 from ._run.cases import custom_activity
+from ._run.contract_events import end_shared_session, end_shared_sessions
 from ._run.judge import Judge
-from ._run.observers import Observers
+from ._run.observers import Observers, decision_meter, redactor_of
 from ._run.scope import RunScope
 from ._run.state import RunState, current_run
 from ._seams.coverage import Coverage, coverage_of
@@ -75,9 +76,13 @@ class OpenBoxAgentRTGovernance:
             connection.store,
             refusals=refusals,
             agent_name=connection.runtime.config.agent_name,
+            agent_did=connection.runtime.config.agent_did,
             sessions=sessions,
             observers=Observers(
-                meter=options.metrics, observe=options.on_decision, records_all=options.record == "all"
+                meter=decision_meter(options.metrics),
+                observe=options.on_decision,
+                records_all=options.record == "all",
+                redactor=redactor_of(options.redact_fields),
             ),
         )
         self._installation = Installation(self._judge)
@@ -220,12 +225,13 @@ class OpenBoxAgentRTGovernance:
         begins a new one. Sessions that are not ended are when the governance is closed.
 
         Returns:
-            The obligations that are unmet. They are in the evidence and in the metrics.
+            The obligations that are unmet. They are in the evidence and in the metrics, and `on_decision`
+            was told of them.
 
         Raises:
             KeyError: No run of that session came by, or it was ended before.
         """
-        return self._judge.sessions.end(session_id)
+        return end_shared_session(self._judge, session_id)
 
     async def aclose(self) -> None:
         """
@@ -239,7 +245,7 @@ class OpenBoxAgentRTGovernance:
         self._judge.closed = True
         self.uninstall()
         self._judge.pauses.close()
-        self._judge.sessions.close()
+        end_shared_sessions(self._judge)
         try:
             await self._judge.drain.settle(seconds=CLOSE_SECONDS)
         finally:

@@ -224,7 +224,8 @@ class CoreGate:
                 outage = replace(outage, reason="core was not asked, it has not been answering")
                 break
             self.counts.requests += 1
-            self.counts.retries += number > 0
+            if number > 0:
+                self._retried()
             outcome = await self._attempt(event, permit, left)
             if isinstance(outcome, Answer):
                 return outcome
@@ -292,6 +293,16 @@ class CoreGate:
                 outage.reason,
                 self._options.on_api_error,
             )
+
+    def _retried(self) -> None:
+        self.counts.retries += 1
+        record = getattr(self._options.metrics, "record_retry", None)
+        if record is not None:
+            try:
+                record()
+            except Exception:
+                # Fail-open for the count: it must not keep the question from being asked.
+                log.exception("the metrics failed on a retry")
 
     def _answered(self) -> None:
         self._breaker.answered()

@@ -20,10 +20,13 @@ from openbox_core.contracts.context import ActivityContext
 
 from ..error_info import error_info
 from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
+from ..evidence.freezing import freeze
+from ..evidence.redaction import redaction_marker
 from ..lifecycle_events import activity_completed
 from .bound import Bound
 from .case import ApprovalPending, Case, Ruling
 from .contract_events import broken_result
+from .docket import Docket
 from .state import POSITION
 
 if TYPE_CHECKING:
@@ -77,6 +80,7 @@ class Activity:
         position = POSITION.get()
         self._enclosing = None if position is None or position.run is not run else position.activity
         self._reservation: Reservation | None = None
+        self._released = False
         self._asked = False
         self._closed = False
         self._began: float | None = None
@@ -125,6 +129,7 @@ class Activity:
             raise
         except BaseException as error:
             # The person's "no" ends the row, as a refusal by policy would.
+            self.waiting, self._reservation = None, waiting.reservation
             self._tell_enclosing(error)
             await self.fail(error)
             raise
@@ -260,10 +265,17 @@ class Activity:
             reservation.abort()  # a dry run: the work was let through and did not happen
             return
         args = self.case.arguments_of(self.content)
-        failed = await reservation.acommit(result, args=args, measured=measured)
+        failed = await reservation.acommit(result, args=args, measured=measured, conceal=self._conceal())
         if failed is not None:
-            self.run.keep((failed,))
             raise broken_result(self.run, self.case, failed)
+
+    def _conceal(self) -> Callable[[Any], Any] | None:
+        """What becomes of a result in the trace, which outlives the run and goes into evidence."""
+        run = self.run
+        if self._reported and run.judge.options.redact_outputs:
+            # Core redacts outputs when it is told of them, and that is later.
+            return lambda result: redaction_marker(freeze(result), run.judge.marker_key)
+        return (lambda result: run.redactions.value(freeze(result))) if run.redactions else None
 
     async def fail(self, error: BaseException) -> None:
         """The work failed, or never ran."""
@@ -277,6 +289,31 @@ class Activity:
             # A cancelled task must not wait for Core, and a closed generator cannot.
             self.run.outbox.post(event)
 
+    def release(self) -> None:
+        """Another call comes first: what the contracts have reserved must not count as a second one."""
+        reservation, self._reservation = self._reservation, None
+        if reservation is not None:
+            reservation.abort()
+            self._released = True
+
+    async def reclaim(self) -> None:
+        """
+        Have the contracts judge what was released: it is its turn now.
+
+        Raises:
+            ContractRefusedError: They refuse it by now. The row is closed.
+        """
+        if not self._released:
+            return
+        self._released = False
+        try:
+            self._reservation = await self.run.judge.reserve(Docket(self.run, self.case))
+        except BaseException as error:
+            # Refused or cancelled: Core has a row for it.
+            self._tell_enclosing(error)
+            await self.fail(error)
+            raise
+
     def discard(self, output: Any) -> None:
         """The activity was allowed and is not needed: nothing ran. Does not wait."""
         event = self._close("completed", output=output)
@@ -286,6 +323,8 @@ class Activity:
 
     def abandon(self, error: Mapping[str, Any]) -> None:
         """Nobody will close the activity any more. Does not wait."""
+        if self.waiting is not None and not self._closed:
+            self.run.judge.forget(self.run, self.waiting)
         event = self._close("failed", error=error)
         self._abort(None)
         if event is not None:

@@ -1,8 +1,9 @@
-"""The events of a run that only the local contracts judge: its start, its end, and what is unmet then."""
+"""What only the local contracts judge: the start and the end of a run, its results, and what is unmet."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from openbox_core.contracts.results import Verdict
@@ -15,13 +16,17 @@ from .case import Case
 from .docket import Docket
 
 if TYPE_CHECKING:
+    from .._core.decision import AcelOutcome
     from ..acel.violations import Violation
+    from ..run_identity import RunIdentity
+    from .judge import Judge
     from .state import RunState
 
 log = logging.getLogger(__name__)
 
 RUN_STARTED: Final = "run_started"
 RUN_ENDED: Final = "run_ended"
+SESSION_ENDED: Final = "session_ended"
 
 
 async def admit_run(run: RunState) -> None:
@@ -38,8 +43,11 @@ async def admit_run(run: RunState) -> None:
     reservation = await run.judge.reserve(docket)
     if docket.facts["acel"] == "shadow":
         docket.close(Verdict.ALLOW, source="contracts")
+    run.admitted = True
     if reservation is not None:
-        await reservation.acommit()
+        failed = await reservation.acommit()
+        if failed is not None:
+            raise broken_result(run, case, failed)
 
 
 def broken_result(run: RunState, case: Case, violation: Violation) -> ContractRefusedError:
@@ -71,7 +79,7 @@ def conclude_contracts(run: RunState, error: BaseException | None) -> UnmetContr
     Returns:
         The error that the run has to end with, under ``on_unmet="raise"``; None if it ends as it does.
     """
-    if run.contracts is None or run.contracts_concluded:
+    if run.contracts is None or run.contracts_concluded or not run.admitted:
         return None
     run.contracts_concluded = True
     _note_end(run, error)
@@ -80,35 +88,80 @@ def conclude_contracts(run: RunState, error: BaseException | None) -> UnmetContr
     unmet = run.session.end()
     if not unmet:
         return None
-    specs = tuple(violation.spec for violation in unmet)
     raises = run.judge.options.on_unmet == "raise" and error is None and any(_in_force(one) for one in unmet)
-    reason = "; ".join(_describe(violation) for violation in unmet)
-    decision = Decision(
-        event=RUN_ENDED,
-        workflow_id=run.workflow_id,
-        run_id=run.run_id,
-        verdict=Verdict.BLOCK if raises else Verdict.ALLOW,
-        source="contracts",
-        acel="unmet",
-        contracts=specs,
-        reason=reason,
-    )
+    decision = _report(run, unmet, acel="unmet", enforced=raises)
+    return UnmetContractError(decision.contracts, decision=decision) if raises else None
+
+
+def end_shared_session(judge: Judge, session_id: str) -> tuple[Violation, ...]:
+    """
+    End a session that runs share, and tell the observers what is unmet. Does not wait.
+
+    Core is not told: its workflows are sealed by then, and a signal to one would be answered with HALT.
+
+    Raises:
+        KeyError: There is no open session of that id.
+    """
+    ended = judge.sessions.end(session_id)
+    if ended.unmet:
+        decision = _decision(SESSION_ENDED, ended.last_run, ended.unmet, acel="unmet", enforced=False)
+        judge.observers.tell(decision, ended.session.recorder)
+    return ended.unmet
+
+
+def end_shared_sessions(judge: Judge) -> None:
+    """End all of them."""
+    for session_id in judge.sessions.open_ids():
+        end_shared_session(judge, session_id)
+
+
+def _report(run: RunState, violations: Sequence[Violation], *, acel: AcelOutcome, enforced: bool) -> Decision:
+    decision = _decision(RUN_ENDED, run.identity, violations, acel=acel, enforced=enforced)
     run.note(decision)
     run.outbox.post(
-        contract_violation(run.identity, event=RUN_ENDED, contracts=specs, reason=reason, enforced=raises)
+        contract_violation(
+            run.identity,
+            event=RUN_ENDED,
+            contracts=decision.contracts,
+            reason=decision.reason,
+            enforced=enforced,
+        )
     )
-    return UnmetContractError(specs, decision=decision) if raises else None
+    return decision
+
+
+def _decision(
+    event: str,
+    identity: RunIdentity,
+    violations: Sequence[Violation],
+    *,
+    acel: AcelOutcome,
+    enforced: bool,
+) -> Decision:
+    return Decision(
+        event=event,
+        workflow_id=identity.workflow_id,
+        run_id=identity.run_id,
+        verdict=Verdict.BLOCK if enforced else Verdict.ALLOW,
+        source="contracts",
+        acel=acel,
+        contracts=tuple(violation.spec for violation in violations),
+        reason="; ".join(_describe(violation) for violation in violations),
+    )
 
 
 def _note_end(run: RunState, error: BaseException | None) -> None:
     assert run.contracts is not None
     arguments = {**_about(run), "status": "completed" if error is None else "failed"}
     reservation = run.contracts.reserve(RUN_ENDED, arguments)
-    if not reservation.allowed:
-        # It ends all the same; the contract is on record.
+    violations = list(reservation.violations)
+    if reservation.allowed:
+        failed = reservation.commit()
+        violations += [] if failed is None else [failed]
+    if violations:
+        # It ends all the same: nothing can be refused any more.
         log.warning("the end of run %s breaks a contract", run.run_id)
-        return
-    reservation.commit()
+        _report(run, violations, acel="shadow", enforced=False)
 
 
 def _about(run: RunState) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from ..acel.contract import TemporalContract
 from ..acel.registry import rules_hash
 from ..acel.session import Session
 from ..errors import OptionError
-from .evidence import Recorder, SessionRecorder
+from .evidence import Recorder, SessionRecorder, foreign_evidence
+from .observers import redactor_of
 from .sessions import ContractSession, ContractSessions
 
 if TYPE_CHECKING:
@@ -42,6 +43,16 @@ class ContractSource:
     state: Mapping[str, Any] = field(default_factory=dict)
     build: BuildOwn | None = None
     rules_hash: str | None = None
+
+
+def check_metrics(metrics: Any) -> None:
+    """
+    Raises:
+        OptionError: `metrics` cannot count what contracts do.
+    """
+    for name in ("record_call", "record_violation", "record_gate_latency"):
+        if metrics is not None and not callable(getattr(metrics, name, None)):
+            raise OptionError("metrics", f"must have {name}(), {type(metrics).__name__} has not")
 
 
 def read_contracts(value: Any) -> ContractSource | None:
@@ -93,10 +104,7 @@ def open_evidence(options: GovernanceOptions, opened: ExitStack) -> EvidenceFile
     if not isinstance(target, str | os.PathLike):
         if not callable(getattr(target, "record", None)):
             raise OptionError("evidence", f"must be a path or have record(), not {type(target).__name__}")
-        if not callable(getattr(target, "record_decision", None)):
-            return _ViolationsOnly(target)
-        own: Recorder = target
-        return own
+        return foreign_evidence(target, record=options.record, redactor=redactor_of(options.redact_fields))
     from ..evidence import EvidenceError, EvidenceFile, ed25519_signer
 
     try:
@@ -120,8 +128,10 @@ def contract_sessions(
         if source is None:
             return ContractSession(contracts=None, recorder=recorder, shared=shared)
         if source.build is not None:
-            own = _own_session(source.build, name)
-            return ContractSession(contracts=own, recorder=recorder, records_itself=False, shared=shared)
+            own = _own_session(source.build, name, options)
+            if recorder is not None:
+                own.records.watch(evidence, recorder)
+            return ContractSession(contracts=own, recorder=recorder, shared=shared)
         session = Session(
             source.state,
             mode=options.contracts_mode,
@@ -146,10 +156,22 @@ def _recorder(
     return evidence
 
 
-def _own_session(build: BuildOwn, name: str) -> Any:
+def _own_session(build: BuildOwn, name: str, options: GovernanceOptions) -> Session:
     session = build(name) if _takes_a_name(build) else build()
     if not isinstance(session, Session):
         raise OptionError("contracts", f"has to build an acel.Session, it built a {type(session).__name__}")
+    if session.closed is not None:
+        raise OptionError(
+            "contracts", "built a session that has ended", remedy="build a new one whenever you are called"
+        )
+    if options.contracts_mode == "shadow" and session.mode != "shadow":
+        raise OptionError(
+            "contracts_mode",
+            "is 'shadow', and the session that 'contracts' built is not",
+            remedy="build it with mode='shadow'",
+        )
+    if session.records.meter is None:
+        session.records.meter = options.metrics
     return session
 
 
@@ -163,16 +185,3 @@ def _takes_a_name(build: BuildOwn) -> bool:
         and item.default is item.empty
         for item in parameters
     )
-
-
-class _ViolationsOnly:
-    """A recorder over an evidence log that knows violations only, such as acel-core's."""
-
-    def __init__(self, log: Any) -> None:
-        self._log = log
-
-    def record(self, violation: Any) -> Any:
-        return self._log.record(violation)
-
-    def record_decision(self, decision: Mapping[str, Any]) -> None:
-        return None

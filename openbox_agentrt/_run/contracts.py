@@ -30,6 +30,8 @@ class Reservation(Protocol):
         *,
         args: Mapping[str, Any] | None = None,
         measured: Mapping[str, Any] | None = None,
+        shown: Mapping[str, Any] | None = None,
+        conceal: Callable[[Any], Any] | None = None,
     ) -> Violation | None: ...
 
     async def acommit(
@@ -39,6 +41,7 @@ class Reservation(Protocol):
         args: Mapping[str, Any] | None = None,
         measured: Mapping[str, Any] | None = None,
         shown: Mapping[str, Any] | None = None,
+        conceal: Callable[[Any], Any] | None = None,
     ) -> Violation | None: ...
 
     def abort(self, error: BaseException | None = None, *, ran: bool = False) -> None: ...

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from openbox_core.contracts.results import Verdict
+from openbox_core.errors import OpenBoxAuthError
+
 from .._core.decision import Decision
+from ..errors import GovernanceHaltError, GovernanceUnavailableError
 
 if TYPE_CHECKING:
-    from openbox_core.contracts.results import Verdict
-
     from .._core.decision import Answer
     from ..errors import GovernanceError
     from .case import Case
@@ -18,11 +20,12 @@ if TYPE_CHECKING:
 class Docket:
     """What is known about one case until its decision is written."""
 
-    __slots__ = ("case", "facts", "run")
+    __slots__ = ("case", "facts", "run", "written")
 
     def __init__(self, run: RunState, case: Case, *, facts: dict[str, Any] | None = None) -> None:
         self.run = run
         self.case = case
+        self.written = False
         self.facts: dict[str, Any] = {} if facts is None else facts
 
     def note(self, answer: Answer) -> None:
@@ -56,8 +59,20 @@ class Docket:
         """Write the decision."""
         self.facts.update(facts)
         decision = self.preview(verdict)
+        self.written = True
         self.run.note(decision)
         return decision
+
+    def conclude(self, error: BaseException) -> None:
+        """The case ends with `error`. Write the decision, if nobody has written one that says so."""
+        if self.written:
+            return
+        if isinstance(error, GovernanceHaltError):
+            self.refused(error, Verdict.HALT, source="halted", reason=error.reason)
+        elif isinstance(error, GovernanceUnavailableError):
+            self.refused(error, Verdict.BLOCK, source="unreachable", reason=error.reason)
+        elif isinstance(error, OpenBoxAuthError):
+            self.close(Verdict.BLOCK, source="unreachable", reason=str(error))
 
     def refused(self, error: GovernanceError, verdict: Verdict, **facts: Any) -> GovernanceError:
         """`error` with its decision, which is written."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
+
+from ..errors import OptionError
 
 if TYPE_CHECKING:
     from ..acel.violations import Violation
     from ..evidence import EvidenceFile
+    from ..evidence.redaction import Redactor
 
 
 class Recorder(Protocol):
@@ -46,3 +50,59 @@ class SessionRecorder:
         if log is None:
             log = self._log = self._file.for_session(self._session_id, rules_hash=self._rules_hash)
         return log
+
+
+def foreign_evidence(log: Any, *, record: str, redactor: Redactor | None = None) -> EvidenceFile | Recorder:
+    """
+    Evidence in an object of the user's own: an `EvidenceFile`, an `EvidenceLog`, acel-core's, or any other.
+
+    Args:
+        record: The option: what is to be recorded.
+        redactor: What the user wants hidden by option; what the object hides by itself stays its own matter.
+
+    Raises:
+        OptionError: It cannot keep decisions, and they are asked for.
+    """
+    from ..evidence import EvidenceFile
+
+    if isinstance(log, EvidenceFile) and redactor is None:
+        if record == "all" and not log.records_decisions:
+            raise OptionError(
+                "record", "is 'all', and the evidence file that was given keeps violations only"
+            )
+        return log
+    if record == "all" and not callable(getattr(log, "record_decision", None)):
+        raise OptionError(
+            "record", f"is 'all', and the evidence has no record_decision(): {type(log).__name__}"
+        )
+    return _Foreign(log, redactor)
+
+
+class _Foreign:
+    """An evidence log that may know violations only, and gets them without what must not be seen."""
+
+    __slots__ = ("_log", "_redactor")
+
+    def __init__(self, log: Any, redactor: Redactor | None) -> None:
+        self._log = log
+        self._redactor = redactor
+
+    def record(self, violation: Violation) -> Any:
+        hidden = self._redactor
+        if hidden is not None:
+            violation = replace(
+                violation,
+                args=_mapping(hidden.redact(violation.args)),
+                result=hidden.redact(violation.result),
+                state_snapshot=_mapping(hidden.redact(violation.state_snapshot)),
+                trace=[_mapping(hidden.redact(row)) for row in violation.trace],
+            )
+        return self._log.record(violation)
+
+    def record_decision(self, decision: Mapping[str, Any]) -> Any:
+        return self._log.record_decision(decision)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    # A redactor gives plain data of the same shape.
+    return value if isinstance(value, dict) else {}

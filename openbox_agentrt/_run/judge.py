@@ -9,6 +9,7 @@ behind.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
@@ -87,6 +88,8 @@ class Judge:
         pauses: Runs that wait for a person.
         sessions: Which run uses which contracts.
         observers: Told of every decision.
+        agent_did: Identity of the agent, where it has one of the kind that hands over.
+        marker_key: Key of the marks that stand for results which must not be seen.
         loop_classes: Classes of governed loops, by the class that they govern.
         closed: Whether the governance was closed: no run starts any more.
     """
@@ -99,6 +102,7 @@ class Judge:
         *,
         refusals: Refusals | None = None,
         agent_name: str | None = None,
+        agent_did: str | None = None,
         sessions: ContractSessions | None = None,
         observers: Observers | None = None,
     ) -> None:
@@ -111,6 +115,8 @@ class Judge:
         self.sessions = contract_sessions(options, None, None) if sessions is None else sessions
         self.observers = Observers(observe=options.on_decision) if observers is None else observers
         self._agent_name = agent_name or options.agent_name
+        self.agent_did = agent_did or options.agent_did
+        self.marker_key = secrets.token_bytes(32)
         self.loop_classes: dict[type[Any], type[Any]] = {}
         self.closed = False
 
@@ -150,6 +156,7 @@ class Judge:
         except ApprovalPending:
             raise
         except BaseException as error:
+            docket.conclude(error)
             if reservation is not None:
                 reservation.abort(error)
             raise
@@ -162,6 +169,7 @@ class Judge:
         Raises:
             GovernanceError: The person said no, or the approval ran out.
             ApprovalPending: Nobody has decided yet.
+        What the contracts have reserved stays the caller's, whatever comes of it.
         """
         docket = Docket(run, waiting.case, facts=dict(waiting.facts))
         try:
@@ -170,9 +178,14 @@ class Judge:
         except ApprovalPending:
             raise
         except BaseException as error:
-            if waiting.reservation is not None:
-                waiting.reservation.abort(error)
+            docket.conclude(error)
             raise
+
+    def forget(self, run: RunState, waiting: Waiting) -> None:
+        """Nobody will resume a case that paused for an approval."""
+        Docket(run, waiting.case, facts=dict(waiting.facts)).close(
+            Verdict.BLOCK, approval="timeout", reason="the run ended before anybody decided"
+        )
 
     def _check_run(self, docket: Docket) -> None:
         refused = docket.run.refusal(docket.case.event)
@@ -194,7 +207,6 @@ class Judge:
         began = perf_counter()
         reservation = await contracts.areserve(case.event, case.arguments, deferred=case.deferred)
         docket.facts["acel_seconds"] = perf_counter() - began
-        docket.run.keep(reservation.violations)
         docket.facts["contracts"] = tuple(violation.spec for violation in reservation.violations)
         refusal = reservation.refusal
         if refusal is None:

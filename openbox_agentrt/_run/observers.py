@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openbox_core.contracts.results import Verdict
 from opentelemetry import trace
+
+from ..evidence.redaction import Redactor, redact_record
 
 if TYPE_CHECKING:
     from .._core.decision import Decision
     from .evidence import Recorder
 
 log = logging.getLogger("openbox_agentrt.decisions")
+
+PATCH = "patch"
+"""The field of a decision that may hold an input. It goes into evidence only."""
 
 REFUSING = (Verdict.BLOCK, Verdict.HALT)
 
@@ -35,9 +40,10 @@ class Observers:
         meter: Counts decisions.
         observe: The user's ``on_decision``.
         records_all: Whether decisions belong into the evidence.
+        redactor: Hides secrets in what leaves the process. The user's observer gets the decision itself.
     """
 
-    __slots__ = ("_meter", "_observe", "_records_all")
+    __slots__ = ("_meter", "_observe", "_records_all", "_redactor")
 
     def __init__(
         self,
@@ -45,21 +51,27 @@ class Observers:
         meter: DecisionMeter | None = None,
         observe: Callable[[Decision], Any] | None = None,
         records_all: bool = False,
+        redactor: Redactor | None = None,
     ) -> None:
         self._meter = meter
         self._observe = observe
         self._records_all = records_all
+        self._redactor = redactor
 
     def tell(self, decision: Decision, recorder: Recorder | None) -> None:
         """Never raises, except for what is no `Exception`."""
         if self._records_all and recorder is not None:
-            self._try("the evidence", recorder.record_decision, decision.to_dict())
+            self._try("the evidence", lambda: recorder.record_decision(self._shown(decision)))
         if self._meter is not None:
             self._try("the metrics", self._count, decision)
         span = trace.get_current_span()
         if span.is_recording():
-            self._try("the span", span.add_event, "openbox.decision", attributes_of(decision))
-        _write(decision)
+            self._try(
+                "the span", lambda: span.add_event("openbox.decision", attributes_of(self._shown(decision)))
+            )
+        level = logging.INFO if decision.verdict in REFUSING else logging.DEBUG
+        if log.isEnabledFor(level):
+            self._try("the log", self._write, level, decision)
         if self._observe is not None:
             self._try("on_decision", self._observe, decision)
 
@@ -68,7 +80,17 @@ class Observers:
         assert meter is not None
         meter.record_decision(decision.verdict.value, decision.source)
         if decision.unreachable:
-            meter.record_unreachable("fail_closed" if decision.verdict in REFUSING else "fail_open")
+            # Whatever stopped a call later, it had passed Core's gate if that is not what decided.
+            closed = decision.source == "unreachable" and decision.verdict in REFUSING
+            meter.record_unreachable("fail_closed" if closed else "fail_open")
+
+    def _shown(self, decision: Decision) -> Mapping[str, Any]:
+        return redact_record(decision.to_dict(), self._redactor)
+
+    def _write(self, level: int, decision: Decision) -> None:
+        fields = {key: value for key, value in self._shown(decision).items() if key != PATCH}
+        what = ("%s of %r by %s", decision.verdict.value, decision.event, decision.source)
+        log.log(level, *what, extra={"openbox_decision": fields})
 
     @staticmethod
     def _try(who: str, tell: Callable[..., Any], *told: Any) -> None:
@@ -79,24 +101,23 @@ class Observers:
             log.exception("%s failed on a decision", who)
 
 
-def attributes_of(decision: Decision) -> Mapping[str, str | bool | int | float]:
-    """A decision as attributes of a span: scalars under ``openbox.``; contracts and constraints as text."""
-    return {
-        f"openbox.{name}": value if isinstance(value, str | bool | int | float) else str(value)
-        for name, value in decision.to_dict().items()
-        if name != "patch"  # it may hold an input
-    }
+def attributes_of(decision: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields of a decision as attributes of a span: under ``openbox.``, scalars and lists of text."""
+    return {f"openbox.{name}": _attribute(value) for name, value in decision.items() if name != PATCH}
 
 
-def _write(decision: Decision) -> None:
-    level = logging.INFO if decision.verdict in REFUSING else logging.DEBUG
-    if log.isEnabledFor(level):
-        fields = {key: value for key, value in decision.to_dict().items() if key != "patch"}
-        log.log(
-            level,
-            "%s of %r by %s",
-            decision.verdict.value,
-            decision.event,
-            decision.source,
-            extra={"openbox_decision": fields},
-        )
+def _attribute(value: Any) -> Any:
+    if isinstance(value, list):
+        return [str(item) for item in value]
+    return value if isinstance(value, str | bool | int | float) else str(value)
+
+
+def redactor_of(fields: Collection[str] | None) -> Redactor:
+    """What hides the given names, and in any case what looks like a key or a token."""
+    return Redactor(() if fields is None else fields)
+
+
+def decision_meter(metrics: Any) -> DecisionMeter | None:
+    """`metrics`, if they count decisions. Those of acel-core count calls and violations only."""
+    counts = all(callable(getattr(metrics, name, None)) for name in ("record_decision", "record_unreachable"))
+    return metrics if counts else None

@@ -13,7 +13,7 @@ from ..lifecycle_events import handoff, workflow_started
 from ..redactions import Redactions
 from ..run_identity import RunIdentity
 from .cases import llm_activity, prompt_case
-from .contract_events import RUN_STARTED, admit_run
+from .contract_events import RUN_STARTED, admit_run, broken_result
 from .ending import close_run, settle_run
 from .outbox import Outbox
 from .state import POSITION, Position, RunState
@@ -136,11 +136,7 @@ class RunScope:
             redactions=Redactions(),
             parent=parent,
             pausable=self._pausable,
-            session=judge.sessions.for_run(
-                name=identity.workflow_id if identity.session_id is None else identity.session_id,
-                session_id=identity.session_id,
-                parent=None if own is None else own.run,
-            ),
+            session=judge.sessions.for_run(identity, parent=None if own is None else own.run),
         )
         judge.refusals.watch(run)
         return run
@@ -161,9 +157,11 @@ class RunScope:
         case = prompt_case(run, run.prompt)
         ruling = await self._judge.decide(run, case)
         if ruling.reservation is not None:
-            await ruling.reservation.acommit(
+            failed = await ruling.reservation.acommit(
                 args=case.arguments_of(ruling.content), shown=self._shown(run, ruling.content)
             )
+            if failed is not None:
+                raise broken_result(run, case, failed)
         if self._judge.options.send_llm_start_event:
             prescreen = llm_activity(run, ruling.content, activity_id=run.identity.prescreen_id)
             await prescreen.start()
@@ -197,7 +195,7 @@ def _handed_over_by(run: RunState) -> str | None:
     """The identity of the agent around this one, if both have one and they are two agents."""
     if run.parent is None:
         return None
-    giver, taker = run.parent.judge.options.agent_did, run.judge.options.agent_did
+    giver, taker = run.parent.judge.agent_did, run.judge.agent_did
     return giver if taker is not None and giver != taker else None
 
 

@@ -20,6 +20,7 @@ from .evidence import Recorder
 
 if TYPE_CHECKING:
     from ..acel.violations import Violation
+    from ..run_identity import RunIdentity
     from .state import RunState
 
 MAX_SESSIONS = 10_000
@@ -32,26 +33,34 @@ class ContractSession:
     A session and what goes with it.
 
     Attributes:
-        contracts: The session itself; None where there are no contracts, only evidence.
+        contracts: The session itself, which keeps its violations in `recorder`; None where there are no
+            contracts, only evidence.
         recorder: Keeps the evidence; None when nobody wants it.
-        records_itself: Whether the session writes its violations to `recorder` by itself.
         shared: Whether further runs may use it, so that none of them ends it.
     """
 
     contracts: Contracts | None
     recorder: Recorder | None
-    records_itself: bool = True
     shared: bool = False
 
     def end(self) -> tuple[Violation, ...]:
         """Admit nothing more, and give what is unmet; it is recorded."""
-        if self.contracts is None:
-            return ()
-        unmet = tuple(self.contracts.end_session())
-        if self.recorder is not None and not self.records_itself:
-            for violation in unmet:
-                self.recorder.record(violation)
-        return unmet
+        return () if self.contracts is None else tuple(self.contracts.end_session())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EndedSession:
+    """
+    A shared session that is over.
+
+    Attributes:
+        unmet: The obligations that it leaves open.
+        last_run: The run that joined it last.
+    """
+
+    session: ContractSession
+    unmet: tuple[Violation, ...]
+    last_run: RunIdentity
 
 
 BuildSession = Callable[[str, bool], ContractSession]
@@ -71,17 +80,18 @@ class ContractSessions:
         self._build = build
         self._per_session = per_session
         self._shared: dict[str, ContractSession] = {}
-        self._lock = threading.Lock()
+        self._last_runs: dict[str, RunIdentity] = {}
+        # Held while a session is built, which may be the user's code: it may come back here.
+        self._lock = threading.RLock()
 
     def __len__(self) -> int:
         return len(self._shared)
 
-    def for_run(self, *, name: str, session_id: str | None, parent: RunState | None) -> ContractSession:
+    def for_run(self, identity: RunIdentity, *, parent: RunState | None) -> ContractSession:
         """
         The session of a new run.
 
         Args:
-            name: Name of a session of its own.
             parent: The run of this governance around it.
 
         Raises:
@@ -89,8 +99,9 @@ class ContractSessions:
         """
         if parent is not None:
             return parent.session
+        session_id = identity.session_id
         if session_id is None or not self._per_session:
-            return self._build(name, False)
+            return self._build(session_id or identity.workflow_id, False)
         with self._lock:
             session = self._shared.get(session_id)
             if session is None:
@@ -100,9 +111,10 @@ class ContractSessions:
                         remedy="end sessions that are over with governance.end_session(session_id)",
                     )
                 session = self._shared[session_id] = self._build(session_id, True)
+            self._last_runs[session_id] = identity
         return session
 
-    def end(self, session_id: str) -> tuple[Violation, ...]:
+    def end(self, session_id: str) -> EndedSession:
         """
         End a shared session. A run that comes later with this id begins a new one.
 
@@ -111,12 +123,10 @@ class ContractSessions:
         """
         with self._lock:
             session = self._shared.pop(session_id)
-        return session.end()
+            last_run = self._last_runs.pop(session_id)
+        return EndedSession(session=session, unmet=session.end(), last_run=last_run)
 
-    def close(self) -> None:
-        """End every shared session."""
+    def open_ids(self) -> tuple[str, ...]:
+        """The session ids of the shared sessions that are open."""
         with self._lock:
-            sessions = tuple(self._shared.values())
-            self._shared.clear()
-        for session in sessions:
-            session.end()
+            return tuple(self._shared)

@@ -8,7 +8,7 @@ and background tasks inherit it; a task that outlives its run finds a run that h
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ from .sessions import ContractSession
 
 if TYPE_CHECKING:
     from .._core.decision import Answer
-    from ..acel.violations import Violation
     from ..errors import GovernanceError
     from ..redactions import Redactions
     from ..run_identity import RunIdentity
@@ -75,6 +74,8 @@ class RunState:
         ungoverned: How many gates let something pass because Core could not be asked.
         result: What the run returned, for its terminal event; set by whoever runs it.
         session: The contract session, and who keeps its evidence.
+        admitted: Whether the contracts have seen the run start.
+        estimate_cost: What a model's response has cost, when the loop has a way to tell.
     """
 
     def __init__(
@@ -98,7 +99,9 @@ class RunState:
         self.result: Any = None
         self.judge = judge
         self.session = NO_SESSION if session is None else session
+        self.admitted = False
         self.contracts_concluded = False
+        self.estimate_cost: Callable[[Any], float] | None = None
         self.outbox = outbox
         self.redactions = redactions
         self.parent_activity = None if parent is None else parent.activity
@@ -160,19 +163,17 @@ class RunState:
 
     @property
     def parent_shares_session(self) -> bool:
-        """Whether the contracts are those of the run around this one, which ends them."""
-        return self.parent is not None and self.parent.session is self.session
+        """Whether the contracts are those of a run around this one, which ends them."""
+        # Not the parent alone: a run of another governance may stand in between.
+        run = self.parent
+        while run is not None and run.session is not self.session:
+            run = run.parent
+        return run is not None
 
     def note(self, decision: Decision) -> None:
         """Keep a decision, and tell everybody who wants to know."""
         self.decisions.append(decision)
         self.judge.observers.tell(decision, self.session.recorder)
-
-    def keep(self, violations: Iterable[Violation]) -> None:
-        """Record violations of a session that does not do so by itself."""
-        if self.session.recorder is not None and not self.session.records_itself:
-            for violation in violations:
-                self.session.recorder.record(violation)
 
     def share_session(self) -> str:
         """The id that this run shares with the runs nested in it; from here on its events carry it."""

@@ -34,7 +34,9 @@ async def begin_model_call(judge: Judge, request: Any) -> tuple[Activity, Any]:
     """
     run = judge.run_for(LLM_ACTIVITY)
     activity = _prescreen_of(run, last_user_text(request.messages))
-    if activity is None:
+    if activity is not None:
+        await activity.reclaim()
+    else:
         prompt = last_user_text(run.redactions.messages(request.messages))
         activity = llm_activity(run, prompt, model=request.model)
         await activity.start()
@@ -55,7 +57,9 @@ async def end_model_call(activity: Activity, response: Any) -> tuple[Any, Answer
         The response to hand on - redacted, where outputs are - and Core's answer to the report.
     """
     output = response_output(response)
-    answer = await activity.complete(output, result=output, measured=_measured(output))
+    answer = await activity.complete(
+        output, result=output, measured=_measured(activity.run, response, output)
+    )
     if answer is not None and activity.run.judge.options.redact_outputs:
         response = _redacted_response(activity.run, response, output, answer)
     return response, answer
@@ -64,18 +68,28 @@ async def end_model_call(activity: Activity, response: Any) -> tuple[Any, Answer
 def _prescreen_of(run: RunState, text: str) -> Activity | None:
     """The pre-screen, if this is the call that it was made for. It can be taken over once."""
     prescreen = run.prescreen
-    if prescreen is None or text != run.prompt or run.refusal(LLM_ACTIVITY) is not None:
+    if prescreen is None or run.refusal(LLM_ACTIVITY) is not None:
+        return None
+    if text != run.prompt:
+        prescreen.release()
         return None
     run.prescreen = None
     return prescreen
 
 
-def _measured(output: Mapping[str, Any]) -> dict[str, Any]:
-    return {
+def _measured(run: RunState, response: Any, output: Mapping[str, Any]) -> dict[str, Any]:
+    measured = {
         name: output[name]
         for name in ("input_tokens", "output_tokens", "total_tokens")
         if output[name] is not None
     }
+    if run.estimate_cost is not None:
+        try:
+            measured["cost"] = max(0.0, float(run.estimate_cost(response)))
+        except Exception:
+            # Fail-closed: a contract over a cost that nobody knows refuses the next call.
+            log.exception("the cost of a model call could not be estimated")
+    return measured
 
 
 def _redacted_response(run: RunState, response: Any, output: Mapping[str, Any], answer: Answer) -> Any:

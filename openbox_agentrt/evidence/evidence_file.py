@@ -153,6 +153,11 @@ class EvidenceFile:
         """Identity of the log."""
         return self._writer.identity.log_id
 
+    @property
+    def records_decisions(self) -> bool:
+        """Whether decisions are recorded too."""
+        return self._records_decisions
+
     def record(self, violation: Recordable) -> int | None:
         """Record a violation. Gives the number of its line, or None if that failed."""
         return self._record_violation(violation, self.session_id)
