@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from openbox_core.context import activity_scope
-from openbox_core.contracts.context import ActivityContext
 
 from ._run.activity import Activity
+from ._run.bound import activity_context
 from ._run.cases import custom_activity
 from ._run.contract_events import end_shared_session, end_shared_sessions
 from ._run.judge import Judge
@@ -26,6 +26,7 @@ from ._seams.provider import wrap_provider
 from ._seams.registry import wrap_tool_registry
 
 if TYPE_CHECKING:
+    from openbox_core.contracts.context import ActivityContext
     from openbox_core.runtime import OpenBoxRuntime
 
     from ._core.connection import Connection
@@ -177,18 +178,7 @@ class OpenBoxAgentRTGovernance:
 
         Do not ``yield`` inside the block: the activity would be bound in the caller as well.
         """
-        identity = run.identity
-        context = ActivityContext(
-            workflow_id=identity.workflow_id,
-            run_id=identity.run_id,
-            workflow_type=identity.workflow_type,
-            task_queue=identity.task_queue,
-            activity_id=activity_id,
-            activity_type=activity_type,
-            agent_name=identity.agent_name,
-            session_id=identity.session_id,
-            multi_agent_session_id=identity.multi_agent_session_id,
-        )
+        context = activity_context(run.identity, activity_id, activity_type)
         return activity_scope(context, store=self._connection.store)
 
     @asynccontextmanager

@@ -16,26 +16,22 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_rt import ApprovalRequiredError, RunCancelled
-from openbox_core.contracts.context import ActivityContext
 
 from ..error_info import error_info
 from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
-from ..evidence.freezing import freeze
-from ..evidence.redaction import redaction_marker
 from ..lifecycle_events import activity_completed
-from .bound import Bound
+from .bound import Bound, activity_context
 from .case import ApprovalPending, Case, Ruling
-from .contract_events import broken_result
-from .docket import Docket
+from .held import Held
 from .state import POSITION
 
 if TYPE_CHECKING:
+    from openbox_core.contracts.context import ActivityContext
     from openbox_core.contracts.events import EventEnvelope
 
     from .._core.decision import Answer
     from ..lifecycle_events import ActivityStatus
     from .case import Waiting
-    from .contracts import Reservation
     from .state import RunState
 
 T = TypeVar("T")
@@ -63,6 +59,7 @@ class Activity:
         ran: Whether the guarded work has begun to run.
         refusals: What governance refused inside the work: a nested request, a nested run.
         denied: The refusal of a second judgement, made while the work was being prepared.
+        held: What the contracts hold for it.
         waiting: What is kept while a person decides and the run is paused.
     """
 
@@ -79,8 +76,7 @@ class Activity:
         self._reported = reported
         position = POSITION.get()
         self._enclosing = None if position is None or position.run is not run else position.activity
-        self._reservation: Reservation | None = None
-        self._released = False
+        self.held = Held(run, hears_of_output=reported)
         self._asked = False
         self._closed = False
         self._began: float | None = None
@@ -129,7 +125,8 @@ class Activity:
             raise
         except BaseException as error:
             # The person's "no" ends the row, as a refusal by policy would.
-            self.waiting, self._reservation = None, waiting.reservation
+            self.waiting = None
+            self.held.accept(waiting.reservation)
             self._tell_enclosing(error)
             await self.fail(error)
             raise
@@ -242,14 +239,15 @@ class Activity:
             ContractRefusedError: The result breaks a postcondition and must not be used. The row is closed as
                 failed.
         """
-        reservation, self._reservation = self._reservation, None
-        if reservation is not None:
-            try:
-                await self._commit(reservation, result, measured)
-            except BaseException as error:
-                # The result is not to be used, or the commit was interrupted: either way the work failed.
-                await self.fail(error)
-                raise
+        try:
+            if self.ran:
+                await self.held.commit(self.case, self.content, result, measured)
+            else:
+                self.held.abort(None)  # a dry run: the work was let through and did not happen
+        except BaseException as error:
+            # The result is not to be used, or the commit was interrupted: either way the work failed.
+            await self.fail(error)
+            raise
         event = self._close("completed", output=output)
         if event is None:
             return None
@@ -257,25 +255,6 @@ class Activity:
         if answer is not None:
             self.run.heed(answer, event=self.case.event)
         return answer
-
-    async def _commit(
-        self, reservation: Reservation, result: Any, measured: Mapping[str, Any] | None
-    ) -> None:
-        if not self.ran:
-            reservation.abort()  # a dry run: the work was let through and did not happen
-            return
-        args = self.case.arguments_of(self.content)
-        failed = await reservation.acommit(result, args=args, measured=measured, conceal=self._conceal())
-        if failed is not None:
-            raise broken_result(self.run, self.case, failed)
-
-    def _conceal(self) -> Callable[[Any], Any] | None:
-        """What becomes of a result in the trace, which outlives the run and goes into evidence."""
-        run = self.run
-        if self._reported and run.judge.options.redact_outputs:
-            # Core redacts outputs when it is told of them, and that is later.
-            return lambda result: redaction_marker(freeze(result), run.judge.marker_key)
-        return (lambda result: run.redactions.value(freeze(result))) if run.redactions else None
 
     async def fail(self, error: BaseException) -> None:
         """The work failed, or never ran."""
@@ -289,25 +268,16 @@ class Activity:
             # A cancelled task must not wait for Core, and a closed generator cannot.
             self.run.outbox.post(event)
 
-    def release(self) -> None:
-        """Another call comes first: what the contracts have reserved must not count as a second one."""
-        reservation, self._reservation = self._reservation, None
-        if reservation is not None:
-            reservation.abort()
-            self._released = True
-
-    async def reclaim(self) -> None:
+    async def take_over(self) -> None:
         """
-        Have the contracts judge what was released: it is its turn now.
+        The activity was judged ahead of its turn, which is now.
 
         Raises:
-            ContractRefusedError: They refuse it by now. The row is closed.
+            ContractRefusedError: Something else came first, and the contracts refuse it by now. The row is
+                closed.
         """
-        if not self._released:
-            return
-        self._released = False
         try:
-            self._reservation = await self.run.judge.reserve(Docket(self.run, self.case))
+            await self.held.reclaim(self.case)
         except BaseException as error:
             # Refused or cancelled: Core has a row for it.
             self._tell_enclosing(error)
@@ -338,18 +308,16 @@ class Activity:
     def _accept(self, ruling: Ruling) -> None:
         self.content = ruling.content
         self.guards = ruling.guards
-        self._reservation = ruling.reservation
+        self.held.accept(ruling.reservation)
 
     def _note_asked(self) -> None:
         self._asked = True
 
     def _abort(self, error: BaseException | None) -> None:
-        reservation, self._reservation = self._reservation, None
         if self.waiting is not None:
-            reservation = self.waiting.reservation
+            self.held.accept(self.waiting.reservation)
             self.waiting = None
-        if reservation is not None:
-            reservation.abort(error, ran=self.ran)
+        self.held.abort(error, ran=self.ran)
 
     def _close(
         self, status: ActivityStatus, *, output: Any = None, error: Mapping[str, Any] | None = None
@@ -393,18 +361,7 @@ class Activity:
     def context(self) -> ActivityContext:
         """Who I am, for the base SDK's instrumentation."""
         if self._context is None:
-            identity = self.run.identity
-            self._context = ActivityContext(
-                workflow_id=identity.workflow_id,
-                run_id=identity.run_id,
-                workflow_type=identity.workflow_type,
-                task_queue=identity.task_queue,
-                activity_id=self.id,
-                activity_type=self.type,
-                agent_name=identity.agent_name,
-                session_id=identity.session_id,
-                multi_agent_session_id=identity.multi_agent_session_id,
-            )
+            self._context = activity_context(self.run.identity, self.id, self.type)
         return self._context
 
 

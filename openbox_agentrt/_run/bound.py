@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from openbox_core.contracts.context import ActivityContext
+
 from .state import POSITION, Position
 
 if TYPE_CHECKING:
     from contextvars import Token
 
+    from ..run_identity import RunIdentity
     from .activity import Activity
 
 log = logging.getLogger(__name__)
@@ -40,3 +43,18 @@ class Bound:
             # A coroutine that is closed by the garbage collector ends in a context that never saw the
             # binding.
             log.debug("activity %s ended outside its own context", self._activity.id)
+
+
+def activity_context(identity: RunIdentity, activity_id: str, activity_type: str) -> ActivityContext:
+    """An activity, as the base SDK's instrumentation knows it."""
+    return ActivityContext(
+        workflow_id=identity.workflow_id,
+        run_id=identity.run_id,
+        workflow_type=identity.workflow_type,
+        task_queue=identity.task_queue,
+        activity_id=activity_id,
+        activity_type=activity_type,
+        agent_name=identity.agent_name,
+        session_id=identity.session_id,
+        multi_agent_session_id=identity.multi_agent_session_id,
+    )

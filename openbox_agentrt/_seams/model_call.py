@@ -35,7 +35,7 @@ async def begin_model_call(judge: Judge, request: Any) -> tuple[Activity, Any]:
     run = judge.run_for(LLM_ACTIVITY)
     activity = _prescreen_of(run, last_user_text(request.messages))
     if activity is not None:
-        await activity.reclaim()
+        await activity.take_over()
     else:
         prompt = last_user_text(run.redactions.messages(request.messages))
         activity = llm_activity(run, prompt, model=request.model)
@@ -71,7 +71,7 @@ def _prescreen_of(run: RunState, text: str) -> Activity | None:
     if prescreen is None or run.refusal(LLM_ACTIVITY) is not None:
         return None
     if text != run.prompt:
-        prescreen.release()
+        prescreen.held.release()
         return None
     run.prescreen = None
     return prescreen
