@@ -15,6 +15,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from .wording import shown
+
 Precondition = Callable[..., Any]
 Postcondition = Callable[..., Any]
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -58,7 +60,7 @@ class Check:
 
     def __post_init__(self) -> None:
         if not callable(self.fn):
-            raise TypeError(f"a condition must be callable, got {self.fn!r:.80}")
+            raise TypeError(f"a condition must be callable, got {shown(self.fn)}")
         object.__setattr__(self, "_arity", _arity(self.fn))
         object.__setattr__(self, "is_async", is_async(self.fn))
 

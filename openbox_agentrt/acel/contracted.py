@@ -10,6 +10,7 @@ from .contract import TemporalContract
 from .engine import Engine
 from .tools import CommitFn, tool_spec
 from .verdict import Verdict
+from .wording import shown
 
 
 class Contracted(Engine):
@@ -29,7 +30,7 @@ class Contracted(Engine):
             ValueError: It was added before.
         """
         if not isinstance(contract, TemporalContract):
-            raise TypeError(f"a contract is needed, got {contract!r:.80}")
+            raise TypeError(f"a contract is needed, got {shown(contract)}")
         self.store.add(contract)
         return contract
 

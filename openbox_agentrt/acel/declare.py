@@ -23,6 +23,7 @@ from .rules import NOTHING, Guard, Move, Rule
 from .selector import select
 from .template import Options, Role, Template, check_count
 from .temporal import MAX_IN_WINDOW
+from .wording import shown
 
 Scalar = str | int | float | bool | None
 
@@ -271,10 +272,10 @@ def requires_state(tool: ToolMatcher, *entry: Any, **options: Any) -> RequiresSt
 
 def _check_entry(key: object, value: object) -> None:
     if not isinstance(key, str) or not key:
-        raise TypeError(f"the key of a state entry must be text, got {key!r:.80}")
+        raise TypeError(f"the key of a state entry must be text, got {shown(key)}")
     if not isinstance(value, (str, int, float, bool, type(None))):
         raise TypeError(
-            f"the value of a state entry must be text, a number, a boolean or None, got {value!r:.80}"
+            f"the value of a state entry must be text, a number, a boolean or None, got {shown(value)}"
         )
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"the value of a state entry must be finite, got {value!r}")

@@ -6,7 +6,9 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
+
+from .wording import shown
 
 Outcome = Literal["ok", "failed", "aborted", "unknown"]
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
@@ -65,21 +67,21 @@ class ToolCallEvent:
         tool = record.get("tool")
         if not isinstance(tool, str):
             raise TraceError(
-                f"'tool' must be text, got {tool!r:.80}" if "tool" in record else "'tool' is missing"
+                f"'tool' must be text, got {shown(tool)}" if "tool" in record else "'tool' is missing"
             )
         args = record.get("args")
         if args is not None and not isinstance(args, Mapping):
             raise TraceError(f"'args' must be a mapping, got {type(args).__name__}")
         outcome = record.get("outcome", "ok")
-        if outcome not in OUTCOMES:
-            raise TraceError(f"'outcome' must be one of {', '.join(OUTCOMES)}, got {outcome!r:.80}")
+        if not isinstance(outcome, str) or outcome not in OUTCOMES:
+            raise TraceError(f"'outcome' must be one of {', '.join(OUTCOMES)}, got {shown(outcome)}")
         stamp = record.get("ts")
         return cls(
             tool=tool,
             args={} if args is None else args,
             result=record.get("result"),
             ts=time.time() if stamp is None else read_stamp(stamp),
-            outcome=outcome,
+            outcome=cast("Outcome", outcome),
         )
 
 
@@ -91,7 +93,7 @@ def read_stamp(value: object) -> float:
         TraceError: It is not a number, or not finite.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TraceError(f"'ts' must be a number, got {value!r:.80}")
+        raise TraceError(f"'ts' must be a number, got {shown(value)}")
     try:
         stamp = float(value)
     except OverflowError:

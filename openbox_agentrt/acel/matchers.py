@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from .conditions import is_async
 from .names import canonical
 from .paths import FieldError, FieldPath
+from .wording import shown
 
 Args: TypeAlias = dict[str, Any]
 Predicate: TypeAlias = Callable[[Args], Any]
@@ -160,7 +161,7 @@ def check_matcher(matcher: object) -> None:
         if not matcher:
             raise ValueError("a tool must be named, got ''")
     elif not callable(matcher):
-        raise TypeError(f"a tool must be a name or a callable, got {matcher!r:.80}")
+        raise TypeError(f"a tool must be a name or a callable, got {shown(matcher)}")
     elif is_async(matcher):
         raise TypeError(f"a matcher must not be async, got {label(matcher)}")
 
@@ -197,7 +198,7 @@ def _glob(pattern: str) -> Callable[[str], Any]:
 @functools.lru_cache(maxsize=1024)
 def _compile(pattern: str) -> Any:
     if not isinstance(pattern, str):
-        raise TypeError(f"a pattern must be text, got {pattern!r:.80}")
+        raise TypeError(f"a pattern must be text, got {shown(pattern)}")
     import re2
 
     options = re2.Options()
@@ -216,11 +217,11 @@ def _text(error: Exception) -> str:
 
 def _check_name(tool: object) -> None:
     if not isinstance(tool, str) or not tool:
-        raise TypeError(f"a tool must be a name, got {tool!r:.80}")
+        raise TypeError(f"a tool must be a name, got {shown(tool)}")
 
 
 def _check_predicate(predicate: object) -> None:
     if not callable(predicate):
-        raise TypeError(f"a predicate must be callable, got {predicate!r:.80}")
+        raise TypeError(f"a predicate must be callable, got {shown(predicate)}")
     if is_async(predicate):
         raise TypeError("a predicate of a matcher must not be async: a coroutine is not a truth value")

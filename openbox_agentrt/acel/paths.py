@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from .amounts import AmountError, read_amount, show
+from .wording import shown
 
 MAX_KEY = 128
 
@@ -29,7 +30,7 @@ class FieldPath:
 
     def __init__(self, text: object) -> None:
         if not isinstance(text, str) or not text or any(not part for part in text.split(".")):
-            raise ValueError(f"a field must be a name or a dotted path, got {text!r:.80}")
+            raise ValueError(f"a field must be a name or a dotted path, got {shown(text)}")
         self.text: str = text
         self._parts = tuple(text.split("."))
         self.dotted = len(self._parts) > 1

@@ -90,7 +90,7 @@ class Records:
         self._session_id = session_id
         self._evidence = evidence
         self._make_evidence = make_evidence
-        self._watching: dict[int, Recorder] = {}
+        self._watching: dict[int, tuple[object, Recorder]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -105,7 +105,8 @@ class Records:
     def watch(self, owner: object, recorder: Recorder) -> None:
         """Let `recorder` keep each violation as well; one for each `owner`."""
         if recorder is not self._evidence:
-            self._watching.setdefault(id(owner), recorder)
+            # With its owner, so that no other object can get the same identity.
+            self._watching.setdefault(id(owner), (owner, recorder))
 
     def record(
         self, call: Call, findings: Iterable[Finding], *, result: Any = None, blocked: bool = False
@@ -159,7 +160,7 @@ class Records:
         self.violations.append(violation)
         if self._keep is not None and len(self.violations) > max(self._keep, 1):
             del self.violations[: -max(self._keep, 1)]
-        for recorder in (self.evidence, *self._watching.values()):
+        for recorder in (self.evidence, *(recorder for _, recorder in self._watching.values())):
             try:
                 recorder.record(violation)
             except Exception as error:  # noqa: BLE001 - fail-open: recording must not change what was decided

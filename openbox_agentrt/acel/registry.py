@@ -29,6 +29,7 @@ from .temporal import (
     rate_limit,
     required_before_session_end,
 )
+from .wording import shown
 
 TEMPLATES: dict[str, Callable[..., Template]] = {
     "must_precede": must_precede,
@@ -65,12 +66,12 @@ def build_contract(spec: Mapping[str, Any]) -> Template:
     template = spec.get("template")
     build = TEMPLATES.get(template) if isinstance(template, str) else None
     if build is None:
-        raise ValueError(f"unknown template {template!r:.80}; expected one of {sorted(TEMPLATES)}")
+        raise ValueError(f"unknown template {shown(template)}; expected one of {sorted(TEMPLATES)}")
     args, kwargs = spec.get("args", []), spec.get("kwargs", {})
     if not isinstance(args, list | tuple):
         raise TypeError(f"'args' must be a list, got {type(args).__name__}")
     if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
-        raise TypeError(f"'kwargs' must be a mapping with text keys, got {kwargs!r:.80}")
+        raise TypeError(f"'kwargs' must be a mapping with text keys, got {shown(kwargs)}")
     return build(
         *[_resolve(value) for value in args], **{name: _resolve(value) for name, value in kwargs.items()}
     )

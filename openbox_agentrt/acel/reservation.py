@@ -85,12 +85,10 @@ class Reservation(Call):
             ReservationError: It was used before, or was refused.
         """
         ran = None if args is None else plain_args(args)
+        seen = None if shown is None else plain_args(shown)
+        # From here on it has to be settled, so nothing that may raise comes in between.
         self.claim()
-        self.final, self.measured = ran, measured
-        if shown is not None:
-            self.shown = plain_args(shown)
-        if conceal is not None:
-            self.conceal = conceal
+        self.final, self.measured, self.shown, self.conceal = ran, measured, seen, conceal
         return self.session.settle(self, result)
 
     async def acommit(
@@ -104,12 +102,10 @@ class Reservation(Call):
     ) -> Violation | None:
         """As `commit`, and waits for conditions and a commit function that have to be awaited."""
         ran = None if args is None else plain_args(args)
+        seen = None if shown is None else plain_args(shown)
+        # From here on it has to be settled, so nothing that may raise comes in between.
         self.claim()
-        self.final, self.measured = ran, measured
-        if shown is not None:
-            self.shown = plain_args(shown)
-        if conceal is not None:
-            self.conceal = conceal
+        self.final, self.measured, self.shown, self.conceal = ran, measured, seen, conceal
         return await self.session.asettle(self, result)
 
     def abort(

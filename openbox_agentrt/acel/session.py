@@ -29,6 +29,7 @@ from .snapshot import read_session_id, restore_snapshot, take_snapshot
 from .template import check_count
 from .tools import CommitFn, ToolSpec
 from .violations import ContractViolation, Mode, Violation
+from .wording import shown
 
 __all__ = ("CommitFn", "Gate", "Session", "ToolSpec")
 
@@ -89,9 +90,9 @@ class Session(Contracted):
                 check_count(name, number, least=0)
         check_count("max_keys", max_keys, least=1)
         if clock is not None and not callable(clock):
-            raise TypeError(f"a clock must be callable, got {clock!r:.80}")
+            raise TypeError(f"a clock must be callable, got {shown(clock)}")
         if evidence is not None and not hasattr(evidence, "record"):
-            raise TypeError(f"evidence must have a method record, got {evidence!r:.80}")
+            raise TypeError(f"evidence must have a method record, got {shown(evidence)}")
         if evidence is not None and (signer is not None or redact_fields is not None):
             raise ValueError("signer and redact_fields belong to the evidence, give them to one of the two")
         super().__init__(
@@ -320,7 +321,7 @@ class Session(Contracted):
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
         *others, last = map(repr, allowed)
-        raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {value!r:.80}")
+        raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {shown(value)}")
 
 
 def _log(signer: Callable[[bytes], str] | None, redact_fields: Any) -> Recorder:

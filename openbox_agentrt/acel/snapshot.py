@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .contract import ENDED, HALTED
 from .registry import rules_hash
+from .wording import shown
 
 if TYPE_CHECKING:
     from .cells import LiveCell
@@ -39,7 +40,7 @@ def take_snapshot(session: Session) -> dict[str, Any]:
     """
     for key, value in session.state.snapshot().items():
         if not _is_json(key, text=True) or not _is_json(value):
-            raise SnapshotError(f"state entry {key!r:.80} is not JSON")
+            raise SnapshotError(f"state entry {shown(key)} is not JSON")
     rows, length, digest = session.rows.last(None)
     return {
         "version": VERSION,
@@ -61,7 +62,7 @@ def read_session_id(snapshot: object) -> str | None:
     """
     version = snapshot.get("version") if isinstance(snapshot, Mapping) else None
     if not isinstance(snapshot, Mapping) or version != VERSION:
-        raise SnapshotError(f"snapshot version must be {VERSION}, got {version!r:.80}")
+        raise SnapshotError(f"snapshot version must be {VERSION}, got {shown(version)}")
     session_id = snapshot.get("session_id")
     return session_id if isinstance(session_id, str) else None
 
@@ -75,7 +76,7 @@ def restore_snapshot(session: Session, snapshot: Mapping[str, Any], *, migrate: 
     """
     taken, here = snapshot.get("rules_hash"), rules_hash(session.contracts)
     if taken != here and not migrate:
-        raise SnapshotError(f"snapshot was taken under rules {taken!r:.80}, not {here!r}")
+        raise SnapshotError(f"snapshot was taken under rules {shown(taken)}, not {here!r}")
     try:
         trace = snapshot["trace"]
         _load(session.store, snapshot["memory"], migrate=migrate)
@@ -113,7 +114,7 @@ def _load(store: MemoryStore, data: Mapping[str, Any], *, migrate: bool) -> None
     cells = _cells(store)
     unknown = data["cells"].keys() - cells.keys()
     if unknown and not migrate:
-        raise SnapshotError(f"snapshot remembers {min(unknown)!r:.80}, which no contract does")
+        raise SnapshotError(f"snapshot remembers {shown(min(unknown))}, which no contract does")
     with store.lock:
         store.step = int(data["step"])
         store.shut = None if data["closed"] is None else _SHUT[data["closed"]]
@@ -128,7 +129,7 @@ def _load(store: MemoryStore, data: Mapping[str, Any], *, migrate: bool) -> None
 def _cells(store: MemoryStore) -> dict[str, LiveCell]:
     own = [c.spec for c in store.contracts if id(c) not in store.bound]
     if own:
-        raise SnapshotError(f"contract {own[0]!r:.80} has code of its own, which has no snapshot")
+        raise SnapshotError(f"contract {shown(own[0])} has code of its own, which has no snapshot")
     with store.lock:
         for bound in store.bound.values():
             bound.every_rule()

@@ -21,6 +21,7 @@ from .rules import Cell, CellKind, Guard, Rule
 from .selector import ById, Selector
 from .verdict import Verdict
 from .violations import Mode, OnViolation, Severity
+from .wording import shown
 
 if TYPE_CHECKING:
     from .store import MemoryStore
@@ -165,7 +166,7 @@ def check_seconds(name: str, value: object) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
         with contextlib.suppress(OverflowError):
             return float(value)
-    raise ValueError(f"{name} must be positive, in seconds, got {value!r:.80}")
+    raise ValueError(f"{name} must be positive, in seconds, got {shown(value)}")
 
 
 def check_count(name: str, value: object, *, least: int, most: int | None = None) -> None:
@@ -177,19 +178,19 @@ def check_count(name: str, value: object, *, least: int, most: int | None = None
         TypeError: It is not a whole number.
     """
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be a whole number, got {value!r:.80}")
+        raise TypeError(f"{name} must be a whole number, got {shown(value)}")
     if value < least:
         raise ValueError(
-            f"{name} must be {'non-negative' if least == 0 else f'at least {least}'}, got {value!r:.80}"
+            f"{name} must be {'non-negative' if least == 0 else f'at least {least}'}, got {shown(value)}"
         )
     if most is not None and value > most:
-        raise ValueError(f"{name} must be at most {most}, got {value!r:.80}")
+        raise ValueError(f"{name} must be at most {most}, got {shown(value)}")
 
 
 def _text(options: Options, name: str) -> str | None:
     value = options.get(name)
     if value is not None and (not isinstance(value, str) or not value):
-        raise TypeError(f"{name} must be text, got {value!r:.80}")
+        raise TypeError(f"{name} must be text, got {shown(value)}")
     return value
 
 
@@ -197,6 +198,6 @@ def _one_of(options: Options, name: str, allowed: tuple[str, ...], default: str)
     value = options.get(name)
     if value is None:
         return default
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r:.80}")
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {shown(value)}")
     return value

@@ -29,6 +29,7 @@ from .paths import FieldPath
 from .rules import NOTHING, CellKind, Guard, Move, Rule
 from .selector import Selector, select
 from .template import Options, Role, Template, check_count, check_seconds
+from .wording import shown
 
 # A window never remembers more calls than this; a larger limit could not be told from none.
 MAX_IN_WINDOW = 10_000
@@ -273,7 +274,7 @@ def _limit(limit: Any) -> Amount:
         return read_amount(limit)
     except AmountError as error:
         problem = "must be non-negative" if str(error) == "is negative" else str(error)
-        raise ValueError(f"limit {problem}, got {limit!r:.80}") from None
+        raise ValueError(f"limit {problem}, got {shown(limit)}") from None
 
 
 __all__ = (

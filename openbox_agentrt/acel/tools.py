@@ -9,6 +9,7 @@ from typing import Any
 
 from .conditions import Answer, Check, as_checks, fault_text, is_async
 from .state import StateDraft, StateStore, StateView
+from .wording import shown
 
 CommitFn = Callable[[StateStore, dict[str, Any], Any], Any]
 Asked = list[tuple[Check, Answer]]
@@ -48,7 +49,7 @@ def tool_spec(name: str, before: Any, after: Any, commit: CommitFn | None) -> To
         TypeError: A condition or the commit function is not callable.
     """
     if commit is not None and not callable(commit):
-        raise TypeError(f"a commit must be callable, got {commit!r:.80}")
+        raise TypeError(f"a commit must be callable, got {shown(commit)}")
     return ToolSpec(name, as_checks(before), as_checks(after), commit)
 
 
