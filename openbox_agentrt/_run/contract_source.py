@@ -111,6 +111,8 @@ def open_evidence(options: GovernanceOptions, opened: ExitStack) -> EvidenceFile
         signer = options.signer
         if isinstance(signer, str | os.PathLike):
             signer, _ = ed25519_signer(signer)
+        elif signer is not None and not callable(signer):
+            raise OptionError("signer", f"must be a key file or sign, not {type(signer).__name__}")
         file = EvidenceFile(target, signer=signer, redact_fields=options.redact_fields, record=options.record)
     except (EvidenceError, OSError) as error:
         raise OptionError("evidence", f"cannot be used: {error}") from error
@@ -129,7 +131,7 @@ def contract_sessions(
             return ContractSession(contracts=None, recorder=recorder, shared=shared)
         if source.build is not None:
             own = _own_session(source.build, name, options)
-            if recorder is not None:
+            if recorder is not None and not _is_in(own.evidence, options.evidence):
                 own.records.watch(evidence, recorder)
             return ContractSession(contracts=own, recorder=recorder, shared=shared)
         session = Session(
@@ -173,6 +175,11 @@ def _own_session(build: BuildOwn, name: str, options: GovernanceOptions) -> Sess
     if session.records.meter is None:
         session.records.meter = options.metrics
     return session
+
+
+def _is_in(own: Any, evidence: Any) -> bool:
+    """Whether what a session keeps as its own stands in `evidence` already."""
+    return own is evidence or getattr(own, "file", None) is evidence
 
 
 def _takes_a_name(build: BuildOwn) -> bool:

@@ -288,6 +288,11 @@ class SessionEvidence:
         self.session_id = session_id
 
     @property
+    def file(self) -> EvidenceFile:
+        """The log."""
+        return self._file
+
+    @property
     def failures(self) -> int:
         """Failures of the log, those of other sessions included."""
         return self._file.failures
