@@ -355,9 +355,11 @@ def test_a_record_does_not_change_with_what_it_was_taken_from() -> None:
     assert frozen == {"ids": [1]}
 
 
+# A name that stands for what JSON cannot hold is written at length; there is a test of its own for that.
+NAME = st.text().filter(lambda name: not name.startswith("$"))
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner) | st.dictionaries(NAME, inner),
     max_leaves=20,
 )
 
