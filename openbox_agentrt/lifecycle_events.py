@@ -11,6 +11,7 @@ stamps the time, unless `timestamp` is given.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from openbox_core.contracts import events as base
@@ -79,6 +80,7 @@ def user_prompt(
 def contract_violation(
     run: RunIdentity,
     *,
+    signal_id: str,
     event: str,
     contracts: Sequence[str],
     reason: str | None = None,
@@ -89,17 +91,20 @@ def contract_violation(
     A local contract was broken, or would have been. Without ``signal_args``, which would pass for the goal.
 
     Args:
+        signal_id: A fresh id. Core takes two events with the same ids for one, and a run may have several
+            signals.
         event: Tool name, ``llm_call``, ``user_prompt`` or activity type.
         contracts: The contracts, as written in the rules.
         enforced: Whether the call was refused; False in shadow mode and for an unmet obligation.
     """
     violation = {"event": event, "contracts": list(contracts), "reason": reason, "enforced": enforced}
     fields = {"contract_violation": json_safe({k: v for k, v in violation.items() if v is not None})}
-    return base.signal_received(
+    signal = base.signal_received(
         **run.common_fields(timestamp),
         signal_name=CONTRACT_VIOLATION,
         extra=run.extra_fields(fields, None, DEFAULT_MAX_BYTES),
     )
+    return replace(signal, activity_id=signal_id)
 
 
 def activity_started(

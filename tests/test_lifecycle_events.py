@@ -45,10 +45,20 @@ EVENTS: dict[str, EventEnvelope] = {
     "workflow_started_nested": events.workflow_started(NESTED, timestamp=AT),
     "user_prompt": events.user_prompt(RUN, "refund order 7", timestamp=AT),
     "contract_violation": events.contract_violation(
-        RUN, event="delete", contracts=["must_precede(backup, delete)"], reason="needs: backup", timestamp=AT
+        RUN,
+        signal_id="s-1",
+        event="delete",
+        contracts=["must_precede(backup, delete)"],
+        reason="needs: backup",
+        timestamp=AT,
     ),
     "contract_violation_shadow": events.contract_violation(
-        RUN, event="delete", contracts=["must_precede(backup, delete)"], enforced=False, timestamp=AT
+        RUN,
+        signal_id="s-2",
+        event="delete",
+        contracts=["must_precede(backup, delete)"],
+        enforced=False,
+        timestamp=AT,
     ),
     "prescreen_started": events.llm_started(RUN, RUN.prescreen_id, "refund order 7", timestamp=AT),
     "llm_started": events.llm_started(RUN, "a-1", "refund order 7", model="m-1", timestamp=AT),

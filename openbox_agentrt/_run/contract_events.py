@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +28,22 @@ log = logging.getLogger(__name__)
 RUN_STARTED: Final = "run_started"
 RUN_ENDED: Final = "run_ended"
 SESSION_ENDED: Final = "session_ended"
+
+
+def signal_violation(
+    run: RunState, event: str, contracts: Sequence[str], reason: str | None, *, enforced: bool = True
+) -> None:
+    """Let Core know that `event` broke contracts, so that its dashboard shows it. Does not wait."""
+    run.outbox.post(
+        contract_violation(
+            run.identity,
+            signal_id=str(uuid.uuid4()),
+            event=event,
+            contracts=contracts,
+            reason=reason,
+            enforced=enforced,
+        )
+    )
 
 
 async def admit_run(run: RunState) -> None:
@@ -118,15 +135,7 @@ def end_shared_sessions(judge: Judge) -> None:
 def _report(run: RunState, violations: Sequence[Violation], *, acel: AcelOutcome, enforced: bool) -> Decision:
     decision = _decision(RUN_ENDED, run.identity, violations, acel=acel, enforced=enforced)
     run.note(decision)
-    run.outbox.post(
-        contract_violation(
-            run.identity,
-            event=RUN_ENDED,
-            contracts=decision.contracts,
-            reason=decision.reason,
-            enforced=enforced,
-        )
-    )
+    signal_violation(run, RUN_ENDED, decision.contracts, decision.reason, enforced=enforced)
     return decision
 
 

@@ -30,9 +30,9 @@ from ..errors import (
     GuardrailsValidationError,
     UngovernedCallError,
 )
-from ..lifecycle_events import contract_violation
 from .case import ApprovalPending, Case, Ruling, Waiting
 from .constraints import constrained
+from .contract_events import signal_violation
 from .contract_source import contract_sessions
 from .docket import Docket
 from .hooks import Refusals
@@ -214,10 +214,7 @@ class Judge:
             return reservation
         specs = tuple(broken.contract for broken in refusal.broken)
         docket.facts.update(acel="refused", contracts=specs)
-        identity = docket.run.identity
-        docket.run.outbox.post(
-            contract_violation(identity, event=case.event, contracts=specs, reason=refusal.message)
-        )
+        signal_violation(docket.run, case.event, specs, refusal.message)
         raise docket.refused(
             ContractRefusedError(refusal), Verdict.BLOCK, source="contracts", reason=refusal.message
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from openbox_agentrt._run.contract_events import signal_violation
 from openbox_agentrt._run.state import current_run
 from openbox_agentrt.errors import (
     ContractRefusedError,
@@ -18,7 +19,6 @@ from openbox_agentrt.errors import (
     GovernanceUnavailableError,
     UngovernedCallError,
 )
-from openbox_agentrt.lifecycle_events import contract_violation
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Refusal, Reservation, Session, Violation
@@ -98,9 +98,7 @@ def _report(refusal: Refusal) -> None:
     run = current_run()
     if run is not None:
         specs = tuple(broken.contract for broken in refusal.broken)
-        run.outbox.post(
-            contract_violation(run.identity, event=refusal.tool, contracts=specs, reason=refusal.message)
-        )
+        signal_violation(run, refusal.tool, specs, refusal.message)
 
 
 def _judged_with_core(session: Session) -> bool:

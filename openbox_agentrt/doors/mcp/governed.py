@@ -14,10 +14,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..._run.contract_events import signal_violation
 from ..._run.state import RunState
 from ...acel import Refusal, Session
 from ...errors import ContractRefusedError, GovernanceError, GovernanceUnavailableError
-from ...lifecycle_events import contract_violation
 from .calls import Call, rewritten
 from .outcome import read_outcome
 from .refusal import PolicyRefusalError, refused_data, text_of
@@ -125,9 +125,7 @@ class ClientRuns:
             return
         if isinstance(run, RunState):
             specs = tuple(broken.contract for broken in refusal.broken)
-            run.outbox.post(
-                contract_violation(run.identity, event=refusal.tool, contracts=specs, reason=refusal.message)
-            )
+            signal_violation(run, refusal.tool, specs, refusal.message)
 
     def leave(self, session: Session) -> None:
         """End the run of a session."""
