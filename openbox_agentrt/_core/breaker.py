@@ -18,6 +18,11 @@ from dataclasses import dataclass
 
 __all__ = ("Breaker", "Permit")
 
+SHORTEST_OUTAGE = 0.5
+"""
+Seconds that failures in a row have to span. A hundred requests that one reset cut off are not an outage.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Permit:
@@ -60,6 +65,7 @@ class Breaker:
         self._first_limit = first_limit
         self._clock = clock
         self._failed_in_a_row = 0
+        self._failing_since = 0.0
         self._last_answer = float("-inf")
         self._open_until: float | None = None
         self._pause = first_pause
@@ -98,6 +104,8 @@ class Breaker:
     def failed(self, permit: Permit, *, waited_to_the_end: bool = False) -> None:
         """The attempt got no answer. `waited_to_the_end`: all the time for it had passed."""
         now = self._clock()
+        if self._failed_in_a_row == 0:
+            self._failing_since = now
         self._failed_in_a_row += 1
         if self._open_until is not None:
             if permit is self._probe:
@@ -107,7 +115,8 @@ class Breaker:
                 self._probe = None
             return
         nobody_answered = waited_to_the_end and self._last_answer < permit.started
-        if self._failed_in_a_row >= self._failures or nobody_answered:
+        lasting = self._failed_in_a_row >= self._failures and now - self._failing_since >= SHORTEST_OUTAGE
+        if lasting or nobody_answered:
             self._open_until = now + self._pause
             self._times_opened += 1
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from openbox_core.client import EvaluationClient
@@ -14,6 +15,7 @@ from openbox_core.runtime import OpenBoxRuntime
 
 from .breaker import Breaker
 from .context_store import BoundedContextStore
+from .direct_client import DirectClient
 from .exchange import recording
 from .gate import CoreGate
 from .hook_adapter import HookAdapter, HookRecorder
@@ -110,15 +112,18 @@ def _client(
     options: GovernanceOptions, config: OpenBoxConfig, core: InProcessCore | None, breaker: Breaker
 ) -> EvaluationClient:
     transport: Any
+    make: Callable[..., EvaluationClient]
     if core is None:
         transport = CoreTransport(
             breaker=breaker,
             on_unknown=options.on_unknown_verdict,
             total_seconds=max(options.timeout_seconds, options.gate_budget),
         )
+        make = EvaluationClient
     else:
         transport = LocalCoreTransport(core, breaker=breaker, on_unknown=options.on_unknown_verdict)
-    return EvaluationClient(
+        make = partial(DirectClient, core)
+    return make(
         config.api_url,
         config.api_key,
         timeout_seconds=config.timeout_seconds,

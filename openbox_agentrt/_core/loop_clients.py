@@ -1,36 +1,56 @@
 """
-One HTTP client per event loop, and one per process for synchronous use.
+HTTP clients: some for each event loop, and one per process for synchronous use.
 
 openbox_core keeps one asynchronous client. Used from a second ``asyncio.run`` it fails with "Event loop is
 closed", and under ``fail_open`` a failure lets the call pass: a BLOCK became an ALLOW in every other run. A
-connection belongs to the loop that opened it, so each loop gets a client of its own, which ends with the
-loop.
+connection belongs to the loop that opened it, so each loop gets clients of its own, which end with the loop.
 
-How it ends: a suspended async generator is started on the loop. ``asyncio.run`` closes those before the
-loop, and this one closes the client. Nothing is left for the garbage collector, whether or not anybody
+How they end: a suspended async generator is started on the loop. ``asyncio.run`` closes those before the
+loop, and this one closes the clients. Nothing is left for the garbage collector, whether or not anybody
 calls `aclose`.
+
+Each client has one request at a time, and so one connection. A client with many makes every request that ends
+look at all that wait and at all connections: a thousand runs that start together kept it busy for minutes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import threading
 import weakref
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
 
 import httpx
 
-__all__ = ("LoopClients", "ProcessClient")
+__all__ = ("AT_ONCE", "KEPT_IDLE", "LoopClients", "ProcessClient")
 
-_LIMITS = httpx.Limits(max_connections=200, max_keepalive_connections=50, keepalive_expiry=30.0)
+AT_ONCE: Final = 128
+"""Requests of one loop that are under way at once; the others wait their turn, in order."""
+
+KEPT_IDLE: Final = 16
+"""Connections of one loop that stay open between requests."""
+
+_LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0)
 
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    client: httpx.AsyncClient
-    keeper: AsyncGenerator[None, None]
+    """The clients of one loop."""
+
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    idle: list[httpx.AsyncClient] = field(default_factory=list)
+    keeper: AsyncGenerator[None, None] | None = None
+    closed: bool = False
+
+    async def close(self) -> None:
+        self.closed = True
+        while self.idle:
+            await self.idle.pop().aclose()
 
 
 class LoopClients:
@@ -41,46 +61,65 @@ class LoopClients:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._entries: dict[asyncio.AbstractEventLoop, _Entry] = {}
+        self._tls: ssl.SSLContext | None = None
         self._left_to_parent: list[object] = []
 
-    async def get(self) -> httpx.AsyncClient:
-        """The client of the running loop."""
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[httpx.AsyncClient]:
+        """Wait for a turn on the running loop, and have a client for one request."""
+        entry = await self._entry()
+        async with entry.turns:
+            client = entry.idle.pop() if entry.idle else self._open()
+            try:
+                yield client
+            finally:
+                if entry.closed or len(entry.idle) >= KEPT_IDLE:
+                    await client.aclose()
+                else:
+                    entry.idle.append(client)
+
+    async def aclose(self) -> None:
+        """Close the running loop's clients, and ask the other running loops to close theirs."""
+        here = asyncio.get_running_loop()
+        for loop, entry in list(self._entries.items()):
+            if entry.keeper is None:
+                continue
+            if loop is here:
+                await entry.keeper.aclose()
+            elif loop.is_running():
+                asyncio.run_coroutine_threadsafe(_finish(entry.keeper), loop)
+
+    def __len__(self) -> int:
+        """Loops that have clients."""
+        return len(self._entries)
+
+    async def _entry(self) -> _Entry:
         if os.getpid() != self._pid:
             # The parent's connections. To use or close them here would disturb the parent's answers.
             self._left_to_parent.append(self._entries)
             self._entries, self._pid = {}, os.getpid()
         loop = asyncio.get_running_loop()
         entry = self._entries.get(loop)
-        if entry is None or entry.client.is_closed:
+        if entry is None:
             self._forget_closed_loops()
-            # The environment is trusted for proxies and certificates, as openbox_core's own client does.
-            client = httpx.AsyncClient(limits=_LIMITS, follow_redirects=False)
-            entry = _Entry(client=client, keeper=self._keep(loop, client))
-            self._entries[loop] = entry
+            entry = self._entries[loop] = _Entry()
+            entry.keeper = self._keep(loop, entry)
             await entry.keeper.asend(None)
-        return entry.client
+        return entry
 
-    async def aclose(self) -> None:
-        """Close the running loop's client, and ask the other running loops to close theirs."""
-        here = asyncio.get_running_loop()
-        for loop, entry in list(self._entries.items()):
-            if loop is here:
-                await entry.keeper.aclose()
-            elif loop.is_running():
-                asyncio.run_coroutine_threadsafe(_close(entry.keeper), loop)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    async def _keep(
-        self, loop: asyncio.AbstractEventLoop, client: httpx.AsyncClient
-    ) -> AsyncGenerator[None, None]:
+    async def _keep(self, loop: asyncio.AbstractEventLoop, entry: _Entry) -> AsyncGenerator[None, None]:
         try:
             yield
         finally:
-            if self._entries.get(loop) is not None and self._entries[loop].client is client:
+            if self._entries.get(loop) is entry:
                 del self._entries[loop]
-            await client.aclose()
+            await entry.close()
+
+    def _open(self) -> httpx.AsyncClient:
+        if self._tls is None:
+            self._tls = httpx.create_ssl_context()
+        # The environment is trusted for proxies and certificates, as openbox_core's own client does.
+        return httpx.AsyncClient(verify=self._tls, limits=_LIMITS, follow_redirects=False)
 
     def _forget_closed_loops(self) -> None:
         # Loops that were closed without ending their generators, which only hand-made loops are.
@@ -88,7 +127,7 @@ class LoopClients:
             self._entries.pop(loop, None)
 
 
-async def _close(keeper: AsyncGenerator[None, None]) -> None:
+async def _finish(keeper: AsyncGenerator[None, None]) -> None:
     await keeper.aclose()
 
 

@@ -148,8 +148,7 @@ class CoreTransport(_Transport):
 
     async def _carry_async(self, request: httpx.Request) -> httpx.Response:
         try:
-            async with asyncio.timeout(self._total):
-                client = await self._clients.get()
+            async with asyncio.timeout(self._total), self._clients.turn() as client:
                 response = await client.send(request, stream=True, auth=None, follow_redirects=False)
                 try:
                     body = bytearray()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from openbox_agentrt._core import breaker as module
 from openbox_agentrt._core.breaker import Breaker, Permit
 from openbox_agentrt.testing import ManualClock
 
@@ -22,6 +23,12 @@ def admitted(breaker: Breaker) -> Permit:
     permit = breaker.admit()
     assert permit is not None
     return permit
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures of one moment open it, except where the test is about that."""
+    monkeypatch.setattr(module, "SHORTEST_OUTAGE", 0.0)
 
 
 def fail(breaker: Breaker, times: int = 3) -> None:
@@ -49,6 +56,22 @@ def test_an_answer_in_between_starts_the_count_again(breaker: Breaker) -> None:
         breaker.answered()
 
     assert not breaker.is_open
+
+
+def test_many_failures_of_one_moment_do_not_open_it(
+    breaker: Breaker, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reset that cuts off a hundred requests is over before their retries."""
+    monkeypatch.setattr(module, "SHORTEST_OUTAGE", 0.5)
+    fail(breaker, 100)
+    clock.advance(0.4)
+    fail(breaker, 100)
+    assert not breaker.is_open
+
+    clock.advance(0.1)
+    fail(breaker, 1)
+
+    assert breaker.is_open
 
 
 def test_one_wait_to_the_end_opens_it(breaker: Breaker, clock: ManualClock) -> None:

@@ -65,8 +65,9 @@ OWN_MISTAKES = (301, 302, 307, 308, 400, 402, 404, 405, 409, 410, 413, 415, 418,
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries wait a hundredth of the usual time."""
+    """Retries wait a hundredth of the usual time, and an outage is one as soon."""
     monkeypatch.setattr("openbox_agentrt._core.gate.FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr("openbox_agentrt._core.breaker.SHORTEST_OUTAGE", 0.0)
 
 
 def evaluations(faulty: FaultyCore) -> list[dict[str, Any]]:
@@ -344,6 +345,26 @@ async def test_many_at_once_do_not_wait_for_a_core_that_is_down(
 
     assert gate.breaker.is_open
     assert gate.counts.requests == before
+
+
+async def test_a_burst_with_faults_loses_nothing(
+    to: Connecting,
+    event: MakeEvent,
+    faulty: FaultyCore,
+    policy: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Many runs that start together, and a Core that fails now and then: every question gets its answer."""
+    monkeypatch.undo()  # the real waits: what fails at once is not an outage yet
+    policy.update(decision="BLOCK")
+    gate = to(timeout_seconds=30.0, on_api_error="fail_open").gate
+    for fault in [Fault.reset(), Fault.respond(503), Fault.half_answer(), Fault.lost()] * 3:
+        faulty.plan(fault, *[Fault.altered()] * 4)
+
+    answers = await asyncio.gather(*(gate.judge(event()) for _ in range(300)))
+
+    assert {(answer.verdict, answer.unreachable) for answer in answers} == {(Verdict.BLOCK, False)}
+    assert not gate.breaker.is_open
 
 
 async def test_a_probe_finds_core_again(

@@ -20,7 +20,7 @@ from openbox_agentrt._core.breaker import Breaker
 from openbox_agentrt._core.connection import Connection, connect
 from openbox_agentrt._core.decision import Verdict
 from openbox_agentrt._core.hook_adapter import HookRecorder
-from openbox_agentrt._core.loop_clients import LoopClients, ProcessClient
+from openbox_agentrt._core.loop_clients import AT_ONCE, KEPT_IDLE, LoopClients, ProcessClient
 from openbox_agentrt._core.transport import CoreTransport
 from openbox_agentrt.lifecycle_events import EventEnvelope, RunIdentity, tool_started
 from openbox_agentrt.options import GovernanceOptions
@@ -101,7 +101,8 @@ def test_closing_reaches_the_clients_of_other_running_loops() -> None:
     seen: list[httpx.AsyncClient] = []
 
     async def hold() -> None:
-        seen.append(await clients.get())
+        async with clients.turn() as client:
+            seen.append(client)
         started.set()
         await asyncio.to_thread(finish.wait, 10)
 
@@ -109,7 +110,7 @@ def test_closing_reaches_the_clients_of_other_running_loops() -> None:
     thread.start()
     started.wait(10)
     asyncio.run(clients.aclose())
-    for _ in range(200):
+    for _ in range(1_000):
         if seen[0].is_closed:
             break
         threading.Event().wait(0.01)
@@ -123,14 +124,54 @@ def test_closing_reaches_the_clients_of_other_running_loops() -> None:
 def test_a_loop_that_was_only_closed_is_forgotten() -> None:
     """Loops made by hand may not end their generators; their entries do not pile up."""
     clients = LoopClients()
+
+    async def use() -> None:
+        async with clients.turn():
+            pass
+
     for _ in range(5):
         loop = asyncio.new_event_loop()
-        loop.run_until_complete(clients.get())
+        loop.run_until_complete(use())
         loop.run_until_complete(asyncio.sleep(0))
         loop.close()
-    asyncio.run(clients.get())
+    asyncio.run(use())
 
     assert len(clients) == 0
+
+
+async def test_requests_at_once_are_bounded_and_few_connections_are_kept() -> None:
+    """A thousand runs that start together open a bounded number, and leave a small one behind."""
+    clients = LoopClients()
+    under_way = most = 0
+
+    async def use() -> None:
+        nonlocal under_way, most
+        async with clients.turn() as client:
+            under_way += 1
+            most = max(most, under_way)
+            assert not client.is_closed
+            await asyncio.sleep(0.001)
+            under_way -= 1
+
+    await asyncio.gather(*(use() for _ in range(3 * AT_ONCE)))
+    entry = next(iter(clients._entries.values()))
+
+    assert most == AT_ONCE
+    assert len(entry.idle) == KEPT_IDLE
+    await clients.aclose()
+    assert entry.idle == []
+
+
+async def test_a_request_that_outlives_the_closing_closes_its_own_connection() -> None:
+    """And the next one opens a new one."""
+    clients = LoopClients()
+    async with clients.turn() as client:
+        await clients.aclose()
+        assert not client.is_closed
+    assert client.is_closed
+    async with clients.turn() as other:
+        assert other is not client
+    await clients.aclose()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
