@@ -23,8 +23,8 @@ class StubCore:
 
     api_key = "obx_test_stub"
 
-    def __init__(self, status: int = 200, body: bytes = b'{"verdict": "allow"}', **headers: str) -> None:
-        self.answer = status, headers, body
+    def __init__(self, status: int = 200, body: bytes = b'{"verdict": "allow"}') -> None:
+        self.answer: tuple[int, dict[str, str], bytes] = status, {}, body
         self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
 
     def handle(
@@ -92,7 +92,6 @@ async def test_both_ways_carry_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -
     await connected(long).gate.judge(sent)
 
     (_, path, headers, body), (_, long_path, long_headers, long_body) = *short.asked, *long.asked
-    del sent
     assert path == long_path
     assert {**json.loads(body), "timestamp": None} == {**json.loads(long_body), "timestamp": None}
     assert headers.items() <= long_headers.items()
@@ -119,7 +118,8 @@ async def test_what_is_no_answer_is_no_allow(core: StubCore, error: type[Excepti
 @pytest.mark.usefixtures("without_http")
 async def test_core_can_ask_to_wait() -> None:
     """``Retry-After`` is heard, however it is written: there is no time to wait, so it is asked once."""
-    core = StubCore(429, **{"retry-after": "30"})
+    core = StubCore(429)
+    core.answer = 429, {"Retry-After": "30"}, b"{}"
 
     with pytest.raises(GovernanceUnavailableError, match="HTTP 429"):
         await connected(core).gate.judge(event())
