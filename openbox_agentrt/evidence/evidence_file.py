@@ -239,8 +239,7 @@ class EvidenceFile:
     def _write(self, body: bytes, session: str, type: LineType) -> int:
         if self._writer.full:
             try:
-                self._writer.rotate(self._signed)
-                self._head = self._writer.head()
+                self._head = self._writer.rotate(self._signed)
             except Exception as error:  # noqa: BLE001
                 # Fail open: the log goes on in the file it has.
                 self._failures.add("rotate", error)

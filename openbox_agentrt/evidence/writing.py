@@ -113,9 +113,9 @@ class LogWriter:
         self.count += 1
         return self.count - 1
 
-    def rotate(self, sign: Callable[[Head], Head]) -> None:
+    def rotate(self, sign: Callable[[Head], Head]) -> Head:
         """
-        Put the file away and begin the next part.
+        Put the file away and begin the next part. Gives the new head of the log.
 
         Raises:
             OSError: If that fails. The log goes on in the file it has.
@@ -124,7 +124,9 @@ class LogWriter:
         # The part gets a head of its own, so that it can be verified where it is archived.
         write_head(put_away, sign(self.head("rotated")), durable=self._durable)
         self.begin_file(previous=put_away)
-        self.put_head(sign(self.head()))
+        head = sign(self.head())
+        self.put_head(head)
+        return head
 
     def head(self, state: HeadState = "open") -> Head:
         """The head of the log as it stands, not yet signed."""

@@ -24,6 +24,7 @@ from openbox_agentrt.evidence import (
     read_entries,
     verify_file,
 )
+from openbox_agentrt.evidence.heads import read_head
 
 MakeViolation = Callable[..., Violation]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits and no fork")
@@ -425,6 +426,16 @@ def test_a_log_that_grows_goes_on_in_a_new_file(
     assert [entry.data["step"] for entry in read_entries(path) if entry.type == "violation"] == list(
         range(10)
     )
+
+
+def test_a_new_part_is_vouched_for_at_once(path: Path, violation: MakeViolation, key: Ed25519Signer) -> None:
+    """The head that stands beside the log is the signed one that the log tells of."""
+    with EvidenceFile(path, signer=key, max_bytes=1_000, seal_interval=60) as log:
+        while log.head.part == 1:
+            log.record(violation())
+
+        assert log.head.signature is not None
+        assert read_head(path) == log.head
 
 
 def test_a_seal_that_was_overtaken_changes_nothing(path: Path, violation: MakeViolation) -> None:
