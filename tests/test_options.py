@@ -15,7 +15,7 @@ from openbox_core.config import OpenBoxConfig
 from openbox_core.errors import OpenBoxAuthError, OpenBoxConfigError, OpenBoxInsecureURLError
 
 from openbox_agentrt.errors import OptionError
-from openbox_agentrt.options import KINDS, GovernanceOptions
+from openbox_agentrt.options import BASE_KINDS, KINDS, GovernanceOptions
 
 URL = "https://core.example"
 KEY = "obx_test_abc123"
@@ -39,7 +39,7 @@ def test_every_option_of_openbox_core_is_forwarded() -> None:
     }  # fmt: skip
     theirs = {field.name for field in dataclasses.fields(OpenBoxConfig)}
 
-    assert theirs - ours == {field for field in theirs if field in KINDS}
+    assert theirs - ours == set(BASE_KINDS)
 
 
 def test_an_argument_comes_before_the_environment() -> None:
@@ -140,6 +140,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "number for text": ({"session_id": 3}, "must be text, not int"),
     "no mapping": ({"tool_type_map": ["refund"]}, "must map names to text"),
     "mapping of numbers": ({"tool_type_map": {"refund": 1}}, "must map names to text"),
+    "handlers as a list": ({"constraint_handlers": [print]}, "must map names to callables"),
+    "a secret that is none": ({"agent_private_key": " "}, "must be text and not blank"),
     "handlers that cannot be called": ({"constraint_handlers": {"run_in_sandbox": 1}}, "to callables"),
     "observer that cannot be called": ({"on_decision": "print"}, "must be callable"),
     "names that are none": ({"skip_tools": [1]}, "must hold names"),

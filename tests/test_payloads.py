@@ -40,6 +40,14 @@ class Name(str):
         raise RuntimeError("never called")
 
 
+class Whole(int):
+    pass
+
+
+class Fraction(float):
+    pass
+
+
 class Unspeakable:
     def __str__(self) -> str:
         raise RuntimeError("no")
@@ -118,7 +126,10 @@ CASES: dict[str, tuple[Any, Any]] = {
     "tuple key": ({(1, 2): "x"}, {"[1, 2]": "x"}),
     "enum key": ({Colour.RED: 1}, {"red": 1}),
     "colliding keys": ({"1": "seen", 1: "hidden"}, {"1": "seen", "1#2": "hidden"}),
+    "three colliding keys": ({"1": "a", 1: "b", Name("1#2"): "c"}, {"1": "a", "1#2": "b", "1#2#2": "c"}),
     "enum": (Colour.RED, "red"),
+    "number subclasses": ([Level.HIGH + 1, Whole(3), Fraction(0.5), Fraction(math.nan)], [4, 3, 0.5, None]),
+    "a key of a text subclass": ({Name("x"): 1}, {"x": 1}),
     "int enum": (Level.HIGH, 3),
     "text subclass": (Name("x"), "x"),
     "moment": (dt.datetime(2024, 1, 2, 3, 4, 5, 678901), "2024-01-02T03:04:05.678Z"),

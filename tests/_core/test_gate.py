@@ -16,7 +16,7 @@ import pytest
 from openbox_core.config import OpenBoxConfig
 from openbox_core.conformance.fake_core import FakeCore, fake_client
 from openbox_core.context import ContextStore
-from openbox_core.errors import OpenBoxAuthError
+from openbox_core.errors import OpenBoxAuthError, OpenBoxConfigError, OpenBoxNetworkError
 from openbox_core.runtime import OpenBoxRuntime
 
 from openbox_agentrt._core.connection import Connection
@@ -508,6 +508,20 @@ async def test_an_error_inside_openbox_core_is_on_the_strict_side(
     assert "secret" not in str(caught.value)
 
 
+async def test_a_request_that_cannot_be_made_is_our_own_mistake(
+    to: Connecting, event: MakeEvent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a key that cannot stand in a header; no retry would make it one."""
+    connection = to(on_api_error="fail_open")
+    monkeypatch.setattr(connection.runtime.client, "_api_key", "obx_test_x\n")
+
+    with pytest.raises(GovernanceUnavailableError) as caught:
+        await connection.gate.judge(event())
+
+    assert caught.value.kind == "refused"
+    assert connection.gate.counts.to_dict()["requests"] == 1
+
+
 class TestReports:
     """Telling Core what has happened."""
 
@@ -607,6 +621,34 @@ class TestInjectedRuntime:
         with pytest.raises(GovernanceUnavailableError) as caught:
             await gate.judge(event())
         assert caught.value.kind == ("outage" if outage else "refused")
+
+    @pytest.mark.parametrize(
+        ("error", "kind"),
+        [
+            (OpenBoxConfigError("no identity"), "refused"),
+            (OpenBoxNetworkError("no line"), "outage"),
+            (TimeoutError(), "outage"),
+            (LookupError("secret"), "unreadable"),
+        ],
+        ids=["configuration", "network", "time", "bug"],
+    )
+    async def test_what_its_client_raises_is_told_apart(
+        self, to: Connecting, event: MakeEvent, monkeypatch: pytest.MonkeyPatch, error: Exception, kind: str
+    ) -> None:
+        """Nothing of it is raised as it is, and only an outage is one."""
+        runtime = self.runtime(FakeCore())
+
+        async def broken(payload: Any) -> Any:
+            raise error
+
+        monkeypatch.setattr(runtime.client, "aevaluate", broken)
+        gate = to(runtime=runtime, on_api_error="fail_closed").gate
+
+        with pytest.raises(GovernanceUnavailableError) as caught:
+            await gate.judge(event())
+
+        assert caught.value.kind == kind
+        assert "secret" not in str(caught.value)
 
     async def test_the_stricter_of_two_policies_counts(self, to: Connecting, event: MakeEvent) -> None:
         """Options that say nothing do not open a runtime that is closed."""

@@ -21,7 +21,7 @@ from openbox_agentrt._core.connection import Connection
 from openbox_agentrt._core.context_store import BoundedContextStore
 from openbox_agentrt._core.decision import Verdict
 from openbox_agentrt._core.hook_adapter import HookAdapter
-from openbox_agentrt._core.hook_payloads import quiet_url
+from openbox_agentrt._core.hook_payloads import _quiet_span, quiet_url
 from openbox_agentrt._core.instrumentation import InstrumentationWarning
 from openbox_agentrt.errors import (
     ApprovalRejectedError,
@@ -30,7 +30,7 @@ from openbox_agentrt.errors import (
     GovernanceHaltError,
     OptionError,
 )
-from openbox_agentrt.testing import Fault, FaultyCore
+from openbox_agentrt.testing import Fault, FaultyCore, ManualClock
 
 pytestmark = pytest.mark.leaves_rows_open("nested I/O is sent without its activity")
 
@@ -232,6 +232,32 @@ async def test_an_outage_does_not_cost_its_timeout_at_every_request(
     assert probes <= 2
 
 
+async def test_a_nested_request_can_be_the_probe_and_can_be_given_up(
+    hooked: Connecting, faulty: FaultyCore, target: LocalCountingServer, policy: Any
+) -> None:
+    """A cancelled probe makes way for the next, and one that is answered ends the outage."""
+    clock = ManualClock()
+    policy.update(decision="BLOCK")
+    connection = hooked(timeout_seconds=0.3, on_api_error="fail_open", clock=clock.monotonic)
+    with faulty.always(Fault.black_hole()):
+        await fetch(connection, target.url)
+        assert connection.gate.breaker.is_open
+        clock.advance(60)
+        probe = asyncio.create_task(fetch(connection, target.url))
+        for _ in range(1_000):
+            await asyncio.sleep(0.01)
+            if len(spans(faulty)) == 2:
+                break
+        probe.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await probe
+
+    with pytest.raises(GovernanceBlockedError):
+        await fetch(connection, target.url)
+
+    assert not connection.gate.breaker.is_open
+
+
 @pytest.mark.parametrize("status", [422, 503])
 async def test_a_report_that_core_does_not_take_stops_nothing(
     hooked: Connecting, faulty: FaultyCore, recorder: Any, target: LocalCountingServer, status: int
@@ -301,6 +327,16 @@ async def test_secrets_of_a_request_are_not_told_to_core(
 def test_a_url_is_kept_but_for_its_secrets(url: str, expected: str) -> None:
     """Policies match on the rest of it."""
     assert quiet_url(url) == expected
+
+
+def test_headers_among_the_attributes_of_a_span_are_hidden_too() -> None:
+    """OpenTelemetry can be told to capture them."""
+    span = {"attributes": {"http.request.header.x-api-key": "hunter2", "http.request.header.x-id": "7"}}
+
+    assert _quiet_span(span, 1_000)["attributes"] == {
+        "http.request.header.x-api-key": "[hidden]",
+        "http.request.header.x-id": "7",
+    }
 
 
 class TestApprovals:
