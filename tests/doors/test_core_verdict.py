@@ -266,8 +266,8 @@ async def test_a_halt_ends_the_turn(make_stage: MakeStage, on_tool_error: Any) -
     """It is no answer to the model."""
     stage = await make_stage(verdict(pay="halt"))
 
-    with pytest.raises(GovernanceHaltError):
-        async with stage.governance.run_scope("pay"):
+    async def turn() -> None:
+        with pytest.raises(GovernanceHaltError):
             await arun_tool_calls(
                 Session(),
                 [chat("pay", '{"amount": 5}')],
@@ -275,6 +275,10 @@ async def test_a_halt_ends_the_turn(make_stage: MakeStage, on_tool_error: Any) -
                 on_tool_error=on_tool_error,
                 governance=stage.governance,
             )
+
+    with pytest.raises(GovernanceHaltError):
+        async with stage.governance.run_scope("pay"):
+            await turn()
 
 
 # LangChain.

@@ -2,8 +2,10 @@
 
 import asyncio
 import copy
+import inspect
 import json
 import pickle
+import re
 from typing import Annotated, Any
 
 import pytest
@@ -481,3 +483,20 @@ def test_refusals_survive_pickling() -> None:
 
         assert type(copied) is type(error)
         assert (copied.told, str(copied)) == (error.told, str(error))
+
+
+@pytest.mark.parametrize("kind", [BaseTool, Tool, StructuredTool])
+def test_only_what_is_replaced_runs_a_tool(kind: type[BaseTool]) -> None:
+    """A way to run a tool that LangChain adds later fails here, and does not go past the contracts."""
+    calls = re.compile(r"self\._a?run\b|self\.(func|coroutine)\(")
+    members = {
+        name
+        for base in kind.__mro__
+        if base.__module__.startswith("langchain_core.tools")
+        for name, member in vars(base).items()
+        if inspect.isfunction(member) and calls.search(inspect.getsource(member))
+    }
+
+    assert members >= {"run", "arun"}, "found too little: this guard would pass without checking anything"
+    # Signatures and annotations are looked at elsewhere; nothing is called there.
+    assert members - {"get_input_schema"} <= {"run", "arun", "_run", "_arun"}
