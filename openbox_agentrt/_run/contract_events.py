@@ -75,6 +75,7 @@ def broken_result(run: RunState, case: Case, violation: Violation) -> ContractRe
         broken=(
             Broken(
                 contract=violation.spec,
+                label=violation.label,
                 id=violation.id,
                 kind=violation.kind,
                 severity=violation.severity,
@@ -84,7 +85,7 @@ def broken_result(run: RunState, case: Case, violation: Violation) -> ContractRe
         ),
     )
     error = ContractRefusedError(refusal, ran=True)
-    docket = Docket(run, case, facts={"acel": "refused", "contracts": (violation.spec,)})
+    docket = Docket(run, case, facts={"acel": "refused", "contracts": (violation.name,)})
     docket.refused(error, Verdict.BLOCK, source="contracts", reason=error.reason)
     return error
 
@@ -154,7 +155,7 @@ def _decision(
         verdict=Verdict.BLOCK if enforced else Verdict.ALLOW,
         source="contracts",
         acel=acel,
-        contracts=tuple(violation.spec for violation in violations),
+        contracts=tuple(violation.name for violation in violations),
         reason="; ".join(_describe(violation) for violation in violations),
     )
 
@@ -182,4 +183,4 @@ def _in_force(violation: Violation) -> bool:
 
 
 def _describe(violation: Violation) -> str:
-    return violation.spec if violation.remedy is None else f"{violation.spec}: {violation.remedy}"
+    return violation.name if violation.remedy is None else f"{violation.name}: {violation.remedy}"

@@ -207,12 +207,12 @@ class Judge:
         began = perf_counter()
         reservation = await contracts.areserve(case.event, case.arguments, deferred=case.deferred)
         docket.facts["acel_seconds"] = perf_counter() - began
-        docket.facts["contracts"] = tuple(violation.spec for violation in reservation.violations)
+        docket.facts["contracts"] = tuple(violation.name for violation in reservation.violations)
         refusal = reservation.refusal
         if refusal is None:
             docket.facts["acel"] = "shadow" if reservation.violations else "allowed"
             return reservation
-        specs = tuple(broken.contract for broken in refusal.broken)
+        specs = tuple(broken.name for broken in refusal.broken)
         docket.facts.update(acel="refused", contracts=specs)
         signal_violation(docket.run, case.event, specs, refusal.message)
         raise docket.refused(
@@ -226,9 +226,9 @@ class Judge:
         if case.envelope is None:
             decision = docket.close(Verdict.ALLOW, source="disabled")
             return Ruling(decision=decision, reservation=reservation, content=case.content)
-        if run.outbox.pending:
-            # Core sees a run in its order: what ended before this starts is told first.
-            await run.outbox.settle()
+        await run.catch_up()
+        # Something that ended before may have been answered by a HALT only now.
+        self._check_run(docket)
         event = case.envelope()
         if asking is not None:
             asking()

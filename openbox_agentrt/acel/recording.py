@@ -139,6 +139,7 @@ class Records:
                 remedy=found.broken.remedy,
                 on_violation=found.broken.on_violation,
                 fault=found.broken.fault,
+                label=found.broken.label,
                 **common,
             )
             for found in findings
@@ -167,7 +168,7 @@ class Records:
                 self._failed("evidence", error)
         if self.meter is not None:
             try:
-                self.meter.record_violation(violation.kind, violation.spec)
+                self.meter.record_violation(violation.kind, violation.name)
             except Exception as error:  # noqa: BLE001 - fail-open: counting must not change what was decided
                 self._failed("metrics", error)
 

@@ -47,6 +47,11 @@ class Broken:
     on_violation: OnViolation = "refuse"
     fault: str | None = None
 
+    @property
+    def name(self) -> str:
+        """The contract, for outsiders."""
+        return self.label or self.contract
+
     def describe(self) -> str:
         """The contract and what would unblock the call, in a few words."""
         parts = []
@@ -58,13 +63,12 @@ class Broken:
             parts.append(self.remaining)
         if self.retry_after is not None:
             parts.append(f"retry after {self.retry_after:.1f} s")
-        name = self.label or self.contract
-        return f"{name}: {', '.join(parts)}" if parts else name
+        return f"{self.name}: {', '.join(parts)}" if parts else self.name
 
     def for_model(self) -> dict[str, Any]:
         """What is known, JSON-safe, without the empty fields."""
         told = {
-            "contract": self.label or self.contract,
+            "contract": self.name,
             "id": self.id,
             "needs": self.needs,
             "retry_after": None if self.retry_after is None else round(self.retry_after, 3),

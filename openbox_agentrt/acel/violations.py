@@ -49,6 +49,8 @@ class Violation:
         on_violation: "refuse", or "halt" for a contract that stops the session.
         fault: What the engine could not evaluate, if that is why.
         session_id: The session, if it was given an id.
+        label: How outsiders are told about the contract, if not as `spec`: a condition's own text may be its
+            source.
         trace_length: How many calls the whole trace has.
         trace_hash: SHA-256 over the whole trace, see `openbox_agentrt.acel.trace.hash_rows`.
     """
@@ -73,8 +75,14 @@ class Violation:
     on_violation: OnViolation = field(default="refuse", kw_only=True)
     fault: str | None = field(default=None, kw_only=True)
     session_id: str | None = field(default=None, kw_only=True)
+    label: str | None = field(default=None, kw_only=True)
     trace_length: int = field(default=0, kw_only=True)
     trace_hash: str | None = field(default=None, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """The contract, for outsiders."""
+        return self.label or self.spec
 
     @property
     def message(self) -> str:

@@ -97,7 +97,7 @@ def _report(refusal: Refusal) -> None:
     """Tell Core of a call that the contracts refused. It was not asked."""
     run = current_run()
     if run is not None:
-        specs = tuple(broken.contract for broken in refusal.broken)
+        specs = tuple(broken.name for broken in refusal.broken)
         signal_violation(run, refusal.tool, specs, refusal.message)
 
 

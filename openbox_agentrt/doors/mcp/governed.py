@@ -124,7 +124,7 @@ class ClientRuns:
             log.warning("core was not told of a refused call: %s", error)
             return
         if isinstance(run, RunState):
-            specs = tuple(broken.contract for broken in refusal.broken)
+            specs = tuple(broken.name for broken in refusal.broken)
             signal_violation(run, refusal.tool, specs, refusal.message)
 
     def leave(self, session: Session) -> None:
@@ -169,6 +169,8 @@ class ClientRuns:
     def _open(self, session: Session) -> _Run:
         loop = asyncio.get_running_loop()
         leaving, opened = asyncio.Event(), loop.create_future()
+        # Whoever waits may have given up by then, which is no reason for a warning.
+        opened.add_done_callback(lambda done: done.cancelled() or done.exception())
         # A context of its own: the run is the client's, and not part of the request that happens to be first.
         task = loop.create_task(
             self._live(session.session_id, leaving, opened), context=contextvars.Context(), name="client run"
