@@ -559,6 +559,18 @@ async def test_a_refused_custom_activity_does_not_run(make_stage: Any) -> None:
             pytest.fail("ran")
 
 
+async def test_a_halted_run_does_not_even_reach_tools_that_are_not_governed(
+    make_stage: Any, kit: Any
+) -> None:
+    """A skipped tool is not judged, but the loop stops before it."""
+    stage = await make_stage(on("ActivityCompleted", "llm_call", "HALT"), skip_tools=["add"])
+    loop = adder(kit)
+    loop.tool_registry = kit.registry({"add": lambda **_: pytest.fail("ran")})
+
+    with pytest.raises(GovernanceHaltError):
+        await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("1 + 2?")])
+
+
 async def test_a_nested_run_names_its_parent(make_stage: Any, kit: Any) -> None:
     """A loop inside a tool is a run of its own, in the session that it shares with the run around it."""
     stage = await make_stage()

@@ -233,6 +233,26 @@ async def test_a_halted_request_ends_the_run(
     assert stage.completed("work")["error"]["type"] == "GovernanceHaltError"
 
 
+async def test_a_halt_on_a_finished_request_stops_what_comes_next(
+    make_stage: Any, kit: Any, server: Any
+) -> None:
+    """The request has been made, and the tool keeps its result; the model is not called again."""
+
+    def policy(event: dict[str, Any]) -> Any:
+        return "HALT" if event.get("spans") and event["spans"][0]["stage"] == "completed" else None
+
+    stage = await make_stage(policy, install_instrumentation=True)
+    provider = ScriptedProvider(Call(name="fetch"), "never said")
+    registry = kit.registry({"fetch": lambda: fetch(server.url)})
+    loop = stage.governance.govern_loop(AgentLoop(provider, tool_registry=registry))
+
+    with pytest.raises(GovernanceHaltError):
+        await loop.run(kit.agent(), [kit.user("go")])
+
+    assert stage.completed("fetch")["activity_output"] == 200
+    assert len(provider.requests) == 1
+
+
 async def test_a_request_of_a_halted_run_is_remembered_for_that_run_only(
     make_stage: Any, kit: Any, server: Any
 ) -> None:
