@@ -7,7 +7,6 @@ the evidence.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from ...acel import Broken, Refusal, Violation
@@ -16,8 +15,6 @@ from ...acel.refusal import MAX_NAME
 __all__ = ("HALT", "PolicyRefusalError", "halted", "refused_data", "text_of", "unjudged", "withheld_data")
 
 HALT = "ACEL HALT: "
-
-_SOURCE = ("lambda", "def ", "async def ", "@")
 
 
 class PolicyRefusalError(Exception):
@@ -37,28 +34,27 @@ class PolicyRefusalError(Exception):
 
 def withheld_data(violation: Violation) -> tuple[str, dict[str, Any]]:
     """Text and structured half for a call that ran and whose result must not be used."""
-    spec = _contract_text(violation.kind, violation.spec)
-    told = {"kind": violation.kind, "spec": spec, "tool": violation.tool, "step": violation.step}
-    text = f"the call to {violation.tool!r} ran at step {violation.step}, and its result broke {spec}"
+    told = {
+        "kind": violation.kind,
+        "spec": violation.name,
+        "tool": violation.tool[:MAX_NAME],
+        "step": violation.step,
+    }
+    text = f"call to {told['tool']!r} ran at step {violation.step}, its result broke {violation.name}"
     return text, {"acel_halted": True, "violation": told}
 
 
 def refused_data(refusal: Refusal) -> dict[str, Any]:
     """The structured half of a refusal."""
-    told = _without_source(refusal)
-    first = told.broken[0]
-    return {
-        "acel_halted": True,
-        "violation": {"kind": first.kind, "spec": first.contract, "tool": told.tool, "step": told.step},
-        "refusal": told.for_model(),
-    }
+    first, told = refusal.broken[0], refusal.for_model()
+    violation = {"kind": first.kind, "spec": first.name, "tool": told["tool"], "step": refusal.step}
+    return {"acel_halted": True, "violation": violation, "refusal": told}
 
 
 def text_of(refusal: Refusal) -> str:
     """The refusal in one line, with the advice of the contracts that have some."""
-    told = _without_source(refusal)
-    advice = [broken.remedy for broken in told.broken if broken.remedy]
-    return "; ".join([told.message, *advice])
+    advice = [broken.remedy for broken in refusal.broken if broken.remedy]
+    return "; ".join([refusal.message, *advice])
 
 
 def halted(text: str, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,19 +73,3 @@ def unjudged(tool: str, *, reason: str, remedy: str) -> tuple[str, dict[str, Any
     text = f"call to {tool[:MAX_NAME]!r} refused, {reason}; {remedy}"
     data["refusal"]["message"] = text
     return text, data
-
-
-def _without_source(refusal: Refusal) -> Refusal:
-    return replace(
-        refusal,
-        broken=tuple(
-            replace(broken, contract=_contract_text(broken.kind, broken.contract))
-            for broken in refusal.broken
-        ),
-    )
-
-
-def _contract_text(kind: str, contract: str) -> str:
-    # A condition without a description goes by its line of source, which may hold what it compares with.
-    conditional = kind in ("precondition", "postcondition")
-    return f"a {kind} of the tool" if conditional and any(mark in contract for mark in _SOURCE) else contract

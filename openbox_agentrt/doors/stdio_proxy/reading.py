@@ -124,7 +124,7 @@ class _Reader:
         except (ValueError, RecursionError):
             # Fail-closed only where it matters: what is not JSON to this reader may be JSON to a laxer one.
             return self._unless_harmless(body, "the line is not valid JSON")
-        if self._splits_elsewhere(text, body):
+        if _splits_elsewhere(text):
             return Unclear(reason="the line can be split in two ways")
         if isinstance(root, dict):
             message = self._message(root, raw=body, batched=False)
@@ -178,14 +178,6 @@ class _Reader:
             self._duplicate = self._duplicate or len(built) < len(pairs)
         return built
 
-    def _splits_elsewhere(self, text: str, body: bytes) -> bool:
-        pieces = _OTHER_LINE_ENDS.split(text)
-        if len(pieces) == 1:
-            return False
-        if "\r" in text:
-            return self._could_carry_a_call(body)
-        return any(_is_container(piece) for piece in pieces)
-
     def _unless_harmless(self, body: bytes, reason: str) -> Noise | Unclear:
         return Unclear(reason=reason) if self._could_carry_a_call(body) else Noise()
 
@@ -219,6 +211,11 @@ def _refuse_constant(name: str) -> object:
 
 def _variant_of(keys: Mapping[str, Any], known: Mapping[str, str]) -> bool:
     return any(known.get(key.casefold(), key) != key for key in keys)
+
+
+def _splits_elsewhere(text: str) -> bool:
+    pieces = _OTHER_LINE_ENDS.split(text)
+    return len(pieces) > 1 and any(map(_is_container, pieces))
 
 
 def _is_container(piece: str) -> bool:

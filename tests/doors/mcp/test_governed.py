@@ -1,14 +1,15 @@
 """Calls of MCP clients that Core judges too, with the SDK's client and a local Core."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from typing import Any
 
 import pytest
 from mcp import Client
 
 from openbox_agentrt.acel import Session, at_most_n_times, cannot_follow_without
+from openbox_agentrt.errors import GovernanceUnavailableError
 
 OpenShop = Callable[..., Any]
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
@@ -161,23 +162,28 @@ async def test_a_cancelled_call_closes_its_row(
     assert stage.completed("slow")["status"] == "cancelled"
 
 
-async def test_a_core_that_cannot_be_reached_refuses(
-    open_shop: OpenShop, connect: Connect, make_stage: MakeStage
-) -> None:
-    """Under fail_closed nothing runs, and the client is not told where Core is."""
+async def test_a_core_that_cannot_be_reached_refuses(open_shop: OpenShop, connect: Connect) -> None:
+    """Nothing runs, and the client is not told where Core is."""
 
-    def fail(event: dict[str, Any]) -> dict[str, Any]:
-        raise ConnectionError("core.internal:8443 is down")
+    class Unreachable:
+        def run_scope(self, prompt: str = "", *, session_id: str | None = None) -> Any:
+            return nullcontext()
 
-    stage = await make_stage(fail, on_api_error="fail_closed")
-    shop = open_shop(governance=stage.governance, attached=True)
+        @asynccontextmanager
+        async def activity(self, activity_type: str, activity_input: Any = ()) -> AsyncIterator[Any]:
+            raise GovernanceUnavailableError("core.internal:8443 refused the connection", event=activity_type)
+            yield
+
+    shop = open_shop(lambda: [at_most_n_times("pay", 1)], governance=Unreachable())
 
     async with connect(shop, "in memory") as client:
-        result = await client.call_tool("pay", {"amount": 1})
+        results = [await client.call_tool("pay", {"amount": 1}) for _ in range(2)]
 
     assert shop.ran == []
-    assert result.is_error
-    assert "core.internal" not in result.model_dump_json()
+    for result in results:
+        assert result.structured_content is not None
+        assert result.structured_content["violation"]["kind"] == "policy"
+        assert "core.internal" not in result.model_dump_json()
 
 
 async def test_a_governance_that_fails_lets_nothing_run(open_shop: OpenShop, connect: Connect) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -169,6 +170,18 @@ async def test_a_malformed_call_is_refused_before_anything_looks_at_it(
     assert shop.ran == []
 
 
+@pytest.mark.parametrize("params", [None, {"name": b"pay"}, ["pay"], {"name": "pay", "arguments": "x"}])
+async def test_a_malformed_call_goes_no_further_than_the_gate(params: Any) -> None:
+    """The gate refuses it itself: what comes after it may read it otherwise."""
+
+    async def handler(ctx: Any) -> Any:
+        raise AssertionError("the call went on")
+
+    ctx: Any = SimpleNamespace(method="tools/call", params=params, protocol_version="2025-11-25")
+    with pytest.raises(MCPError, match="Invalid request parameters"):
+        await ACELMiddleware(Session())(ctx, handler)
+
+
 async def test_a_cancelled_call_stays_counted_and_allows_nothing(
     open_shop: OpenShop, connect: Connect
 ) -> None:
@@ -241,7 +254,7 @@ async def test_what_the_client_is_told(
     for secret in ("hunter2", "swordfish", "s3cret-argument", "4711", "trace", "state_snapshot"):
         assert secret not in said
     assert "must_precede(broken_backup, pay)" in said
-    assert "a precondition of the tool" in said
+    assert "a precondition of pay" in said
     assert len(said) < 2_000
 
 
