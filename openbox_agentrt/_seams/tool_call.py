@@ -125,7 +125,8 @@ async def call_tool(
     """
     run = judge.run_for(call.name)
     adopt_conditions(run.contracts, call.name, handler)
-    key = call_key(call.id, call.name, call.arguments) if run.pausable else ""
+    pauses = run.pausable and judge.options.approval_mode == "pause"
+    key = call_key(call.id, call.name, call.arguments) if pauses else ""
     activity = _paused_activity(run, key)
     try:
         arguments = run.redactions.value(call.arguments)
