@@ -308,12 +308,7 @@ class UngovernedCallError(GovernanceError):
 
 
 class UnmetContractError(GovernanceError):
-    """
-    A run ended with an obligation open, and ``on_unmet="raise"``. The run itself has run.
-
-    Attributes:
-        contracts: The contracts that were left open, as written in the rules.
-    """
+    """A run ended with the obligations `contracts` open, and ``on_unmet="raise"``. The run itself has run."""
 
     def __init__(
         self, contracts: Sequence[str], *, decision: Decision | None = None, remedy: str | None = None
