@@ -242,12 +242,7 @@ class ApprovalExpiredError(_ApprovalError, base.ApprovalExpiredError):
 
 
 class ApprovalTimeoutError(_ApprovalError, base.ApprovalTimeoutError):
-    """
-    Nobody decided within `max_wait_ms`. The call did not run.
-
-    Attributes:
-        max_wait_ms: The configured wait.
-    """
+    """Nobody decided within the configured `max_wait_ms`. The call did not run."""
 
     outcome = "was not approved in time"
 
