@@ -74,6 +74,7 @@ KINDS: Final[Mapping[str, kinds.Kind]] = {
     "send_llm_end_event": kinds.FLAG,
     "send_tool_start_event": kinds.FLAG,
     "send_tool_end_event": kinds.FLAG,
+    "telemetry": kinds.choice("inline", "ordered"),
     "tool_type_map": kinds.TEXT_BY_NAME,
     "skip_tools": kinds.NAMES,
     "approval_poll_interval_ms": kinds.WHOLE,
@@ -129,6 +130,8 @@ class GovernanceOptions:
         install_instrumentation: Install openbox_core's HTTP and database hooks; one owner per process.
         instrumentation_strict: Raise, instead of warn, when another governance owns the hooks.
         instrument_files: Also install the file hooks, which replace ``open()`` and call Core synchronously.
+        telemetry: Whether work waits while Core hears of its end (``inline``), or goes on up to the next gate
+            (``ordered``).
         tool_type_map: Policy classification by tool name.
         skip_tools: Tools that are not governed.
         approval_max_wait_ms: None waits without a limit.
@@ -179,6 +182,7 @@ class GovernanceOptions:
     send_llm_end_event: bool = True
     send_tool_start_event: bool = True
     send_tool_end_event: bool = True
+    telemetry: Literal["inline", "ordered"] = "inline"
     tool_type_map: Mapping[str, str] = field(default_factory=dict)
     skip_tools: Collection[str] = ()
     approval_poll_interval_ms: int = 5_000
@@ -216,6 +220,11 @@ class GovernanceOptions:
     def gate_budget(self) -> float:
         """Seconds that one gate may take, retries included."""
         return self.timeout_seconds if self.gate_budget_seconds is None else self.gate_budget_seconds
+
+    @property
+    def reports_in_background(self) -> bool:
+        """Whether ends are told in the background; never where the answer redacts what was the result."""
+        return self.telemetry == "ordered" and not self.redact_outputs
 
     @classmethod
     def resolve(cls, *, environ: Mapping[str, str] | None = None, **explicit: Any) -> GovernanceOptions:

@@ -53,32 +53,38 @@ class DirectClient(EvaluationClient):
     # NB: a name of openbox_core that is not public. Should it change, requests take the transport again.
     def _async(self) -> Any:
         exchange = current_exchange()
-        return super()._async() if exchange is None else _Line(self._core, self._api_url, exchange)
+        return super()._async() if exchange is None else _Line(self, self._api_url, exchange)
+
+    async def carry(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """One request of a gate, and its answer."""
+        return self._core.handle(method, path, headers, body)
 
 
 class _Line:
     """What openbox_core posts through, for one question."""
 
-    __slots__ = ("_base", "_core", "_exchange")
+    __slots__ = ("_base", "_client", "_exchange")
 
-    def __init__(self, core: InProcessCore, base: str, exchange: Exchange) -> None:
-        self._core = core
+    def __init__(self, client: DirectClient, base: str, exchange: Exchange) -> None:
+        self._client = client
         self._base = base
         self._exchange = exchange
 
     async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> WireAnswer:
         """One request with a body."""
-        return self._ask("POST", url, {"Content-Type": _JSON, **headers}, content)
+        return await self._ask("POST", url, {"Content-Type": _JSON, **headers}, content)
 
     async def get(self, url: str, *, headers: Mapping[str, str]) -> WireAnswer:
         """One request without."""
-        return self._ask("GET", url, headers, b"")
+        return await self._ask("GET", url, headers, b"")
 
-    def _ask(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> WireAnswer:
+    async def _ask(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> WireAnswer:
         exchange, path = self._exchange, url.removeprefix(self._base)
         exchange.begin(path)
         try:
-            status, answered, content = self._core.handle(method, path, headers, body)
+            status, answered, content = await self._client.carry(method, path, headers, body)
         except Exception as error:
             exchange.error = error
             raise

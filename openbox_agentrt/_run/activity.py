@@ -12,6 +12,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -251,10 +252,9 @@ class Activity:
         event = self._close("completed", output=output)
         if event is None:
             return None
-        answer = await self.run.outbox.send(event)
-        if answer is not None:
-            self.run.heed(answer, event=self.case.event)
-        return answer
+        return await self.run.outbox.send(
+            event, heed=partial(self.run.heed, event=self.case.event), beside=self._beside()
+        )
 
     async def fail(self, error: BaseException) -> None:
         """The work failed, or never ran."""
@@ -263,7 +263,7 @@ class Activity:
         if event is None:
             return
         if isinstance(error, Exception):
-            await self.run.outbox.send(event)
+            await self.run.outbox.send(event, beside=self._beside())
         else:
             # A cancelled task must not wait for Core, and a closed generator cannot.
             self.run.outbox.post(event)
@@ -299,6 +299,9 @@ class Activity:
         self._abort(None)
         if event is not None:
             self.run.outbox.post(event)
+
+    def _beside(self) -> object:
+        return (self._enclosing or self.run) if self._asked else None
 
     def _tell_enclosing(self, error: BaseException) -> None:
         """The work that called this may swallow the refusal."""

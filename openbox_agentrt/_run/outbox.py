@@ -6,6 +6,12 @@ was cancelled. So a report is data first and a request second. `Outbox.post` onl
 where nothing can be awaited (a cancelled task, a closed generator); a detached task sends what is queued.
 `Outbox.send` is the ordinary way, and falls back to `post` when it is interrupted: Core deduplicates by
 ids, so asking twice is safe and asking never is not.
+
+In an ordered outbox `send` queues as well, and the work goes on while Core is told. The order stays what it
+is: a gate waits for what ended before it (`RunState.catch_up`), so a policy that looks back misses nothing
+and a HALT in an answer stops what would start next. Two activities that are in the queue together were
+therefore both let through before either ended: they ran side by side, and Core could have heard of their
+ends in any order. Only such reports are sent at the same time.
 """
 
 from __future__ import annotations
@@ -15,9 +21,10 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import Context
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from openbox_core.serialization import rfc3339_now
 
@@ -29,8 +36,30 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Report = Callable[["EventEnvelope"], Awaitable["Answer | None"]]
+Heed = Callable[["Answer"], None]
 
 OTHER_LOOP_POLL_SECONDS = 0.005
+
+MOST_QUEUED: Final = 64
+"""Reports of a run beyond which whoever adds one waits, however ordered the outbox."""
+
+SENT_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Queued:
+    """
+    A report that waits to be sent.
+
+    Attributes:
+        heed: Told of Core's answer.
+        beside: What reports have in common that may be sent at the same time; None for one that is sent
+            alone.
+    """
+
+    event: EventEnvelope
+    heed: Heed | None
+    beside: object
 
 
 class Outbox:
@@ -40,14 +69,16 @@ class Outbox:
     Args:
         report: Sends one event and never raises, except for cancellation.
         drain: Knows which outboxes still hold something when the governance closes.
+        ordered: Whether `send` leaves the sending to the background.
     """
 
-    __slots__ = ("_drain", "_queue", "_report", "_worker")
+    __slots__ = ("_drain", "_ordered", "_queue", "_report", "_worker")
 
-    def __init__(self, report: Report, drain: Drain) -> None:
+    def __init__(self, report: Report, drain: Drain, *, ordered: bool = False) -> None:
         self._report = report
         self._drain = drain
-        self._queue: deque[EventEnvelope] = deque()
+        self._ordered = ordered
+        self._queue: deque[_Queued] = deque()
         self._worker: asyncio.Task[None] | None = None
 
     @property
@@ -55,28 +86,39 @@ class Outbox:
         """Reports that Core does not have yet."""
         return len(self._queue)
 
-    async def send(self, event: EventEnvelope) -> Answer | None:
+    async def send(
+        self, event: EventEnvelope, *, heed: Heed | None = None, beside: object = None
+    ) -> Answer | None:
         """
-        Report `event` after everything posted before it.
+        Report `event` after everything posted before it. An ordered outbox only waits when it is full.
+
+        Args:
+            heed: Told of Core's answer, whenever it comes.
+            beside: The work around the activity that `event` ends, if Core was asked about its start.
 
         Returns:
-            Core's answer; None when the report was lost, or was sent behind others.
+            Core's answer; None when the report was lost, or is sent behind others or in the background.
         """
-        if self._queue:
-            self.post(event)
-            await self.settle()
+        if self._ordered or self._queue:
+            self.post(event, heed=heed, beside=beside)
+            if not self._ordered or len(self._queue) > MOST_QUEUED:
+                await self.settle()
             return None
         try:
-            return await self._report(event)
+            answer = await self._report(event)
         except BaseException:
             # Interrupted halfway: whether Core has it is unknown, and the same ids may be sent again.
-            self.post(event)
+            self.post(event, heed=heed)
             raise
+        if answer is not None and heed is not None:
+            heed(answer)
+        return answer
 
-    def post(self, event: EventEnvelope) -> None:
+    def post(self, event: EventEnvelope, *, heed: Heed | None = None, beside: object = None) -> None:
         """Queue `event`; a detached task sends it. Never waits and never raises."""
         # Stamped now: it may be sent later, and says when it happened.
-        self._queue.append(event if event.timestamp else replace(event, timestamp=rfc3339_now()))
+        stamped = event if event.timestamp else replace(event, timestamp=rfc3339_now())
+        self._queue.append(_Queued(stamped, heed, beside))
         self._drain.watch(self)
         self._ensure_worker()
 
@@ -122,18 +164,34 @@ class Outbox:
 
     async def _work(self) -> None:
         while self._queue:
-            event = self._queue[0]
-            try:
-                await self._report(event)
-            except Exception:
-                # A report that cannot be made must not hold back those behind it.
-                log.exception("a report to Core failed and was dropped")
-            # Only now: a worker that is cancelled while sending leaves the event for the next one.
-            if self._queue and self._queue[0] is event:
-                self._queue.popleft()
+            batch = self._next()
+            if len(batch) == 1:
+                await self._tell(batch[0])
+            else:
+                await asyncio.gather(*map(self._tell, batch))
+            # Only now: a worker that is cancelled while sending leaves the events for the next one.
+            for queued in batch:
+                if self._queue and self._queue[0] is queued:
+                    self._queue.popleft()
         self._drain.forget(self)
         if self._queue:  # posted by another thread in between
             self._drain.watch(self)
+
+    def _next(self) -> list[_Queued]:
+        first = self._queue[0]
+        if first.beside is None:
+            return [first]
+        alike = takewhile(lambda queued: queued.beside is first.beside, tuple(self._queue))
+        return list(islice(alike, SENT_AT_ONCE))
+
+    async def _tell(self, queued: _Queued) -> None:
+        try:
+            answer = await self._report(queued.event)
+            if answer is not None and queued.heed is not None:
+                queued.heed(answer)
+        except Exception:
+            # A report that cannot be made must not hold back those behind it.
+            log.exception("a report to Core failed and was dropped")
 
 
 class Drain:

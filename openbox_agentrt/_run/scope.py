@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from contextvars import Token
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +133,7 @@ class RunScope:
             identity=identity,
             prompt=self._prompt,
             judge=judge,
-            outbox=Outbox(judge.gate.report, judge.drain),
+            outbox=Outbox(judge.gate.report, judge.drain, ordered=judge.options.reports_in_background),
             redactions=Redactions(),
             parent=parent,
             pausable=self._pausable,
@@ -144,9 +145,7 @@ class RunScope:
     async def _announce(self, run: RunState) -> None:
         if not self._judge.options.send_run_start_event:
             return
-        answer = await run.outbox.send(workflow_started(run.identity))
-        if answer is not None:
-            run.heed(answer, event=RUN_STARTED)
+        await run.outbox.send(workflow_started(run.identity), heed=partial(run.heed, event=RUN_STARTED))
         giver = _handed_over_by(run)
         if giver is not None:
             await run.outbox.send(handoff(run.identity, giver))

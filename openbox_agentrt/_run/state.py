@@ -221,6 +221,18 @@ class RunState:
                 took_effect=False,
             )
 
+    async def catch_up(self) -> None:
+        """
+        Wait until Core has answered what ended before in this run and in those around it.
+
+        Core sees a run in its order, and judges nothing without having heard of what came before.
+        """
+        run: RunState | None = self
+        while run is not None:
+            if run.outbox.pending:
+                await run.outbox.settle()
+            run = run.parent
+
     def halted_by(self) -> GovernanceHaltError | None:
         """The halt that is in force here: of this run, or of one around it."""
         run: RunState | None = self

@@ -18,7 +18,7 @@ import pytest
 from agent_rt import AgentLoop, AgentRunLimits, CancellationToken
 
 from openbox_agentrt import current_run
-from openbox_agentrt._core.transport import LocalCoreTransport
+from openbox_agentrt._core.direct_client import DirectClient
 from openbox_agentrt._run.scope import RunScope
 from openbox_agentrt._run.state import POSITION
 from openbox_agentrt.testing import Call, Reply, ScriptedProvider
@@ -113,15 +113,15 @@ class Interrupter:
 @pytest.fixture(autouse=True)
 def suspending_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """Core suspends before it has heard, and again before it answers."""
-    carry = LocalCoreTransport._carry_async
+    carry = DirectClient.carry
 
-    async def slowly(self: LocalCoreTransport, request: Any) -> Any:
+    async def slowly(self: DirectClient, *request: Any) -> Any:
         await asyncio.sleep(0)
-        response = await carry(self, request)
+        answer = await carry(self, *request)
         await asyncio.sleep(0)
-        return response
+        return answer
 
-    monkeypatch.setattr(LocalCoreTransport, "_carry_async", slowly)
+    monkeypatch.setattr(DirectClient, "carry", slowly)
 
 
 @pytest.fixture

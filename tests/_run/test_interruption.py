@@ -10,7 +10,7 @@ import pytest
 from agent_rt import AgentLoop, AgentRunLimits, CancellationToken
 
 from openbox_agentrt import GovernanceHaltError, UngovernedCallError, create_openbox_agentrt, current_run
-from openbox_agentrt._core.transport import LocalCoreTransport
+from openbox_agentrt._core.direct_client import DirectClient
 from openbox_agentrt._run import ending
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.testing import Call, ScriptedProvider
@@ -18,14 +18,14 @@ from openbox_agentrt.testing import Call, ScriptedProvider
 
 def slow_core(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Core hears a report only after `seconds`; gates are answered at once."""
-    carry = LocalCoreTransport._carry_async
+    carry = DirectClient.carry
 
-    async def slowly(self: LocalCoreTransport, request: Any) -> Any:
-        if b"Completed" in request.content or b"WorkflowFailed" in request.content:
+    async def slowly(self: DirectClient, method: str, path: str, headers: Any, body: bytes) -> Any:
+        if b"Completed" in body or b"WorkflowFailed" in body:
             await asyncio.sleep(seconds)
-        return await carry(self, request)
+        return await carry(self, method, path, headers, body)
 
-    monkeypatch.setattr(LocalCoreTransport, "_carry_async", slowly)
+    monkeypatch.setattr(DirectClient, "carry", slowly)
 
 
 async def test_a_cancelled_caller_does_not_wait_for_a_slow_core(
