@@ -11,6 +11,7 @@ from openbox_core.contracts.events import EventEnvelope, EventType
 from openbox_core.contracts.results import Verdict
 
 from openbox_agentrt._core.decision import Answer
+from openbox_agentrt._core.direct_client import DirectClient
 from openbox_agentrt._run.outbox import MOST_QUEUED, SENT_AT_ONCE, Drain, Outbox
 from openbox_agentrt.errors import GovernanceHaltError
 from openbox_agentrt.testing import Call, Fault, FaultyCore, ScriptedProvider
@@ -192,8 +193,17 @@ async def test_core_sees_the_same_run_in_the_same_order(make_stage: Any, kit: An
     assert told["ordered"] == told["inline"]
 
 
-async def test_a_halt_in_the_answer_to_an_end_stops_the_next_gate(make_stage: Any, kit: Any) -> None:
+async def test_a_halt_in_the_answer_to_an_end_stops_the_next_gate(
+    make_stage: Any, kit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The gate waits for that answer, and Core is not asked about what may not start."""
+    carry = DirectClient.carry
+
+    async def slowly(self: DirectClient, *request: Any) -> Any:
+        await asyncio.sleep(0.005)  # so that the next gate is on its way before there is an answer
+        return await carry(self, *request)
+
+    monkeypatch.setattr(DirectClient, "carry", slowly)
 
     def policy(event: Mapping[str, Any]) -> Any:
         ends = event["event_type"] == "ActivityCompleted" and event["activity_type"] == "add"
