@@ -26,6 +26,7 @@ class Call:
         final: The arguments that really ran, if they are not `args`.
         shown: What the trace holds in the place of the arguments, if they must not be seen there.
         conceal: Makes of the result what the trace and violations hold in its place.
+        altered: Whether what the trace holds is not what was judged and returned.
         early: Whether prerequisites count before the call has run, as with acel-core's `precheck`.
         admitted: Whether the store let it through.
         memo: What was read out of the arguments.
@@ -37,6 +38,7 @@ class Call:
     final: dict[str, Any] | None = None
     shown: dict[str, Any] | None = None
     conceal: Callable[[Any], Any] | None = None
+    altered: bool = False
     early: bool = False
     admitted: bool = True
     extra: Extra | None = None

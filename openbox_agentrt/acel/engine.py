@@ -85,6 +85,8 @@ class Engine:
             meter=metrics,
         )
         self.view = self.state.view()
+        self._meter = metrics
+        self._plans = self.store.plans
         self._replayed: set[int] = set()
 
     @property
@@ -113,9 +115,9 @@ class Engine:
                 is reached. Give them to `commit` as `measured`.
             early: Let a prerequisite count from now, as `precheck` does.
         """
-        began = 0.0 if self.records.meter is None else time.perf_counter()
+        began = 0.0 if self._meter is None else time.perf_counter()
         if type(tool) is str and type(args) is dict:
-            plan = self.store.plans.get(tool) or self.store.plan(tool)
+            plan = self._plans.get(tool) or self.store.plan(tool)
             call = Reservation(self, plan.tool, plain_args(args), plan)
         else:
             call = self.enter(tool, args)
@@ -123,13 +125,8 @@ class Engine:
             call.deferred = _names(deferred)
             call.early = early
         spec = call.plan.spec
-        if spec is None:
-            failed = None
-            breaches = self.store.reserve(call, force=self._watching)
-        else:
-            failed = spec.before(self.view, call.args)
-            refuse = bool(failed) and not self._watching
-            breaches = self.store.reserve(call, force=self._watching, refuse=refuse)
+        failed = None if spec is None else spec.before(self.view, call.args)
+        breaches = self.store.reserve(call, force=self._watching, refuse=failed and not self._watching)
         if breaches or failed or began or call.extra is not None:
             self._judged(call, failed or [], breaches or [], began)
         return call
@@ -142,12 +139,12 @@ class Engine:
         deferred: Collection[str] = (),
     ) -> Reservation:
         """As `reserve`, and waits for preconditions that have to be awaited."""
-        began = 0.0 if self.records.meter is None else time.perf_counter()
+        began = 0.0 if self._meter is None else time.perf_counter()
         call = self.enter(tool, args)
         call.deferred = _names(deferred)
         spec = call.plan.spec
         failed = None if spec is None else await spec.abefore(self.view, call.args)
-        breaches = self.store.reserve(call, force=self._watching, refuse=bool(failed) and not self._watching)
+        breaches = self.store.reserve(call, force=self._watching, refuse=failed and not self._watching)
         self._judged(call, failed or [], breaches or [], began)
         return call
 
@@ -232,7 +229,7 @@ class Engine:
         return call
 
     def _judged(self, call: Reservation, failed: Asked, breaches: list[Breach], began: float) -> None:
-        if self.records.meter is not None:
+        if self._meter is not None:
             self.records.measure(time.perf_counter() - began)
         if call.extra is not None and call.extra.faults:
             call.faults = tuple(call.extra.faults.values())
@@ -295,16 +292,22 @@ class Engine:
         self.store.abort(call, ran=True)
         if not self._watching:
             return found
-        seen = result if call.conceal is None else _seen(call, result)
-        self.rows.add(call.step, call.tool, _ran(call) if call.shown is None else call.shown, seen)
+        self._trace(call, result)
         return None
 
     def _succeeded(self, call: Reservation, result: Any) -> None:
         over = self.store.commit(call)
-        seen = result if call.conceal is None else _seen(call, result)
-        self.rows.add(call.step, call.tool, _ran(call) if call.shown is None else call.shown, seen)
+        if call.altered:
+            self._trace(call, result)
+        else:
+            self.rows.add(call.step, call.tool, call.args, result)
         if over:
-            self.records.record(call, [self._finding(breach) for breach in over], result=seen)
+            findings = [self._finding(breach) for breach in over]
+            self.records.record(call, findings, result=_seen(call, result))
+
+    def _trace(self, call: Reservation, result: Any) -> None:
+        args = _ran(call) if call.shown is None else call.shown
+        self.rows.add(call.step, call.tool, args, _seen(call, result))
 
 
 def _ran(call: Reservation) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .calls import Call
-from .cells import LiveCell
+from .cells import LiveCell, Stamps
 from .clock import Timeline
 from .keyed import Keyed
 from .rules import Guard
@@ -64,7 +64,8 @@ class LiveGuard:
         # Which class of cell it is follows from the guard's kind, see `bind` in `store`.
         self.cell: Any = cell
         # Most cells are about every call, and nobody has to ask them.
-        self._fixed = None if isinstance(cell, Keyed) or cell is None or cell.timeline is not None else cell
+        fixed = cell is not None and cell.timeline is None and not isinstance(cell, Keyed)
+        self._fixed: Any = cell if fixed else None
 
     def holds(self, cell: Any, call: Call) -> bool:
         """Whether it holds; `cell` is the memory that is about the call."""
@@ -141,6 +142,12 @@ class Cap(LiveGuard):
     """Fewer than n calls were let through."""
 
     __slots__ = ()
+
+    def passes(self, call: Call) -> bool:
+        cell = self.cell
+        if type(cell) is Stamps:
+            return bool(cell.timeline.fault is None and cell.started() < self.guard.n)
+        return super().passes(call)
 
     def holds(self, cell: Any, call: Call) -> bool:
         return bool(cell.started() < self.guard.n)

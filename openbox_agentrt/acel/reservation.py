@@ -84,11 +84,10 @@ class Reservation(Call):
         Raises:
             ReservationError: It was used before, or was refused.
         """
-        ran = None if args is None else plain_args(args)
-        seen = None if shown is None else plain_args(shown)
-        # From here on it has to be settled, so nothing that may raise comes in between.
-        self.claim()
-        self.final, self.measured, self.shown, self.conceal = ran, measured, seen, conceal
+        if args is None and measured is None and shown is None and conceal is None:
+            self.claim()
+        else:
+            self._claim_with(args, measured, shown, conceal)
         return self.session.settle(self, result)
 
     async def acommit(
@@ -101,11 +100,10 @@ class Reservation(Call):
         conceal: Callable[[Any], Any] | None = None,
     ) -> Violation | None:
         """As `commit`, and waits for conditions and a commit function that have to be awaited."""
-        ran = None if args is None else plain_args(args)
-        seen = None if shown is None else plain_args(shown)
-        # From here on it has to be settled, so nothing that may raise comes in between.
-        self.claim()
-        self.final, self.measured, self.shown, self.conceal = ran, measured, seen, conceal
+        if args is None and measured is None and shown is None and conceal is None:
+            self.claim()
+        else:
+            self._claim_with(args, measured, shown, conceal)
         return await self.session.asettle(self, result)
 
     def abort(
@@ -140,6 +138,20 @@ class Reservation(Call):
             where = f"the reservation of {self.tool!r:.200} at step {self.step}"
             problem = "is finished" if self.allowed else "was refused"
             raise ReservationError(f"{where} {problem}") from None
+
+    def _claim_with(
+        self,
+        args: Mapping[str, Any] | None,
+        measured: Mapping[str, Any] | None,
+        shown: Mapping[str, Any] | None,
+        conceal: Callable[[Any], Any] | None,
+    ) -> None:
+        ran = None if args is None else plain_args(args)
+        seen = None if shown is None else plain_args(shown)
+        # From here on it has to be settled, so nothing that may raise comes after.
+        self.claim()
+        self.final, self.measured, self.shown, self.conceal = ran, measured, seen, conceal
+        self.altered = True
 
     def refuse(self, refusal: Refusal) -> None:
         """The call must not run. There is nothing left to settle."""

@@ -51,7 +51,7 @@ class Store(Protocol):
         """What has to be done for calls of a tool."""
 
     def reserve(
-        self, call: Call, *, at: float | None = None, force: bool = False, refuse: bool = False
+        self, call: Call, *, at: float | None = None, force: bool = False, refuse: object = False
     ) -> list[Breach] | None:
         """Judge a call, and let it through if no contract in force objects."""
 
@@ -102,7 +102,7 @@ class MemoryStore(Registered):
             contract.settle_in(self)
 
     def reserve(
-        self, call: Call, *, at: float | None = None, force: bool = False, refuse: bool = False
+        self, call: Call, *, at: float | None = None, force: bool = False, refuse: object = False
     ) -> list[Breach] | None:
         """
         Judge a call, and let it through if no contract in force objects.
@@ -134,6 +134,15 @@ class MemoryStore(Registered):
     def commit(self, call: Call, *, at: float | None = None) -> list[Breach] | None:
         """A call ran and succeeded. Returns limits that only what was measured shows to be broken."""
         plan = call.plan
+        if call.tickets is None:
+            with self.lock:
+                if self._dropped:
+                    self._settle_dropped()
+                self.flying -= 1
+                if not call.early:
+                    for tally in plan.counts:
+                        tally.done += 1
+            return None
         kept = None if call.final is None else self._kept(call)
         shown = _look(plan.later, at) if plan.later else ()
         with self.lock:
@@ -142,12 +151,14 @@ class MemoryStore(Registered):
             if self._dropped:
                 self._settle_dropped()
             self.flying -= 1
-            if not call.early:
+            if call.early or kept is not None:
+                self._commit_some(call, kept)
+            else:
                 for tally in plan.counts:
                     tally.done += 1
-            if call.tickets is not None:
-                return self._commit_rest(call, kept)
-            return None
+                for mover, ticket in call.tickets:
+                    mover.commit(ticket, call)
+            return self._overshot(call) if call.deferred or call.final is not None else None
 
     def abort(self, call: Call, *, ran: bool, at: float | None = None) -> None:
         """A call failed, if it `ran`, or never ran."""
@@ -259,7 +270,7 @@ class MemoryStore(Registered):
                     return False
         return True
 
-    def _object(self, plan: Plan, call: Call, force: bool, refuse: bool) -> list[Breach]:
+    def _object(self, plan: Plan, call: Call, force: bool, refuse: object) -> list[Breach]:
         breaches = self._explain(plan, call)
         if self.shut is not None and not force:
             breaches = [Breach(contract=self.shut)]
@@ -296,18 +307,15 @@ class MemoryStore(Registered):
             for tally in (*plan.counts, *(extra.counts if extra is not None else ())):
                 tally.done += 1
 
-    def _commit_rest(self, call: Call, kept: frozenset[Hashable] | None) -> list[Breach] | None:
-        tickets = call.tickets or ()
-        if kept is None and not call.early:
-            for mover, ticket in tickets:
+    def _commit_some(self, call: Call, kept: frozenset[Hashable] | None) -> None:
+        if not call.early:
+            for tally in call.plan.counts:
+                tally.done += 1
+        for mover, ticket in call.tickets or ():
+            if kept is not None and identity(mover) not in kept:
+                mover.fail(ticket, call)
+            elif not (call.early and type(mover) is Tally):
                 mover.commit(ticket, call)
-        else:
-            for mover, ticket in tickets:
-                if kept is not None and identity(mover) not in kept:
-                    mover.fail(ticket, call)
-                elif not (call.early and type(mover) is Tally):
-                    mover.commit(ticket, call)
-        return self._overshot(call) if call.deferred or call.final is not None else None
 
     def _overshot(self, call: Call) -> list[Breach]:
         guards = (*call.plan.guards, *(call.extra.guards if call.extra is not None else ()))

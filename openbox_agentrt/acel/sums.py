@@ -21,11 +21,12 @@ class Sum(LiveCell):
     An amount below zero makes room for other calls, so it counts once the call has succeeded.
 
     Attributes:
+        name: The argument, if it is no path.
         total: The exact sum.
         unread: Step of a call whose amount was to be measured and was not. The total is then unknown.
     """
 
-    __slots__ = ("_entries", "_field", "_how", "_name", "_refund", "timeline", "total", "unread", "within")
+    __slots__ = ("_entries", "_field", "_how", "_refund", "name", "timeline", "total", "unread", "within")
 
     def __init__(
         self,
@@ -39,7 +40,7 @@ class Sum(LiveCell):
     ) -> None:
         self._field = FieldPath(field)
         # Where a whole number is most often found. A path is not a name.
-        self._name: Any = None if self._field.dotted else field
+        self.name: Any = None if self._field.dotted else field
         self._how = ("amount", field, text, negative)
         self._refund = refund
         self.timeline = timeline
@@ -54,7 +55,7 @@ class Sum(LiveCell):
 
     def amount(self, call: Call) -> Amount | ValueError:
         """The call's amount, or why it cannot be read."""
-        value = call.args.get(self._name)
+        value = call.args.get(self.name)
         if type(value) is int and 0 <= value < BIGGEST:
             return value
         memo = call.memo
@@ -93,8 +94,10 @@ class Sum(LiveCell):
         if call.deferred and self.is_deferred(call):
             return DEFERRED
         amount = self.amount(call)
-        # An amount that cannot be read got here in shadow mode: there is nothing to add.
-        return None if isinstance(amount, ValueError) else self._put(amount) if amount > 0 else (None, amount)
+        if isinstance(amount, ValueError):
+            # It got here in shadow mode: there is nothing to add.
+            return None
+        return self._put(amount) if amount > 0 else (None, amount)
 
     def commit(self, ticket: Any, call: Call) -> None:
         if ticket is DEFERRED:
@@ -102,12 +105,8 @@ class Sum(LiveCell):
         elif ticket is not None:
             _, amount = ticket
             if call.final is not None:
-                ran = self._read(call.final)
-                if not isinstance(ran, ValueError) and ran != amount:
-                    self._take(ticket)
-                    self._put(ran)
-                    return
-            if amount < 0:
+                self._correct(ticket, call)
+            elif amount < 0:
                 self._put(amount)
 
     def fail(self, ticket: Any, call: Call) -> None:
@@ -143,6 +142,14 @@ class Sum(LiveCell):
         except AmountError as error:
             return AmountError(f"{self._field.text} {error}")
 
+    def _correct(self, ticket: tuple[float | None, Amount], call: Call) -> None:
+        ran = self._read(call.final)
+        if isinstance(ran, ValueError):
+            # What is spent is no longer told. What was judged still counts.
+            ran = ticket[1]
+        self._take(ticket)
+        self._put(ran)
+
     def _measure(self, call: Call, *, must: bool) -> None:
         measured = {} if call.measured is None else call.measured
         if must or self._field.text in measured:
@@ -155,10 +162,9 @@ class Sum(LiveCell):
 
     def _put(self, amount: Amount) -> tuple[float | None, Amount]:
         total = self.total
+        self.total = total + amount if type(total) is int and type(amount) is int else add(total, amount)
         if self.timeline is None:
-            self.total = total + amount if type(total) is type(amount) is int else add(total, amount)
             return 0.0, amount
-        self.total = add(total, amount)
         if self.full():
             # Only shadow mode gets here; enforced, a full window has refused.
             self.total = subtract(self.total, self._entries.popleft()[1])

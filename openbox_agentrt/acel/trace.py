@@ -41,8 +41,12 @@ class Trace:
     def add(self, step: int, tool: str, args: Mapping[str, Any], result: Any) -> None:
         """A call ran."""
         row = (step, tool, args, result)
+        try:
+            line = _encode(row)
+        except Exception:  # noqa: BLE001 - cyclic, too deep, not Unicode: all of it is plain once frozen
+            line = _encode(freeze(row))
         new = self._new
-        new.append((row, _line(row)))
+        new.append((row, line))
         if len(new) >= BLOCK:
             self._sort_in()
 
@@ -90,15 +94,10 @@ def hash_rows(rows: Iterable[Mapping[str, Any]]) -> str:
     It is SHA-256 over one line of JSON per row: ``[step, tool, args, result]`` with sorted keys and no
     spaces, each line ended by a line feed. What JSON cannot hold is written as evidence writes it.
     """
-    lines = (_line((row["step"], row["tool"], row["args"], row["result"])) for row in rows)
-    return hashlib.sha256(b"".join(line + b"\n" for line in lines)).hexdigest()
-
-
-def _line(row: Row) -> bytes:
-    try:
-        return _encode(row)
-    except Exception:  # noqa: BLE001 - cyclic, too deep, not Unicode: all of it is plain once frozen
-        return _encode(freeze(row))
+    trace = Trace()
+    for row in rows:
+        trace.add(row["step"], row["tool"], row["args"], row["result"])
+    return trace.last(0)[2]
 
 
 def _first_encode(row: Any) -> bytes:

@@ -20,7 +20,20 @@ _SCALARS = (str, int, float, bool, type(None))
 class Spend(LiveGuard):
     """The call's amount fits under the limit. One that is measured later fits while anything is left."""
 
-    __slots__ = ()
+    __slots__ = ("_whole",)
+
+    def __init__(self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell | None) -> None:
+        super().__init__(contract, guard, cell)
+        # By far the most frequent: whole numbers, a whole session, one total.
+        self._whole: Any = guard.n if type(guard.n) is int else None
+
+    def passes(self, call: Call) -> bool:
+        cell, whole = self._fixed, self._whole
+        if cell is not None and whole is not None and cell.unread is None and not call.deferred:
+            amount, total = call.args.get(cell.name), cell.total
+            if type(amount) is int and type(total) is int and 0 <= amount <= whole - total:
+                return True
+        return super().passes(call)
 
     def holds(self, cell: Any, call: Call) -> bool:
         if cell.unread is not None:
@@ -29,8 +42,6 @@ class Spend(LiveGuard):
         if call.deferred and cell.is_deferred(call):
             return bool(spent < self.guard.n)
         amount = cell.amount(call)
-        if type(amount) is type(spent) is int and cell.timeline is None:
-            return spent + amount <= self.guard.n
         if isinstance(amount, ValueError) or cell.full():
             return False
         return bool(add(spent, amount) <= self.guard.n)
