@@ -215,11 +215,10 @@ class SessionLog:
             chain = _next_chain(chain, body)
             if line[-_CHAIN_LENGTH:] != f'{_CHAIN_FIELD}{chain}"}}\n':
                 raise self._corrupt("has a line that does not follow from the one before it")
-            entry = json.loads(body)
+            # What ends in a brace and is JSON is an object.
+            entry: dict[str, Any] = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise self._corrupt("has a line that is no JSON") from error
-        if not isinstance(entry, dict):
-            raise self._corrupt("has a line that is no JSON object")
         return entry, chain
 
     def _chain_before(self, offset: int) -> str:

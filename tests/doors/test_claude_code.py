@@ -693,3 +693,50 @@ def test_the_default_state_folder_is_outside_of_the_project(monkeypatch: pytest.
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", "/home/u")
     assert default_state_dir() == "/home/u/.local/state/openbox-agentrt/hooks"
+
+
+def test_a_contract_that_stops_the_session_stops_every_later_process(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`on_violation: halt` is remembered, also in snapshots."""
+    monkeypatch.setattr(hook_replica, "SNAPSHOT_AFTER", 8)
+    hooks.write_rules(
+        {
+            "contracts": [
+                {
+                    "template": "at_most_n_times",
+                    "args": ["Deploy"],
+                    "kwargs": {"n": 1},
+                    "on_violation": "halt",
+                }
+            ]
+        }
+    )
+    assert hooks.runs("Deploy")
+    assert hooks.runs("Read")
+    assert not hooks.runs("Deploy")
+
+    for _ in range(20):
+        assert not hooks.runs("Read")
+    assert hooks.file("snap").exists()
+
+
+def test_a_log_that_the_rules_do_not_allow_denies(hooks: Hooks) -> None:
+    """What was let through before and is refused by the same rules now was not written by this program."""
+    hooks.runs("Read")
+    with open_log(hooks.folder / "state", "s1") as log:
+        for number in range(3):
+            line = {
+                "event": "pre",
+                "call": f"id:x{number}",
+                "tool": "Deploy",
+                "digest": "d",
+                "ts": 1.0,
+                "args": {},
+            }
+            log.append(line)
+
+    answer = hooks.pre("Read")
+
+    assert answer.code == 2
+    assert "the log does not replay" in answer.stderr

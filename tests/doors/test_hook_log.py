@@ -1,7 +1,9 @@
 """The files of the hook processes: private, locked, append-only, and never reached through a link."""
 
+import hashlib
 import json
 import os
+import pickle
 import stat
 import threading
 import time
@@ -387,3 +389,31 @@ def test_an_entry_is_one_line_of_json(state_dir: Path) -> None:
     rows = [json.loads(line) for line in log_file(state_dir).read_text().splitlines()]
 
     assert [row["event"] for row in rows] == ["session", "pre"]
+
+
+def test_a_fault_survives_pickling() -> None:
+    """With its remedy."""
+    copied = pickle.loads(pickle.dumps(HookFault("locked", remedy="wait")))
+
+    assert (str(copied), copied.remedy) == ("locked", "wait")
+
+
+def test_a_line_that_is_no_object_is_a_fault(state_dir: Path) -> None:
+    """Even if its chain value is right."""
+    write(state_dir, {"n": 1})
+    with open_log(state_dir, "s1") as log:
+        chain = hashlib.sha256(f"{log.chain}\n5}}".encode()).hexdigest()[:16]
+    with log_file(state_dir).open("a") as file:
+        file.write(f'5,"chain":"{chain}"}}\n')
+
+    with pytest.raises(HookFault, match="no JSON"):
+        read(state_dir)
+
+
+def test_another_users_folder_is_a_fault(state_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever owns it can change what is in it."""
+    write(state_dir, {"n": 1})
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+
+    with pytest.raises(HookFault, match="belongs to another user"):
+        read(state_dir)

@@ -6,6 +6,8 @@ import inspect
 import json
 import pickle
 import re
+import sys
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
@@ -23,6 +25,7 @@ from langchain_core.tools import (
 )
 from pydantic import BaseModel, ValidationError
 
+from openbox_agentrt._extras import MissingExtraError
 from openbox_agentrt.acel import ContractViolation, Session, at_most_n_times, at_most_total, must_precede
 from openbox_agentrt.doors.langchain import govern_tool
 from openbox_agentrt.doors.langchain.tool import ToolRefusedError, ToolStoppedError
@@ -176,6 +179,31 @@ def test_contracts_see_validated_arguments() -> None:
     assert governed.invoke({"money": {"amount": "60"}}) == "Money to me"
     assert args_seen(session) == [{"money": {"amount": 60.0, "currency": "EUR"}, "to": "me"}]
     assert refused(governed.invoke(call("transfer", money={"amount": 60})))
+
+
+@dataclass
+class Item:
+    price: float
+    count: int = 1
+
+
+def test_contracts_read_into_every_container() -> None:
+    """Lists, mappings and dataclasses as well as models."""
+
+    @tool
+    def order(items: list[Item], options: dict[str, Item]) -> str:
+        """Order items."""
+        return f"{type(items[0]).__name__} {sorted(options)}"
+
+    session = Session()
+    governed = govern_tool(session, order)
+
+    assert governed.invoke({"items": [{"price": 2}], "options": {"gift": {"price": 1, "count": 2}}}) == (
+        "Item ['gift']"
+    )
+    assert args_seen(session) == [
+        {"items": [{"price": 2.0, "count": 1}], "options": {"gift": {"price": 1.0, "count": 2}}}
+    ]
 
 
 def test_contracts_see_what_a_model_leaves_out() -> None:
@@ -500,3 +528,17 @@ def test_only_what_is_replaced_runs_a_tool(kind: type[BaseTool]) -> None:
     assert members >= {"run", "arun"}, "found too little: this guard would pass without checking anything"
     # Signatures and annotations are looked at elsewhere; nothing is called there.
     assert members - {"get_input_schema"} <= {"run", "arun", "_run", "_arun"}
+
+
+def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When it is used, and not on import."""
+    monkeypatch.setitem(sys.modules, "langchain_core", None)
+    monkeypatch.setitem(sys.modules, "langchain", None)
+    monkeypatch.delitem(sys.modules, "langchain.agents", raising=False)
+    monkeypatch.delitem(sys.modules, "langchain.agents.middleware", raising=False)
+    from openbox_agentrt.doors import langchain as door
+
+    with pytest.raises(MissingExtraError, match=r"\[langchain\]"):
+        door.govern_tool(Session(), pay)
+    with pytest.raises(MissingExtraError, match=r"\[langchain-agents\]"):
+        door.contract_middleware(Session())

@@ -9,6 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from openai.types.chat import (
     ChatCompletionMessageCustomToolCall,
     ChatCompletionMessageFunctionToolCall,
@@ -450,3 +452,32 @@ def test_a_refusal_in_the_other_mode_is_returned_by_the_guard() -> None:
     session.add_contract(at_most_n_times("pay", 0))
 
     assert isinstance(guard_openai_tool_call(session, chat("pay", "{}"), lambda: None), Violation)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(arguments=st.dictionaries(st.text(min_size=1), JSON, max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_what_a_model_wrote_is_what_the_function_gets(arguments: dict[str, Any]) -> None:
+    """Every JSON object arrives whole, and contracts see the same one."""
+    session = Session()
+
+    got = guard_openai_tool_call(session, chat("echo", json.dumps(arguments)), lambda **args: args)
+
+    assert got == arguments == session.trace[0]["args"]
+
+
+@given(text=st.text() | st.binary().map(lambda data: data.decode("latin-1")))
+@settings(max_examples=60, deadline=None)
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """Nothing but the documented error comes of it."""
+    try:
+        got = guard_openai_tool_call(Session(), chat("echo", text), lambda **args: args)
+    except MalformedToolCallError:
+        return
+    assert got == json.loads(text)
