@@ -260,6 +260,27 @@ async def test_a_cancelled_call_stays_counted_and_allows_nothing() -> None:
         guard(session, "ship", lambda: None)()
 
 
+async def test_conditions_that_have_to_be_awaited_are() -> None:
+    """Around an async function, conditions may ask somebody else."""
+    session = Session()
+
+    async def ask(state: Any, value: Any) -> bool:
+        await asyncio.sleep(0)
+        return value not in ({"amount": 13}, "lost")
+
+    session.register_tool("pay", precondition=ask, postcondition=ask)
+
+    async def pay(amount: int) -> str:
+        return "lost" if amount > 100 else "paid"
+
+    guarded = guard(session, "pay", pay)
+
+    assert await guarded(5) == "paid"
+    for amount in (13, 500):
+        with pytest.raises(ContractViolation):
+            await guarded(amount)
+
+
 async def test_a_plain_function_that_returns_an_awaitable_ends_when_that_ends() -> None:
     """A lambda around a coroutine is not done when it returns."""
     session = Session()
