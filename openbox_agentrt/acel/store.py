@@ -7,15 +7,14 @@ lock is held for comparisons and additions only. What runs other people's code -
 clocks - comes before it is taken; tools, hashing and records come after it is released. The one
 exception is a contract that is itself code (`custom`), which cannot be judged atomically otherwise.
 
-`Store` is what a session needs of its memory. One that many workers share does the same, over the
-cells that `rules` names.
+What a session asks of its memory is in `storage`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable
-from typing import Any, Protocol
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 from .calls import Call
 from .cells import Tally
@@ -30,39 +29,6 @@ from .registered import Registered
 from .state import StateStore
 from .template import Template
 from .verdict import Verdict
-
-
-class Store(Protocol):
-    """
-    What a session asks of its memory. Every method is atomic, and may be called from any thread.
-
-    Attributes:
-        step: Position of the latest call.
-        flying: How many calls are under way.
-    """
-
-    step: int
-    flying: int
-
-    def add(self, contract: TemporalContract) -> None:
-        """Watch a contract from now on."""
-
-    def plan(self, tool: str) -> Plan:
-        """What has to be done for calls of a tool."""
-
-    def reserve(
-        self, call: Call, *, at: float | None = None, force: bool = False, refuse: object = False
-    ) -> list[Breach] | None:
-        """Judge a call, and let it through if no contract in force objects."""
-
-    def commit(self, call: Call, *, at: float | None = None) -> list[Breach] | None:
-        """A call ran and succeeded. Returns limits that only what was measured shows to be broken."""
-
-    def abort(self, call: Call, *, ran: bool, at: float | None = None) -> None:
-        """A call failed, or never ran."""
-
-    def lose(self, call: Call) -> None:
-        """Nobody knows how a call ended."""
 
 
 class MemoryStore(Registered):
@@ -121,7 +87,7 @@ class MemoryStore(Registered):
             call.extra = plan.ask(call.args)
         shown = _look(plan.timelines, at) if plan.timelines else ()
         with self.lock:
-            for timeline, moment in shown:
+            for timeline, moment in zip(plan.timelines, shown, strict=True) if shown else ():
                 timeline.advance(moment)
             if self._dropped:
                 self._settle_dropped()
@@ -146,7 +112,7 @@ class MemoryStore(Registered):
         kept = None if call.final is None else self._kept(call)
         shown = _look(plan.later, at) if plan.later else ()
         with self.lock:
-            for timeline, moment in shown:
+            for timeline, moment in zip(plan.later, shown, strict=True) if shown else ():
                 timeline.advance(moment)
             if self._dropped:
                 self._settle_dropped()
@@ -165,7 +131,7 @@ class MemoryStore(Registered):
         plan = call.plan
         shown = _look(plan.later, at) if plan.later else ()
         with self.lock:
-            for timeline, moment in shown:
+            for timeline, moment in zip(plan.later, shown, strict=True) if shown else ():
                 timeline.advance(moment)
             if self._dropped:
                 self._settle_dropped()
@@ -211,9 +177,10 @@ class MemoryStore(Registered):
 
     def end(self, *, at: float | None = None, shut: SessionRule | None = None) -> list[Breach]:
         """What is unmet when no more calls come, each contract once. With `shut`, no more may come."""
-        shown = _look(tuple(self.memory.timelines()), at)
+        timelines = self.memory.timelines()
+        shown = _look(timelines, at)
         with self.lock:
-            for timeline, moment in shown:
+            for timeline, moment in zip(timelines, shown, strict=True):
                 timeline.advance(moment)
             self._settle_dropped()
             self.shut = shut or self.shut
@@ -228,9 +195,10 @@ class MemoryStore(Registered):
 
     def unmet(self) -> list[Breach]:
         """What `end` would say now. Nothing ends."""
-        shown = _look(tuple(self.memory.timelines()), None)
+        timelines = self.memory.timelines()
+        shown = _look(timelines, None)
         with self.lock:
-            for timeline, moment in shown:
+            for timeline, moment in zip(timelines, shown, strict=True):
                 timeline.advance(moment)
             guards = [g for g in self._at_end if id(g.contract) not in self._ended and type(g) is not Judge]
             return [breach for guard in guards if (breach := guard.at_end(_nothing())) is not None]
@@ -340,8 +308,8 @@ class MemoryStore(Registered):
                 mover.lose(ticket, call)
 
 
-def _look(timelines: tuple[Timeline, ...], at: float | None) -> list[tuple[Timeline, float | str]]:
-    return [(timeline, timeline.look() if at is None else at) for timeline in timelines]
+def _look(timelines: Sequence[Timeline], at: float | None) -> list[float | str]:
+    return list(map(Timeline.look, timelines)) if at is None else [at] * len(timelines)
 
 
 def _nothing() -> Call:

@@ -97,3 +97,15 @@ def test_a_door_s_types_are_known() -> None:
     names: dict[str, Any] = {}
     exec("from openbox_agentrt.acel import *", names)
     assert names["Session"] is Session
+
+
+def test_the_store_in_memory_is_what_a_session_asks_for() -> None:
+    """Another one can take its place: mypy compares the two, and here every name is looked up."""
+    from openbox_agentrt.acel.storage import Store
+    from openbox_agentrt.acel.store import MemoryStore
+
+    store: Store = MemoryStore()
+
+    asked = {name for name in {*vars(Store), *Store.__annotations__} if not name.startswith("_")}
+    assert {"add", "plan", "reserve", "commit", "abort", "lose", "step", "flying"} == asked
+    assert all(hasattr(store, name) for name in asked)
