@@ -180,9 +180,25 @@ async def run_governed(
         if _takes_stop_requested(inner):
             kwargs["stop_requested"] = _stop_requested(run, kwargs.get("stop_requested"))
         run.estimate_cost = getattr(loop, "cost_estimator", None)
-        result = await _not_losing_cancellation(inner(*args, **kwargs))
+        work = inner(*args, **kwargs)
+        result = await (_not_losing_cancellation(work) if _waits_for_helpers(loop, kwargs) else work)
         run.result = result
     return result
+
+
+def _waits_for_helpers(loop: Any, kwargs: Mapping[str, Any]) -> bool:
+    """
+    Whether Agent-RT takes every step of the run in a helper task, as it does under a limit.
+
+    Only then can it lose a cancellation. Without helpers the provider works in the run's own task, and some
+    libraries cancel that for a timeout of their own without taking the request back: not ours to act upon.
+    """
+    limits = kwargs.get("limits")
+    return (
+        kwargs.get("cancellation_token") is not None
+        or getattr(limits, "timeout_seconds", None) is not None
+        or getattr(loop, "deadline", None) is not None
+    )
 
 
 async def _not_losing_cancellation(work: Awaitable[T]) -> T:

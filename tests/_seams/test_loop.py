@@ -274,6 +274,29 @@ async def test_a_subclass_with_a_run_of_its_own_signature(make_stage: Any, kit: 
     assert stage.events("SignalReceived")[0]["signal_args"] == ["hello"]
 
 
+async def test_a_providers_own_timeouts_are_its_own(make_stage: Any, kit: Any) -> None:
+    """Some libraries cancel their task for a timeout and leave it at that; that does not cancel the run."""
+    import asyncio
+
+    class OldTimeout(ScriptedProvider):
+        async def complete(self, request: Any) -> Any:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            try:
+                await asyncio.sleep(1)
+            except asyncio.CancelledError:
+                return await super().complete(request)  # it tries again, and succeeds
+
+    stage = await make_stage()
+
+    result = await stage.governance.govern_loop(AgentLoop(OldTimeout("hi"))).run(
+        kit.agent(), [kit.user("go")]
+    )
+
+    assert result.termination_reason == "completed"
+
+
 async def test_sessions_and_names(make_stage: Any, kit: Any) -> None:
     """The agent's name and the tool context's session travel with every event, unless options name them."""
     plain = await make_stage()
