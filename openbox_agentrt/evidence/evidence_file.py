@@ -25,6 +25,7 @@ from .objects import error_name
 from .opening import open_log
 from .redaction import Redactor, redact_record
 from .sealing import SealLane
+from .timestamps import utc_clock
 from .writing import LogIdentity
 
 __all__ = ("EvidenceFile", "Recordable", "SessionEvidence")
@@ -92,7 +93,7 @@ class EvidenceFile:
             raise TypeError(f"signer must be callable, not {type(signer).__name__!r}")
         self.path = Path(path).expanduser()
         self.session_id = session_id
-        self._clock = clock
+        self._now = utc_clock() if clock is None else lambda: clock().isoformat()
         self._redactor = Redactor.of(redact_fields)
         self._records_decisions = record == "all"
         self._signer = signer
@@ -271,10 +272,6 @@ class EvidenceFile:
 
     def _signed(self, head: Head) -> Head:
         return head if self._signer is None else replace(head, signature=self._signer(head.statement()))
-
-    def _now(self) -> str:
-        now = datetime.datetime.now(datetime.UTC) if self._clock is None else self._clock()
-        return now.isoformat()
 
 
 class SessionEvidence:

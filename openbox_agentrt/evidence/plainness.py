@@ -58,7 +58,9 @@ def plain_json(value: object, encode: Callable[[Any], bytes], *, check_names: bo
     except (UnicodeEncodeError, RuntimeError, TypeError, ValueError):
         # Text that is not Unicode, a number without end, or a change by another thread meanwhile.
         return None
-    return data if len(data) <= _SMALL and b'"$' not in data else None
+    # One byte is found much faster than two, and is hardly ever there.
+    marked = b"$" in data and b'"$' in data
+    return data if len(data) <= _SMALL and not marked else None
 
 
 def is_plain(value: object, *, check_names: bool = True) -> bool:

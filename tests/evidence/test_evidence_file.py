@@ -100,6 +100,8 @@ def test_one_log_serves_many_sessions(path: Path, violation: MakeViolation) -> N
         second.record_decision({"verdict": "block"})
         second.seal()
         assert first.failures == 0
+        assert first.file is log
+        assert log.records_decisions
 
     assert [(line["type"], line["session"]) for line in lines(path)[1:]] == [
         ("session", "s-1"),
