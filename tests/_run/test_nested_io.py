@@ -236,7 +236,7 @@ async def test_a_halted_request_ends_the_run(
 async def test_a_halt_on_a_finished_request_stops_what_comes_next(
     make_stage: Any, kit: Any, server: Any
 ) -> None:
-    """The request has been made, and the tool keeps its result; the model is not called again."""
+    """The request has been made and the tool keeps its result; Core is not even asked about what comes next."""
 
     def policy(event: dict[str, Any]) -> Any:
         return "HALT" if event.get("spans") and event["spans"][0]["stage"] == "completed" else None
@@ -251,6 +251,7 @@ async def test_a_halt_on_a_finished_request_stops_what_comes_next(
 
     assert stage.completed("fetch")["activity_output"] == 200
     assert len(provider.requests) == 1
+    assert [event["activity_type"] for event in stage.events("ActivityStarted")] == ["llm_call", "fetch"]
 
 
 async def test_a_request_of_a_halted_run_is_remembered_for_that_run_only(
