@@ -22,6 +22,8 @@ from .traces import read_trace
 
 app = typer.Typer(add_completion=False)
 
+_WINDOW = 20
+
 
 @app.command()
 def replay(
@@ -43,6 +45,9 @@ def replay(
             help="Sign the evidence with the Ed25519 key in this file, made if missing.", metavar="FILE"
         ),
     ] = None,
+    full_trace: Annotated[
+        bool, typer.Option("--full-trace", help="Keep all calls before a violation, not the last 20.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> int:
     """Check a recorded trace against contracts. Nothing is run."""
@@ -60,7 +65,7 @@ def replay(
         contracts=understood.contracts,
         halt_on_violation=False,
         evidence=log,
-        trace_window=None,
+        trace_window=None if full_trace else _WINDOW,
     )
     progress = Progress("events")
     try:

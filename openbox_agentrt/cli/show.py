@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..evidence import Entry, Report, UnreadableLogError, read_entries, verify_file
+from ..evidence import Entry, Report, UnreadableLogError, freeze, read_entries, verify_file
 from .running import InputError
 from .text import compact_json, printable
 
@@ -154,7 +154,8 @@ def _record(entry: Entry) -> dict[str, Any]:
         "type": entry.type,
         "time": entry.time,
         "session_id": entry.session_id,
-        "data": entry.data,
+        # acel-core writes NaN into its logs, which is no JSON.
+        "data": freeze(entry.data),
         "hash": entry.hash,
         "signature": entry.signature,
     }

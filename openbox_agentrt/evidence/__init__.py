@@ -21,13 +21,14 @@ if TYPE_CHECKING:
         LogInUseError,
         UnreadableLogError,
     )
-    from .evidence_file import EvidenceFile, SessionEvidence
+    from .evidence_file import EvidenceFile
     from .freezing import freeze
     from .heads import Head
     from .keys import Ed25519Signer, Signer, ed25519_signer
     from .reading import Entry, read_entries, verify_file
     from .redaction import SECRET_PATTERNS, Redactor, redact_violation
     from .report import Report
+    from .session_evidence import SessionEvidence
     from .summary import Summary, summarise
 
 _HOME = {
@@ -46,7 +47,7 @@ _HOME = {
     "Redactor": "redaction",
     "Report": "report",
     "SECRET_PATTERNS": "redaction",
-    "SessionEvidence": "evidence_file",
+    "SessionEvidence": "session_evidence",
     "Signer": "keys",
     "Summary": "summary",
     "UnreadableLogError": "errors",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 from .canonical import canonical, encode
 from .failures import Failures
@@ -25,20 +25,14 @@ from .objects import error_name
 from .opening import open_log
 from .redaction import Redactor, redact_record
 from .sealing import SealLane
+from .session_evidence import Recordable, SessionEvidence
 from .timestamps import utc_clock
 from .writing import LogIdentity
 
-__all__ = ("EvidenceFile", "Recordable", "SessionEvidence")
+__all__ = ("EvidenceFile",)
 
 _MAX_BYTES = 64 << 20
 _SEAL_INTERVAL = 0.05
-
-
-class Recordable(Protocol):
-    """What can be recorded: a violation."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The violation as a mapping."""
 
 
 class EvidenceFile:
@@ -159,15 +153,37 @@ class EvidenceFile:
         """Whether decisions are recorded too."""
         return self._records_decisions
 
-    def record(self, violation: Recordable) -> int | None:
-        """Record a violation. Gives the number of its line, or None if that failed."""
-        return self._record_violation(violation, self.session_id)
+    def record(self, violation: Recordable, *, session_id: str | None = None) -> int | None:
+        """
+        Record a violation.
 
-    def record_decision(self, decision: Mapping[str, Any]) -> int | None:
-        """Record a decision, if decisions are recorded. Gives the number of its line, or None."""
-        return self._record_decision(decision, self.session_id)
+        Args:
+            violation: The violation. A session that it names itself is the one that counts.
+            session_id: Session of a violation that names none; that of the log by default.
 
-    def for_session(self, session_id: str, *, rules_hash: str | None = None) -> "SessionEvidence":
+        Returns:
+            The number of its line, or None if that failed.
+        """
+        own = getattr(violation, "session_id", None)
+        fields = getattr(violation, "to_record", None) or violation.to_dict
+        return self._add("violation", fields, own if isinstance(own, str) else session_id or self.session_id)
+
+    def record_decision(self, decision: Mapping[str, Any], *, session_id: str | None = None) -> int | None:
+        """
+        Record a decision, if decisions are recorded.
+
+        Args:
+            decision: What was decided, as a mapping.
+            session_id: Session that it is about; that of the log by default.
+
+        Returns:
+            The number of its line, or None if that failed or decisions are not recorded.
+        """
+        if not self._records_decisions:
+            return None
+        return self._add("decision", lambda: decision, session_id or self.session_id)
+
+    def for_session(self, session_id: str, *, rules_hash: str | None = None) -> SessionEvidence:
         """The log as one session sees it: what is recorded through it carries the session's name."""
         self._add("session", lambda: {"rules_hash": rules_hash}, session_id)
         return SessionEvidence(self, session_id)
@@ -196,16 +212,6 @@ class EvidenceFile:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    def _record_violation(self, violation: Recordable, session_id: str | None) -> int | None:
-        own = getattr(violation, "session_id", None)
-        fields = getattr(violation, "to_record", None) or violation.to_dict
-        return self._add("violation", fields, own if isinstance(own, str) else session_id)
-
-    def _record_decision(self, decision: Mapping[str, Any], session_id: str | None) -> int | None:
-        if not self._records_decisions:
-            return None
-        return self._add("decision", lambda: decision, session_id)
 
     def _add(
         self, type: LineType, fields: Callable[[], Mapping[str, Any]], session_id: str | None
@@ -272,35 +278,3 @@ class EvidenceFile:
 
     def _signed(self, head: Head) -> Head:
         return head if self._signer is None else replace(head, signature=self._signer(head.statement()))
-
-
-class SessionEvidence:
-    """A log as one session sees it. See `EvidenceFile.for_session`."""
-
-    __slots__ = ("_file", "session_id")
-
-    def __init__(self, file: EvidenceFile, session_id: str) -> None:
-        self._file = file
-        self.session_id = session_id
-
-    @property
-    def file(self) -> EvidenceFile:
-        """The log."""
-        return self._file
-
-    @property
-    def failures(self) -> int:
-        """Failures of the log, those of other sessions included."""
-        return self._file.failures
-
-    def record(self, violation: Recordable) -> int | None:
-        """Record a violation of this session."""
-        return self._file._record_violation(violation, self.session_id)
-
-    def record_decision(self, decision: Mapping[str, Any]) -> int | None:
-        """Record a decision about this session, if decisions are recorded."""
-        return self._file._record_decision(decision, self.session_id)
-
-    def seal(self) -> None:
-        """Bring the head of the log up to date."""
-        self._file.seal()

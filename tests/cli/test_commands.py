@@ -118,6 +118,16 @@ def test_replay_tells_what_is_odd_about_the_rules(run: Run, tmp_path: Path) -> N
     assert run("replay", "good.json", "--rules", "odd.yaml")[2] == "warning: odd.yaml:1: group 'g' is empty\n"
 
 
+@pytest.mark.parametrize(("arguments", "rows"), [([], 20), (["--full-trace"], 30)], ids=["window", "full"])
+def test_replay_keeps_the_last_calls(run: Run, tmp_path: Path, arguments: list[str], rows: int) -> None:
+    """A violation carries the calls before it: the last twenty, or all on demand."""
+    (tmp_path / "t.jsonl").write_text('{"tool": "list"}\n' * 30 + '{"tool": "delete"}\n{"tool": "log_out"}\n')
+
+    _, out, _ = run("replay", "t.jsonl", "--rules", "rules.yaml", "--json", *arguments)
+
+    assert len(json.loads(out)["violations"][0]["trace"]) == rows
+
+
 def test_replay_of_many_events(run: Run, tmp_path: Path) -> None:
     """JSON Lines, many of them."""
     (tmp_path / "t.jsonl").write_text('{"tool": "backup"}\n' * 5_000 + '{"tool": "log_out"}\n')
@@ -603,6 +613,17 @@ def test_show_ends_where_nothing_can_be_read(run: Run) -> None:
     assert "[1]" in out
     assert "[2]" not in out
     assert "the rest cannot be shown: not a line of an evidence log" in err
+
+
+def test_show_as_json_is_json(run: Run, tmp_path: Path) -> None:
+    """What acel-core writes and JSON does not know is told in JSON."""
+    bundle = {"timestamp": "t", "violation": {"args": {"n": float("nan")}}, "bundle_hash": "h"}
+    genuine = json.loads((VECTORS / "format1" / "genuine.json").read_text())
+    (tmp_path / "e.json").write_text(json.dumps([genuine[0], {**genuine[1], **bundle}]))
+
+    shown = json.loads(run("show", "e.json", "--json")[1], parse_constant=lambda name: pytest.fail(name))
+
+    assert shown["entries"][1]["data"] == {"args": {"n": {"$float": "nan"}}}
 
 
 def test_show_as_json(run: Run, tmp_path: Path) -> None:
