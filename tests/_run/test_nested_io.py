@@ -12,7 +12,7 @@ from agent_rt import AgentLoop, AgentRunLimits
 from openbox_core.conformance.instrumentation import LocalCountingServer
 from sqlalchemy import create_engine, text
 
-from openbox_agentrt import GovernanceBlockedError, GovernanceHaltError
+from openbox_agentrt import GovernanceBlockedError, GovernanceHaltError, current_run
 from openbox_agentrt.testing import Call, ScriptedProvider
 
 
@@ -176,8 +176,6 @@ async def test_a_blocked_request_that_the_tool_survives(make_stage: Any, kit: An
     runs: list[Any] = []
 
     async def careful() -> str:
-        from openbox_agentrt import current_run
-
         runs.append(current_run())
         try:
             await fetch(server.url)
@@ -236,21 +234,27 @@ async def test_a_halted_request_ends_the_run(
 async def test_a_halt_on_a_finished_request_stops_what_comes_next(
     make_stage: Any, kit: Any, server: Any
 ) -> None:
-    """The request has been made and the tool keeps its result; Core is not even asked about what comes next."""
+    """The tool keeps its result; the run is halted at once, and Core is not asked about what comes next."""
+    halted: list[Any] = []
 
     def policy(event: dict[str, Any]) -> Any:
         return "HALT" if event.get("spans") and event["spans"][0]["stage"] == "completed" else None
 
+    async def work() -> int:
+        status = await fetch(server.url)
+        run = current_run()
+        halted.append(None if run is None else run.halted)
+        return status
+
     stage = await make_stage(policy, install_instrumentation=True)
     provider = ScriptedProvider(Call(name="fetch"), "never said")
-    registry = kit.registry({"fetch": lambda: fetch(server.url)})
-    loop = stage.governance.govern_loop(AgentLoop(provider, tool_registry=registry))
+    loop = stage.governance.govern_loop(AgentLoop(provider, tool_registry=kit.registry({"fetch": work})))
 
     with pytest.raises(GovernanceHaltError):
         await loop.run(kit.agent(), [kit.user("go")])
 
+    assert [decision.verdict.value for decision in halted] == ["halt"]
     assert stage.completed("fetch")["activity_output"] == 200
-    assert len(provider.requests) == 1
     assert [event["activity_type"] for event in stage.events("ActivityStarted")] == ["llm_call", "fetch"]
 
 
