@@ -217,9 +217,9 @@ def _key(payload: dict[str, Any], event_type: str, hook: bool) -> str:
         spans = [[span.get("span_id"), span.get("hook_type"), span["stage"]] for span in payload["spans"]]
         return f"hook:{json.dumps([payload['activity_id'], spans])}"
     if event_type == "SignalReceived":
-        # A signal has no activity id. Without its content, the second prompt of a run would be
+        # A signal may have no activity id. Without its content, the second prompt of a run would be
         # answered with the verdict on the first.
-        content = [payload["signal_name"], payload.get("signal_args")]
+        content = [payload["signal_name"], payload.get("signal_args"), payload.get("activity_id")]
         return f"{event_type}:{json.dumps(content, sort_keys=True)}"
     return f"{event_type}:{payload.get('activity_id', '')}"
 

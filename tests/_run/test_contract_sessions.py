@@ -153,6 +153,17 @@ async def test_a_run_between_two_of_another_governance_does_not_end_their_sessio
     assert [decision.acel for decision in run.decisions] == ["allowed"]
 
 
+async def test_a_run_inside_one_of_another_governance_ends_its_own_session(make_stage: Any) -> None:
+    """The two have nothing to do with each other's contracts."""
+    outer, inner = await make_stage(contracts=[TWICE]), await make_stage(contracts=[TIDY])
+
+    async with outer.governance.run_scope() as around, inner.governance.run_scope() as run:
+        pass
+
+    assert [decision.acel for decision in run.decisions] == ["unmet"]
+    assert around.decisions == []
+
+
 async def test_what_a_run_leaves_unmet_is_reported_everywhere(make_stage: Any) -> None:
     """Evidence, metric, observer, decision and a signal to Core; the run ends as it would have."""
     log, metrics = EvidenceLog(), Metrics()

@@ -197,6 +197,17 @@ def test_a_halted_run_can_still_be_closed(make: Make) -> None:
     assert talk.core.open_workflows() == []
 
 
+def test_signals_with_ids_of_their_own_are_several(make: Make) -> None:
+    """Alike in name and without arguments, they are told apart by their id; a repetition has the same."""
+    talk = make()
+    signal = {"event_type": "SignalReceived", "signal_name": "contract_violation"}
+
+    for signal_id in ("one", "two", "two"):
+        talk.send(activity_id=signal_id, **signal)
+
+    assert [record.same_as for record in talk.core.records()] == [None, None, 2]
+
+
 def test_handoffs_belong_to_no_run(make: Make) -> None:
     """A handoff event has no workflow; two alike are two."""
     talk = make()
