@@ -33,6 +33,8 @@ from .parsing import parse_time
 if TYPE_CHECKING:
     from openbox_core.client import EvaluationClient
 
+    from .decision import Answer
+
 __all__ = ("ApprovalKey", "ApprovalState", "ApprovalWait", "PollAnswer", "parse_poll")
 
 log = logging.getLogger(__name__)
@@ -63,6 +65,20 @@ class ApprovalKey:
     event: str | None = None
     approval_id: str | None = None
     expires_at: datetime | None = None
+
+    @classmethod
+    def of(
+        cls, answer: Answer, workflow_id: str, run_id: str, activity_id: str, event: str | None
+    ) -> ApprovalKey:
+        """The key of the approval that `answer` requires."""
+        return cls(
+            workflow_id=workflow_id,
+            run_id=run_id,
+            activity_id=activity_id,
+            event=event,
+            approval_id=answer.approval_id,
+            expires_at=answer.approval_expires_at,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,6 +120,12 @@ class Breaker:
             self._open_until = now + self._pause
             self._times_opened += 1
 
+    def try_now(self) -> None:
+        """Do not wait for the end of the pause: the next attempt is a probe."""
+        if self._open_until is not None:
+            self._open_until = self._clock()
+            self._probe = None
+
     def abandoned(self, permit: Permit) -> None:
         """The attempt was given up before it had a result, for a reason that says nothing about Core."""
         if permit is self._probe:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ("Connection", "connect")
 
+SETTLE_SECONDS = 5.0
+"""How long closing may take to tell Core what an outage has kept from it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Connection:
@@ -63,9 +66,15 @@ class Connection:
             await self.runtime.client.avalidate_api_key()
 
     async def aclose(self) -> None:
-        """Remove the hooks, if they are ours, and close the runtime with its connections."""
+        """
+        Remove the hooks, if they are ours, tell Core what an outage has kept from it, and close the runtime
+        with its connections.
+        """
         self.hooks.uninstall()
-        await self.runtime.aclose()
+        try:
+            await self.gate.settle(seconds=SETTLE_SECONDS)
+        finally:
+            await self.runtime.aclose()
 
 
 def connect(

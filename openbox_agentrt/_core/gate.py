@@ -15,7 +15,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,9 @@ from ..errors import (
 from .approvals import ApprovalKey, ApprovalWait
 from .attempt import Outage, attempt
 from .breaker import Breaker, Permit
+from .counts import GateCounts
 from .decision import Answer, Verdict
+from .overdue import OverdueReports
 
 if TYPE_CHECKING:
     from openbox_core.runtime import OpenBoxRuntime
@@ -46,38 +48,6 @@ log = logging.getLogger(__name__)
 MAX_ATTEMPTS = 4
 FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 2.0
-
-
-@dataclass(slots=True, eq=False)
-class GateCounts:
-    """
-    What a gate has done so far.
-
-    Attributes:
-        requests: Attempts that were made, retries included.
-        retries: Attempts beyond the first of their event.
-        outages: Events for which Core gave no answer in the end.
-        fail_open: Events that passed ungoverned.
-        fail_closed: Events that were refused because Core could not be asked.
-        refused: Events that Core did not take, or that could not be put to it.
-        not_understood: Answers that were not understood.
-        breaker_skipped: Events for which Core was not asked, because it has not been answering.
-        reports_lost: Reports that did not reach Core.
-    """
-
-    requests: int = 0
-    retries: int = 0
-    outages: int = 0
-    fail_open: int = 0
-    fail_closed: int = 0
-    refused: int = 0
-    not_understood: int = 0
-    breaker_skipped: int = 0
-    reports_lost: int = 0
-
-    def to_dict(self) -> dict[str, int]:
-        """The counts by name."""
-        return asdict(self)
 
 
 class CoreGate:
@@ -110,6 +80,7 @@ class CoreGate:
         self._now = now
         self._in_outage = False
         self.counts = GateCounts()
+        self._overdue = OverdueReports(self._told)
         max_wait = options.approval_max_wait_ms
         self._approvals = ApprovalWait(
             runtime.client,
@@ -149,25 +120,60 @@ class CoreGate:
 
     async def report(self, event: EventEnvelope) -> Answer | None:
         """
-        Tell Core about `event`, which has happened. Retried like a question, and never enforced.
+        Tell Core about `event`, which has happened. Retried like a question, and never enforced. What an
+        outage keeps from Core is told after it.
 
         Returns:
-            What Core had to say to it; None when the report was lost, which is counted and logged. Raises
-            nothing but cancellation.
+            What Core had to say to it; None when Core has not heard of it yet, or never will, which is
+            counted and logged. Raises nothing but cancellation.
         """
+        event = self._stamped(event)
+        if self._overdue.holds(event):
+            self._keep(event)
+            self._overdue.tell_soon()
+            return None
+        outcome = await self._report(event)
+        if isinstance(outcome, Outage):
+            # The outage itself has been logged, once.
+            log.debug("a %s report did not reach openbox core: %s", event.event_type.value, outcome.reason)
+            self._keep(event)
+            return None
+        return outcome
+
+    async def settle(self, *, seconds: float) -> int:
+        """
+        Tell Core what an outage has kept from it, for the last time. An outage that goes on is not waited
+        for.
+
+        Returns:
+            The number of reports that were given up.
+        """
+        if not len(self._overdue):
+            return 0
+        self._breaker.try_now()
+        lost = await self._overdue.give_up_after(seconds)
+        if lost:
+            self.counts.reports_lost += lost
+            log.warning("gave up %d reports that openbox core could not be told in an outage", lost)
+        return lost
+
+    def _keep(self, event: EventEnvelope) -> None:
+        if self._overdue.keep(event):
+            self.counts.reports_late += 1
+        else:
+            self.counts.reports_lost += 1
+
+    async def _told(self, event: EventEnvelope) -> bool:
+        return not isinstance(await self._report(event), Outage)
+
+    async def _report(self, event: EventEnvelope) -> Answer | Outage | None:
         try:
-            outcome = await self._ask(event)
+            return await self._ask(event)
         except Exception as error:  # noqa: BLE001
             # Fail-open by nature: the work has been done, and a report cannot undo it.
             self.counts.reports_lost += 1
             log.warning("a %s report was not taken by openbox core: %s", event.event_type.value, error)
             return None
-        if isinstance(outcome, Answer):
-            return outcome
-        # The outage itself has been logged, once.
-        self.counts.reports_lost += 1
-        log.debug("a %s report did not reach openbox core: %s", event.event_type.value, outcome.reason)
-        return None
 
     async def approve(
         self,
@@ -192,7 +198,7 @@ class CoreGate:
             OpenBoxAuthError: Core answered 401 or 403.
             GovernanceError: Whatever `cancelled` returned.
         """
-        key = _key(answer, workflow_id, run_id, activity_id, event)
+        key = ApprovalKey.of(answer, workflow_id, run_id, activity_id, event)
         await self._approvals.decided(key, cancelled=cancelled)
 
     async def approved(
@@ -207,7 +213,9 @@ class CoreGate:
             GovernanceUnavailableError: Core does not take the question.
             OpenBoxAuthError: Core answered 401 or 403.
         """
-        return await self._approvals.is_approved(_key(answer, workflow_id, run_id, activity_id, event))
+        return await self._approvals.is_approved(
+            ApprovalKey.of(answer, workflow_id, run_id, activity_id, event)
+        )
 
     async def _ask(self, event: EventEnvelope) -> Answer | Outage:
         event = self._stamped(event)
@@ -309,6 +317,7 @@ class CoreGate:
         if self._in_outage:
             self._in_outage = False
             log.warning("openbox core answers again")
+        self._overdue.tell_soon()
 
     def _stamped(self, event: EventEnvelope) -> EventEnvelope:
         # Once, so that a retry says when it happened and not when it was asked again.
@@ -335,14 +344,3 @@ def raise_for_answer(answer: Answer, *, event: str | None = None) -> None:
         )
     if answer.guardrails is not None and not answer.guardrails.validation_passed:
         raise GuardrailsValidationError(answer.guardrails.reasons, event=event, result=answer.result)
-
-
-def _key(answer: Answer, workflow_id: str, run_id: str, activity_id: str, event: str | None) -> ApprovalKey:
-    return ApprovalKey(
-        workflow_id=workflow_id,
-        run_id=run_id,
-        activity_id=activity_id,
-        event=event,
-        approval_id=answer.approval_id,
-        expires_at=answer.approval_expires_at,
-    )

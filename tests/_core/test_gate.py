@@ -547,8 +547,51 @@ class TestReports:
         gate = to(on_api_error=policy_name).gate
         with faulty.always(fault):
             assert await gate.report(event()) is None
+            await gate.settle(seconds=1.0)
 
         assert gate.counts.reports_lost == 1
+
+    async def test_what_an_outage_kept_from_core_is_told_after_it(
+        self, gate: CoreGate, event: MakeEvent, faulty: FaultyCore
+    ) -> None:
+        """A short outage leaves no row open: the next answer of Core says that it is over."""
+        late = event()
+        with faulty.down():
+            assert await gate.report(late) is None
+        assert gate.counts.to_dict()["reports_late"] == 1
+
+        gate.breaker.try_now()
+        await gate.judge(event())
+        await asyncio.sleep(0.1)
+
+        assert evaluations(faulty)[-1]["activity_id"] == late.activity_id
+        assert gate.counts.reports_lost == 0
+
+    async def test_what_comes_later_waits_behind_what_core_has_not_heard(
+        self, gate: CoreGate, event: MakeEvent, faulty: FaultyCore
+    ) -> None:
+        """Core seals a workflow at its last event, so the order within one is kept over an outage."""
+        first, second = event(), event()
+        with faulty.down():
+            await gate.report(first)
+        gate.breaker.try_now()
+        assert await gate.report(second) is None
+        await gate.settle(seconds=1.0)
+
+        told = [seen["activity_id"] for seen in evaluations(faulty)]
+        assert told == [first.activity_id, second.activity_id]
+
+    async def test_what_an_outage_kept_is_bounded(
+        self, gate: CoreGate, event: MakeEvent, faulty: FaultyCore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Beyond the bound, a report is lost and counted: memory does not grow as long as Core is away."""
+        monkeypatch.setattr("openbox_agentrt._core.overdue.MOST_KEPT", 2)
+        with faulty.down():
+            for _ in range(4):
+                await gate.report(event())
+
+        assert gate.counts.reports_late == 2
+        assert gate.counts.reports_lost == 2
 
     async def test_what_core_says_to_a_report_is_returned(
         self, gate: CoreGate, event: MakeEvent, policy: dict[str, Any]

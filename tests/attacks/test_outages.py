@@ -1,0 +1,57 @@
+"""Core goes away in the middle of a run, and comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from agent_rt import AgentLoop
+
+from openbox_agentrt import GovernanceUnavailableError, create_openbox_agentrt
+from openbox_agentrt.testing import Call, Fault, FaultyCore, ScriptedProvider
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries wait a hundredth of the usual time."""
+    monkeypatch.setattr("openbox_agentrt._core.gate.FIRST_BACKOFF", 0.001)
+
+
+@pytest.mark.leaves_rows_open("core never hears of what starts in an outage")
+@pytest.mark.parametrize(
+    "fault", [Fault.respond(503), Fault.reset(), Fault.lost()], ids=["503", "reset", "lost"]
+)
+@pytest.mark.parametrize("policy", ["fail_open", "fail_closed"])
+async def test_a_short_outage_leaves_no_row_open(kit: Any, fault: Fault, policy: str) -> None:
+    """What could not be told while Core was away is told when the governance is closed, at the latest."""
+    with FaultyCore() as faulty:
+        outage = faulty.always(fault, path="/evaluate")
+
+        def tool() -> str:
+            outage.__enter__()  # from here to the end of the run, Core is away
+            return "done"
+
+        governance = await create_openbox_agentrt(
+            environ={},
+            api_url=faulty.url,
+            api_key=faulty.api_key,
+            on_api_error=policy,
+            install_instrumentation=False,
+        )
+        loop = AgentLoop(
+            ScriptedProvider(Call(name="work"), "fine"), tool_registry=kit.registry({"work": tool})
+        )
+        async with governance:
+            running = governance.govern_loop(loop).run(kit.agent(), [kit.user("go")])
+            if policy == "fail_closed":
+                with pytest.raises(GovernanceUnavailableError):
+                    await running
+            else:
+                await running
+            assert governance.counts["reports_late"] > 0
+            outage.__exit__(None, None, None)
+
+        assert governance.counts["reports_lost"] == 0
+        assert faulty.core.open_workflows() == []
+        # A start that Core never had is not made up afterwards: it would be judged as if it were to come.
+        assert {orphan.problem for orphan in faulty.core.orphans()} <= {"completed without a start"}
