@@ -271,7 +271,8 @@ class Judge:
         content = self._redacted(docket, answer)
         if answer.verdict is Verdict.REQUIRE_APPROVAL:
             await self._approved(docket, answer, reservation, resumed=resumed)
-        guards = await constrained(docket, answer) if answer.verdict is Verdict.CONSTRAIN else ()
+        # Whatever else was asked for: a person who approves a call does not lift its constraints.
+        guards = await constrained(docket, answer) if answer.constraints else ()
         # While Core or a person was asked, a parallel call may have halted the run, or the run may have
         # ended.
         self._check_run(docket)
