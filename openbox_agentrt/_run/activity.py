@@ -2,28 +2,23 @@
 One governed activity: judged at its start, closed exactly once.
 
 From the moment Core is asked, it may have a row for the activity, and every way out has to close that row:
-the refusal, the result, the error, the cancellation, the end of the run. Closing is a change of state
-first, made without awaiting, and a report second; so it happens once however many ways out are taken at the
-same time.
+the refusal, the result, the error, the cancellation, the end of the run.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_rt import ApprovalRequiredError, RunCancelled
-
 from ..error_info import error_info
 from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
-from ..lifecycle_events import activity_completed
 from .bound import Bound, activity_context
 from .case import ApprovalPending, Case, Ruling
 from .held import Held
+from .row import SUPERSEDED, Row, status_of
 from .state import POSITION
 
 if TYPE_CHECKING:
@@ -36,16 +31,6 @@ if TYPE_CHECKING:
     from .state import RunState
 
 T = TypeVar("T")
-
-ABANDONED = "AbandonedActivity"
-OUTLIVED_RUN = error_info(type=ABANDONED, message="run ended before the activity completed")
-SUPERSEDED = error_info(
-    type="ArgumentsChanged", message="the arguments were changed after they were judged, and are judged again"
-)
-
-
-def new_activity_id() -> str:
-    return str(uuid.uuid4())
 
 
 class Activity:
@@ -74,13 +59,10 @@ class Activity:
         self.denied: GovernanceError | ApprovalPending | None = None
         self.waiting: Waiting | None = None
         self.guards: tuple[Any, ...] = ()
-        self._reported = reported
         position = POSITION.get()
         self._enclosing = None if position is None or position.run is not run else position.activity
         self.held = Held(run, hears_of_output=reported)
-        self._asked = False
-        self._closed = False
-        self._began: float | None = None
+        self._row = Row(activity_type, reported=reported)
         self._context: ActivityContext | None = None
 
     @property
@@ -90,7 +72,7 @@ class Activity:
 
     @property
     def closed(self) -> bool:
-        return self._closed
+        return self._row.closed
 
     async def start(self) -> None:
         """
@@ -145,7 +127,7 @@ class Activity:
         if event is not None:
             self.run.outbox.post(event)
         self.case = case
-        self._asked = self._closed = False
+        self._row = self._row.anew()
         self._context = None
         try:
             await self.start()
@@ -200,7 +182,7 @@ class Activity:
 
     def begin(self) -> None:
         """The work starts now."""
-        self._began = perf_counter()
+        self._row.began = perf_counter()
         self.ran = True
 
     @asynccontextmanager
@@ -258,7 +240,7 @@ class Activity:
 
     async def fail(self, error: BaseException) -> None:
         """The work failed, or never ran."""
-        event = self._close(_status(error), error=self._error_info(error))
+        event = self._close(status_of(error), error=self._error_info(error))
         self._abort(error)
         if event is None:
             return
@@ -293,7 +275,7 @@ class Activity:
 
     def abandon(self, error: Mapping[str, Any]) -> None:
         """Nobody will close the activity any more. Does not wait."""
-        if self.waiting is not None and not self._closed:
+        if self.waiting is not None and not self._row.closed:
             self.run.judge.forget(self.run, self.waiting)
         event = self._close("failed", error=error)
         self._abort(None)
@@ -301,7 +283,7 @@ class Activity:
             self.run.outbox.post(event)
 
     def _beside(self) -> object:
-        return (self._enclosing or self.run) if self._asked else None
+        return (self._enclosing or self.run) if self._row.asked else None
 
     def _tell_enclosing(self, error: BaseException) -> None:
         """The work that called this may swallow the refusal."""
@@ -314,7 +296,7 @@ class Activity:
         self.held.accept(ruling.reservation)
 
     def _note_asked(self) -> None:
-        self._asked = True
+        self._row.asked = True
 
     def _abort(self, error: BaseException | None) -> None:
         if self.waiting is not None:
@@ -325,25 +307,7 @@ class Activity:
     def _close(
         self, status: ActivityStatus, *, output: Any = None, error: Mapping[str, Any] | None = None
     ) -> EventEnvelope | None:
-        """The report that closes the row; None when it is closed already, never was, or is not wanted."""
-        if self._closed:
-            return None
-        self._closed = True
-        run = self.run
-        run.open_activities.pop(self.id, None)
-        run.judge.store.clear_activity_aborted(run.workflow_id, self.id)
-        if not self._reported or not (self._asked or (self.case.envelope is None and self.ran)):
-            return None
-        return activity_completed(
-            run.identity,
-            self.id,
-            self.type,
-            status=status,
-            output=run.redactions.value(output),
-            error=error,
-            duration_ms=None if self._began is None else (perf_counter() - self._began) * 1000,
-            max_bytes=run.judge.options.max_payload_bytes,
-        )
+        return self._row.close(self.run, self.case, status, ran=self.ran, output=output, error=error)
 
     def _error_info(self, error: BaseException) -> Mapping[str, Any]:
         return self.run.redactions.value(error_info(error))
@@ -366,9 +330,3 @@ class Activity:
         if self._context is None:
             self._context = activity_context(self.run.identity, self.id, self.type)
         return self._context
-
-
-def _status(error: BaseException) -> ActivityStatus:
-    if isinstance(error, RunCancelled | ApprovalRequiredError) or not isinstance(error, Exception):
-        return "cancelled"
-    return "failed"

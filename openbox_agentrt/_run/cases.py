@@ -16,8 +16,9 @@ from ..lifecycle_events import (
 )
 from ..message_extraction import redacted_arguments, redacted_prompt
 from ..redaction_shapes import fit_redaction
-from .activity import Activity, new_activity_id
+from .activity import Activity
 from .case import Case
+from .row import new_row_id
 
 if TYPE_CHECKING:
     from .state import RunState
@@ -52,7 +53,7 @@ def llm_activity(
         activity_id: The id of the pre-screen; a fresh one otherwise.
     """
     options = run.judge.options
-    row = activity_id or new_activity_id()
+    row = activity_id or new_row_id()
     max_bytes = options.max_payload_bytes
     arguments = {"prompt": prompt} if model is None else {"prompt": prompt, "llm_model": model}
     case = Case(
@@ -76,7 +77,7 @@ def tool_case(
 ) -> Case:
     """A tool call, with a fresh row."""
     options = run.judge.options
-    row = new_activity_id()
+    row = new_row_id()
     max_bytes = options.max_payload_bytes
     return Case(
         event=tool,
@@ -106,7 +107,7 @@ def tool_case(
 def custom_activity(run: RunState, activity_type: str, activity_input: Iterable[Any]) -> Activity:
     """A user's own piece of work."""
     items = list(activity_input)
-    row = new_activity_id()
+    row = new_row_id()
     max_bytes = run.judge.options.max_payload_bytes
     arguments = items[0] if len(items) == 1 and isinstance(items[0], Mapping) else {"input": items}
     case = Case(

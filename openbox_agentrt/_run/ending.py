@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ..error_info import error_info
 from ..lifecycle_events import workflow_completed, workflow_failed
 from ..message_extraction import message_text
-from .activity import OUTLIVED_RUN
 from .contract_events import conclude_contracts
+from .row import OUTLIVED_RUN
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
