@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -200,13 +199,8 @@ def test_text_that_is_nested_too_deeply_is_hidden_as_a_whole() -> None:
     ],
 )
 def test_hostile_text_costs_no_more_than_its_length(text: str) -> None:
-    """There is no text of half a megabyte that takes seconds."""
-    start = time.perf_counter()
-
+    """What is not linear takes minutes here, and runs into the time that a test has."""
     redactor("password", "*secret*").redact_text(text)
-
-    # Measured: below 0.1 s. Quadratic behaviour takes minutes.
-    assert time.perf_counter() - start < 5
 
 
 @given(st.text(max_size=300))
