@@ -13,8 +13,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from openbox_agentrt.local_core import LocalCore
+
+# How long one example takes says more about the machine than about the code.
+settings.register_profile("tests", deadline=None)
+settings.load_profile("tests")
 
 OWN_SDK = "openbox-agentrt-python-"
 
