@@ -104,7 +104,7 @@ def open_evidence(options: GovernanceOptions, opened: ExitStack) -> EvidenceFile
     if not isinstance(target, str | os.PathLike):
         if not callable(getattr(target, "record", None)):
             raise OptionError("evidence", f"must be a path or have record(), not {type(target).__name__}")
-        return foreign_evidence(target, record=options.record, redactor=redactor_of(options.redact_fields))
+        return foreign_evidence(target, options)
     from ..evidence import EvidenceError, EvidenceFile, ed25519_signer
 
     try:
@@ -113,7 +113,9 @@ def open_evidence(options: GovernanceOptions, opened: ExitStack) -> EvidenceFile
             signer, _ = ed25519_signer(signer)
         elif signer is not None and not callable(signer):
             raise OptionError("signer", f"must be a key file or sign, not {type(signer).__name__}")
-        file = EvidenceFile(target, signer=signer, redact_fields=options.redact_fields, record=options.record)
+        file = EvidenceFile(
+            target, signer=signer, redact_fields=redactor_of(options.redact_fields), record=options.record
+        )
     except (EvidenceError, OSError) as error:
         raise OptionError("evidence", f"cannot be used: {error}") from error
     opened.callback(file.close)

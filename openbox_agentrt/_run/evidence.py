@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import OptionError
+from .observers import redactor_of
 
 if TYPE_CHECKING:
     from ..acel.violations import Violation
     from ..evidence import EvidenceFile
     from ..evidence.redaction import Redactor
+    from ..options import GovernanceOptions
 
 
 class Recorder(Protocol):
@@ -52,30 +54,24 @@ class SessionRecorder:
         return log
 
 
-def foreign_evidence(log: Any, *, record: str, redactor: Redactor | None = None) -> EvidenceFile | Recorder:
+def foreign_evidence(log: Any, options: GovernanceOptions) -> EvidenceFile | Recorder:
     """
     Evidence in an object of the user's own: an `EvidenceFile`, an `EvidenceLog`, acel-core's, or any other.
 
-    Args:
-        record: The option: what is to be recorded.
-        redactor: What the user wants hidden by option; what the object hides by itself stays its own matter.
-
     Raises:
-        OptionError: It cannot keep decisions, and they are asked for.
+        OptionError: It cannot do what other options ask of it.
     """
     from ..evidence import EvidenceFile
 
-    if isinstance(log, EvidenceFile) and redactor is None:
-        if record == "all" and not log.records_decisions:
-            raise OptionError(
-                "record", "is 'all', and the evidence file that was given keeps violations only"
-            )
+    if isinstance(log, EvidenceFile):
+        if options.redact_fields is not None:
+            raise OptionError("redact_fields", "has to be given to the evidence file that was opened")
+        if options.record == "all" and not log.records_decisions:
+            raise OptionError("record", "is 'all', and the evidence file that was opened keeps violations")
         return log
-    if record == "all" and not callable(getattr(log, "record_decision", None)):
-        raise OptionError(
-            "record", f"is 'all', and the evidence has no record_decision(): {type(log).__name__}"
-        )
-    return _Foreign(log, redactor)
+    if options.record == "all" and not callable(getattr(log, "record_decision", None)):
+        raise OptionError("record", f"is 'all', and {type(log).__name__} has no record_decision()")
+    return _Foreign(log, None if options.redact_fields is None else redactor_of(options.redact_fields))
 
 
 class _Foreign:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from openbox_core.contracts.results import Verdict
 from opentelemetry import trace
 
-from ..evidence.redaction import Redactor, redact_record
+from ..evidence.redaction import SECRET_PATTERNS, Redactor, redact_record
 
 if TYPE_CHECKING:
     from .._core.decision import Decision
@@ -114,7 +114,7 @@ def _attribute(value: Any) -> Any:
 
 def redactor_of(fields: Collection[str] | None) -> Redactor:
     """What hides the given names, and in any case what looks like a key or a token."""
-    return Redactor(() if fields is None else fields)
+    return Redactor(() if fields is None else fields, patterns=SECRET_PATTERNS)
 
 
 def decision_meter(metrics: Any) -> DecisionMeter | None:

@@ -107,6 +107,8 @@ BAD: dict[str, dict[str, Any]] = {
     "evidence in a folder that is a file": {"evidence": "/dev/null/evidence.jsonl"},
     "metrics that count nothing": {"metrics": object()},
     "all decisions in a log of violations": {"evidence": EvidenceLog(), "record": "all"},
+    "an open file of violations": {"evidence": "open", "record": "all"},
+    "fields of an open file": {"evidence": "open", "redact_fields": ["pin"]},
     "a signer that is no key": {"evidence": "evidence.jsonl", "signer": 5},
 }
 
@@ -118,6 +120,8 @@ async def test_a_wrong_value_is_one_line_before_anything_is_sent(
     """The error names the option. Core has not heard of anything."""
     monkeypatch.chdir(tmp_path)
     core = LocalCore()
+    if options.get("evidence") == "open":
+        options = {**options, "evidence": EvidenceFile(tmp_path / "open.jsonl")}
 
     with pytest.raises(OptionError) as caught:
         await create_openbox_agentrt(core=core, environ={}, install_instrumentation=False, **options)
@@ -235,6 +239,20 @@ async def test_a_log_that_both_have_gets_each_violation_once(make_stage: Any) ->
         await pay_twice(stage)
 
     assert len(log.bundles) == 1
+
+
+async def test_an_open_file_names_the_session_of_each_record(make_stage: Any, tmp_path: Path) -> None:
+    """As one that the governance opens would; it is not closed with the governance."""
+    with EvidenceFile(tmp_path / "evidence.jsonl", record="all") as file:
+        stage = await make_stage(contracts=[ONCE], evidence=file, record="all")
+        with pytest.raises(ContractRefusedError):
+            await pay_twice(stage, session_id="s-1")
+        await stage.governance.aclose()
+        file.record_decision({"after": "the governance"})
+
+    entries = list(read_entries(file.path))
+    assert {entry.session_id for entry in entries if entry.type == "violation"} == {"s-1"}
+    assert [entry.session_id for entry in entries if entry.type == "decision"] == ["s-1", "s-1", None]
 
 
 async def test_a_file_that_both_have_gets_each_violation_once(make_stage: Any, tmp_path: Path) -> None:
