@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ._wire.payloads import DEFAULT_MAX_BYTES
+from ._wire.redaction_shapes import fit_redaction
 from .errors import GovernanceUnavailableError
 from .lifecycle_events import ESCAPED_SENTINEL, SENTINEL
-from .payloads import DEFAULT_MAX_BYTES
-from .redaction_shapes import fit_redaction
 
 __all__ = (
     "last_user_text",

@@ -20,9 +20,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from . import option_checks as kinds
+from ._errors.options import InsecureURLError, MalformedKeyError, OptionError
+from ._options import checks as kinds
 from ._version import __version__
-from .option_errors import InsecureURLError, MalformedKeyError, OptionError
 
 if TYPE_CHECKING:
     from openbox_core.config import OpenBoxConfig
@@ -264,7 +264,7 @@ class GovernanceOptions:
         """
         from openbox_core.config import HitlConfig, InstrumentationConfig
 
-        from ._quiet_config import QuietConfig
+        from ._options.quiet_config import QuietConfig
 
         given = {name: value for name in BASE_KINDS if (value := getattr(self, name)) is not None}
         if self.core is not None:

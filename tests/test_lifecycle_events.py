@@ -13,7 +13,7 @@ from openbox_core.contracts.events import EventEnvelope
 from openbox_core.validation.registry import validate_lifecycle
 
 from openbox_agentrt import lifecycle_events as events
-from openbox_agentrt.error_info import error_info
+from openbox_agentrt._wire.error_info import error_info
 from openbox_agentrt.lifecycle_events import RESERVED_KEYS, RunIdentity
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -25,7 +25,7 @@ from openbox_core.errors import (
     OpenBoxNetworkError,
 )
 
-from ..error_info import scrub
+from .._wire.error_info import scrub
 from ..errors import GovernanceUnavailableError
 from .decision import Answer
 from .exchange import EVALUATE, AnswerTooLargeError, Exchange, recording

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from openbox_core.contracts.results import EvaluationResult, PatchDirective, Verdict
 
-from ..redaction_shapes import MISSING, Missing
+from .._wire.redaction_shapes import MISSING, Missing
 
 __all__ = (
     "MISSING",

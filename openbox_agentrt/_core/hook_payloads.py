@@ -14,8 +14,8 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from openbox_core.wire.evaluate_payload import make_payload_builder
 
-from ..error_info import HIDDEN, scrub
-from ..payloads import DEFAULT_MAX_BYTES, json_safe
+from .._wire.error_info import HIDDEN, scrub
+from .._wire.payloads import DEFAULT_MAX_BYTES, json_safe
 
 if TYPE_CHECKING:
     from openbox_core.config import PrivacyConfig

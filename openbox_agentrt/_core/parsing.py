@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from openbox_core.contracts.results import EvaluationResult, PatchDirective, Verdict, handle_patch
 
-from ..redaction_shapes import MISSING
+from .._wire.redaction_shapes import MISSING
 from .decision import Answer, Guardrails
 
 __all__ = ("UnknownVerdict", "not_understood", "parse_answer", "parse_time")

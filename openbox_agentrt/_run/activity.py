@@ -13,7 +13,7 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..error_info import error_info
+from .._wire.error_info import error_info
 from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
 from .bound import Bound, activity_context
 from .case import ApprovalPending, Case, Ruling

@@ -12,7 +12,7 @@ from .state import POSITION, Position
 if TYPE_CHECKING:
     from contextvars import Token
 
-    from ..run_identity import RunIdentity
+    from .._wire.run_identity import RunIdentity
     from .activity import Activity
 
 log = logging.getLogger(__name__)

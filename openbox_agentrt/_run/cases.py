@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from .._wire.redaction_shapes import fit_redaction
 from ..lifecycle_events import (
     LLM_ACTIVITY,
     USER_PROMPT,
@@ -15,7 +16,6 @@ from ..lifecycle_events import (
     user_prompt,
 )
 from ..message_extraction import redacted_arguments, redacted_prompt
-from ..redaction_shapes import fit_redaction
 from .activity import Activity
 from .case import Case
 from .row import new_row_id

@@ -18,8 +18,8 @@ from .docket import Docket
 
 if TYPE_CHECKING:
     from .._core.decision import AcelOutcome
+    from .._wire.run_identity import RunIdentity
     from ..acel.violations import Violation
-    from ..run_identity import RunIdentity
     from .judge import Judge
     from .state import RunState
 

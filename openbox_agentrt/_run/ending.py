@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from ..error_info import error_info
+from .._wire.error_info import error_info
 from ..lifecycle_events import workflow_completed, workflow_failed
 from ..message_extraction import message_text
 from .contract_events import conclude_contracts

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from .._wire.payloads import json_safe
 from ..message_extraction import last_user_text
-from ..payloads import json_safe
 from .ending import close_run
 
 if TYPE_CHECKING:

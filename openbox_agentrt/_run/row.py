@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_rt import ApprovalRequiredError, RunCancelled
 
-from ..error_info import error_info
+from .._wire.error_info import error_info
 from ..lifecycle_events import activity_completed
 
 if TYPE_CHECKING:

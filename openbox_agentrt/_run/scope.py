@@ -9,14 +9,14 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from .._wire.run_identity import RunIdentity
 from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
 from ..lifecycle_events import handoff, workflow_started
-from ..redactions import Redactions
-from ..run_identity import RunIdentity
 from .cases import llm_activity, prompt_case
 from .contract_events import RUN_STARTED, admit_run, broken_result
 from .ending import close_run, settle_run
 from .outbox import Outbox
+from .redactions import Redactions
 from .state import POSITION, Position, RunState
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from .contracts import Contracts
 from .evidence import Recorder
 
 if TYPE_CHECKING:
+    from .._wire.run_identity import RunIdentity
     from ..acel.violations import Violation
-    from ..run_identity import RunIdentity
     from .state import RunState
 
 MAX_SESSIONS = 10_000

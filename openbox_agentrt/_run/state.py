@@ -19,13 +19,13 @@ from .sessions import ContractSession
 
 if TYPE_CHECKING:
     from .._core.decision import Answer
+    from .._wire.run_identity import RunIdentity
     from ..errors import GovernanceError
-    from ..redactions import Redactions
-    from ..run_identity import RunIdentity
     from .activity import Activity
     from .contracts import Contracts
     from .judge import Judge
     from .outbox import Outbox
+    from .redactions import Redactions
 
 
 @dataclass(frozen=True, slots=True)

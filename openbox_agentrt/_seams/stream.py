@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from .._run.row import ABANDONED
-from ..error_info import error_info
+from .._wire.error_info import error_info
 from .held_stream import held_events
 from .model_call import begin_model_call, end_model_call
 

@@ -12,10 +12,10 @@ from openbox_core.errors import OpenBoxAuthError
 
 from openbox_agentrt._core.connection import Connection, connect
 from openbox_agentrt._core.direct_client import DirectClient
+from openbox_agentrt._wire.run_identity import RunIdentity
 from openbox_agentrt.errors import GovernanceUnavailableError
 from openbox_agentrt.lifecycle_events import workflow_started
 from openbox_agentrt.options import GovernanceOptions
-from openbox_agentrt.run_identity import RunIdentity
 
 
 class StubCore:

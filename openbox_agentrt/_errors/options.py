@@ -5,7 +5,7 @@ from __future__ import annotations
 from openbox_core import errors as base
 from openbox_core.errors import OpenBoxAuthError, OpenBoxConfigError
 
-from ._error_base import PicklableError, one_line
+from .base import PicklableError, one_line
 
 __all__ = ("InsecureURLError", "MalformedKeyError", "OptionError")
 

@@ -19,8 +19,8 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any, Final, TypeVar
 
-from .errors import GovernanceUnavailableError
-from .message_extraction import message_text, with_text
+from ..errors import GovernanceUnavailableError
+from ..message_extraction import message_text, with_text
 
 __all__ = ("Redactions",)
 

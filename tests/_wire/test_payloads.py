@@ -24,7 +24,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openbox_agentrt.payloads import is_cut, json_safe, safe_text
+from openbox_agentrt._wire.payloads import is_cut, json_safe, safe_text
 
 
 class Colour(enum.Enum):

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
-from .errors import GovernanceUnavailableError
+from ..errors import GovernanceUnavailableError
 from .payloads import DEFAULT_MAX_BYTES, Json, is_cut, json_safe
 
 __all__ = ("MISSING", "Missing", "fit_redaction")

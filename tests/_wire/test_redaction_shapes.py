@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openbox_agentrt._wire.payloads import json_safe
+from openbox_agentrt._wire.redaction_shapes import MISSING, fit_redaction
 from openbox_agentrt.errors import GovernanceUnavailableError
 from openbox_agentrt.message_extraction import redacted_arguments, redacted_output, redacted_prompt
-from openbox_agentrt.payloads import json_safe
-from openbox_agentrt.redaction_shapes import MISSING, fit_redaction
 
 SENTINEL = {"__openbox": {"tool_type": "payment"}}
 ARGS = {"note": "ssn 123-45-6789", "amount": 7, "to": {"name": "Ann", "tags": ["a", "b"]}}

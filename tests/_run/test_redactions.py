@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from agent_rt import ContentPart, ModelMessage, ToolCall
 
-from openbox_agentrt import redactions as module
+from openbox_agentrt._run import redactions as module
+from openbox_agentrt._run.redactions import Redactions
 from openbox_agentrt.errors import GovernanceUnavailableError
-from openbox_agentrt.redactions import Redactions
 
 RAW = "my ssn is 123-45-6789 ok"
 CLEAN = "my ssn is *** ok"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from openbox_agentrt.error_info import error_info, scrub
+from openbox_agentrt._wire.error_info import error_info, scrub
 
 SECRETS = {
     "url with a password": ("cannot open https://me:hunter2@db.example/x", "cannot open https://[hidden]@db.example/x"),

@@ -1,0 +1,1 @@
+"""What one option may hold, and the configuration that options become."""
