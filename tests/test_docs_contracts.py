@@ -12,7 +12,14 @@ import pytest
 from openbox_agentrt.cli import main
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = ("evidence.md", "refusals.md", "shadow-rollout.md", "rules-files.md", "command-line.md")
+PAGES = (
+    "evidence.md",
+    "refusals.md",
+    "shadow-rollout.md",
+    "rules-files.md",
+    "command-line.md",
+    "governed-contracts.md",
+)
 _BLOCK = re.compile(r"^```(?P<kind>\w+)(?: (?P<file>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
