@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, assert_never
 
-from .calls import Call
 from .cells import LiveCell, Marks, Mover, Stamps, Tally
 from .clock import Clock, Timeline
 from .contract import TemporalContract
@@ -13,36 +12,11 @@ from .guards import Ban, Cap, LiveGuard, Need, Never, Room
 from .keyed import Keyed
 from .order import Latest, Pending, StepMark, Tokens
 from .order_guards import Next, Overdue, Settled, Token
-from .paths import FieldPath
 from .rules import Cell, Guard, Move
 from .selector import ById
 from .state import StateStore
 from .sums import Distinct, Sum
 from .value_guards import Differ, InState, Spend
-
-
-class Entry(LiveCell):
-    """Which state entry is meant. The state remembers it; this does not."""
-
-    __slots__ = ("field", "path", "timeline", "within")
-
-    def __init__(self, cell: Cell, timeline: Timeline | None) -> None:
-        self.field = cell.field
-        self.path = None if cell.key is None else FieldPath(cell.key)
-        self.timeline = timeline
-        self.within = cell.within
-
-    def reserve(self, call: Call) -> None:
-        return None
-
-    def idle(self) -> bool:
-        return True
-
-    def dump(self) -> None:
-        return None
-
-    def load(self, data: Any) -> None:
-        """There is nothing to remember."""
 
 
 class Memory:
@@ -104,7 +78,7 @@ class Memory:
                 assert guard.other is not None
                 return Next(contract, guard, cell, self.cell(guard.other, since))
             case "state":
-                return InState(contract, guard, cell, self.state)
+                return InState(contract, guard, self.state, self.timeline)
             case "settled":
                 return Settled(contract, guard, cell)
             case "overdue":
@@ -142,8 +116,6 @@ class Memory:
 
     def _make(self, cell: Cell) -> LiveCell:
         timeline = self._timeline(cell)
-        if cell.kind == "entry":
-            return Entry(cell, timeline)
         make = _maker(cell, timeline)
         if cell.key is None:
             return make()
@@ -183,6 +155,4 @@ def _maker(cell: Cell, timeline: Timeline | None) -> Callable[[], LiveCell]:
             return Latest
         case "step":
             return lambda: StepMark(timeline=timeline, within=within)
-        case "entry":
-            return lambda: Entry(cell, timeline)
     assert_never(cell.kind)

@@ -214,9 +214,7 @@ class Stamps(LiveCell):
         return self.stamps[-1][1] if self.stamps else None
 
     def free_at(self, n: int) -> float | None:
-        """When there will be fewer than `n`; None for never."""
-        if n < 1:
-            return None
+        """When there will be fewer than `n`, which is at least 1."""
         return after(self.stamps[len(self.stamps) - n][0] + self.within)
 
     def idle(self) -> bool:

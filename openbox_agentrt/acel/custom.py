@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .calls import Call
-from .cells import LiveCell
+from .cells import Mover
 from .conditions import fault_text
 from .contract import TemporalContract
 from .guards import Breach, LiveGuard
@@ -13,7 +13,7 @@ from .rules import Guard
 from .verdict import Verdict
 
 
-class Remembered(LiveCell):
+class Remembered(Mover):
     """
     The attributes of a contract object, which are what it remembers.
 
@@ -54,32 +54,24 @@ class Remembered(LiveCell):
         if version == self._version:
             self._contract._load(saved)
 
-    def idle(self) -> bool:
-        return False
-
-    def dump(self) -> None:
-        return None
-
-    def load(self, data: Any) -> None:
-        """What a contract object remembers is its own affair."""
-
 
 class Judge(LiveGuard):
     """The contract's own code does not object."""
 
-    __slots__ = ()
+    __slots__ = ("remembered",)
 
     contract: TemporalContract
 
-    def __init__(self, contract: TemporalContract, cell: Remembered) -> None:
-        super().__init__(contract, Guard(kind="never"), cell)
+    def __init__(self, contract: TemporalContract) -> None:
+        super().__init__(contract, Guard(kind="never"), None)
+        self.remembered = Remembered(contract)
 
-    def holds(self, cell: Any, call: Call) -> bool:
-        return cell.would_break(call) is False
+    def passes(self, call: Call) -> bool:
+        return self.remembered.would_break(call) is False
 
-    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
-        answer = cell.would_break(call)
-        breach.fault = answer if isinstance(answer, str) else None
+    def explain(self, call: Call) -> Breach:
+        answer = self.remembered.would_break(call)
+        return Breach(contract=self.contract, fault=answer if isinstance(answer, str) else None)
 
     def at_end(self, call: Call) -> Breach | None:
         if self.contract.verdict is Verdict.VIOLATED:

@@ -223,11 +223,15 @@ class RequiresState(Template):
         self.keeps_times = self.within is not None
         self.value = value
         self.roles = (Role(selector=what, strict=True),)
-        # The cell remembers nothing: it carries which entry is meant.
-        entry = self.cell("entry", what, field=state_key)
-        self._rule = Rule(
-            guards=(Guard(kind="state", cell=entry, value=value, needs=f"{state_key} to be {value!r}"),)
+        entry = Guard(
+            kind="state",
+            entry=state_key,
+            value=value,
+            key=self.key,
+            within=self.within,
+            needs=f"{state_key} to be {value!r}",
         )
+        self._rule = Rule(guards=(entry,))
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:
         return self._rule if hits[0] else NOTHING

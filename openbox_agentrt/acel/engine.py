@@ -16,7 +16,6 @@ from .conditions import fault_text
 from .contract import MALFORMED, SessionRule
 from .guards import Breach, Never
 from .plain import plain_args
-from .plan import Extra
 from .recording import Finding, Meter, Recorder, Records
 from .refusal import MAX_NAME, Broken, Refusal
 from .reservation import Reservation
@@ -26,6 +25,7 @@ from .store import MemoryStore
 from .tools import Asked, Commits, ToolSpec
 from .trace import Trace
 from .violations import SESSION_END, Kind, Mode, Violation
+from .wording import shown
 
 # The events of a governed run that are no tools, and are known to every session.
 LIFECYCLE = ("run_started", "run_ended", "user_prompt", "llm_call")
@@ -61,8 +61,7 @@ class Engine:
         max_keys: int,
         known: Iterable[str] | None,
     ) -> None:
-        self._mode: Mode = mode
-        self._watching = mode == "shadow"
+        self.mode = mode
         self.session_id = session_id
         self.state = StateStore(state)
         self.store = MemoryStore(
@@ -91,8 +90,14 @@ class Engine:
 
     @property
     def mode(self) -> Mode:
-        """Whether contracts are in force, or only watch."""
+        """Whether contracts are in force, or only watch. It may be changed: calls from then on follow it."""
         return self._mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        check_mode(mode)
+        self._mode = mode
+        self._watching = mode == "shadow"
 
     def reserve(
         self,
@@ -224,7 +229,7 @@ class Engine:
         call = Reservation(self, plan.tool, own or {}, plan)
         if name is None or own is None:
             # What a model sends may have any shape. It is refused like any other call, not raised.
-            call.extra = plan.ask({}) or Extra()
+            call.extra = plan.ask({})
             call.extra.guards.append(Never(MALFORMED, Guard(kind="never"), None))
         return call
 
@@ -322,6 +327,17 @@ def _seen(call: Reservation, result: Any) -> Any:
         return call.conceal(result)
     except Exception as error:  # noqa: BLE001 - fail-closed: what cannot be concealed is not shown
         return {"$error": fault_text("concealing the result", error)}
+
+
+def check_mode(mode: object) -> None:
+    """
+    Accept a mode.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if mode not in ("enforce", "shadow"):
+        raise ValueError(f"mode must be 'enforce' or 'shadow', got {shown(mode)}")
 
 
 def _names(fields: Collection[str]) -> Collection[str]:

@@ -69,12 +69,16 @@ class LiveGuard:
 
     def holds(self, cell: Any, call: Call) -> bool:
         """Whether it holds; `cell` is the memory that is about the call."""
-        raise NotImplementedError
+        return False
 
     def passes(self, call: Call) -> bool:
         """Whether it holds for the call. If that cannot be told, it does not."""
         cell = self._fixed or self.cell.at(call)
         return cell is not None and self.holds(cell, call)
+
+    def clocked(self) -> Any:
+        """What knows the clock that it lives by."""
+        return self.cell
 
     def overshoots(self, call: Call) -> bool:
         """Whether what was known only after the call broke it. Most guards know everything before."""
@@ -195,9 +199,6 @@ class Never(LiveGuard):
     """Cannot hold."""
 
     __slots__ = ()
-
-    def holds(self, cell: Any, call: Call) -> bool:
-        return False
 
     def passes(self, call: Call) -> bool:
         return False

@@ -75,9 +75,6 @@ class Keyed(LiveCell):
     def mover(self, role: Role) -> Mover:
         return _KeyedMover(self, role)
 
-    def reserve(self, call: Call) -> Any:
-        return self.mover("count").reserve(call)
-
     def open(self, key: str) -> _Entry | None:
         """The entry of a value, made if there is room."""
         entry = self._entries.get(key)

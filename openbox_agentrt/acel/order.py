@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-from typing import Any
 
 from .calls import Call
 from .cells import MAX_IN_WINDOW, LiveCell, Mover, Role, RoleMover
@@ -37,9 +36,6 @@ class Tokens(LiveCell):
 
     def mover(self, role: Role) -> Mover:
         return _Give(self) if role == "give" else _Take(self)
-
-    def reserve(self, call: Call) -> Any:
-        return self.take()
 
     def left(self) -> int:
         """How many there are."""
@@ -133,9 +129,6 @@ class Pending(LiveCell):
 
     def mover(self, role: Role) -> Mover:
         return _Open(self) if role == "open" else _Close(self)
-
-    def reserve(self, call: Call) -> Any:
-        return self.open(call.step)
 
     def open(self, step: int) -> int:
         """A call that is owed an answer."""

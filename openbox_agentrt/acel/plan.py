@@ -161,10 +161,8 @@ class Plan:
         self._lay_out(guards)
         self._find_clocks()
 
-    def ask(self, args: Args) -> Extra | None:
-        """What the contracts that look at arguments say; None if there are none."""
-        if not self.asked:
-            return None
+    def ask(self, args: Args) -> Extra:
+        """What the contracts that look at arguments say."""
         extra = Extra()
         answers: dict[Any, bool | str] = {}
         movers: list[Mover] = []
@@ -218,11 +216,11 @@ class Plan:
         self.checks = tuple(checks.values())
 
     def _find_clocks(self) -> None:
-        cells: list[Any] = [guard.cell for guard in self.guards]
+        cells: list[Any] = [guard.clocked() for guard in self.guards]
         cells += [getattr(mover, "cell", mover) for mover in self.movers]
         for entry, _ in self.asked:
             for rule in entry.every_rule():
-                cells += [guard.cell for guard in rule.guards]
+                cells += [guard.clocked() for guard in rule.guards]
                 cells += [getattr(mover, "cell", mover) for mover in rule.lenient + rule.strict]
         self.timelines = _clocks(cells)
         self.later = _clocks([cell for cell in cells if not isinstance(cell, Stamps)])

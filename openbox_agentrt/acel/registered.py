@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from .bind import Memory
 from .clock import Clock, steady_clock
 from .contract import UNKNOWN_TOOL, TemporalContract
-from .custom import Judge, Remembered
+from .custom import Judge
 from .guards import LiveGuard, Never
 from .names import canonical
 from .plan import Bound, Plan
@@ -71,8 +71,7 @@ class Registered:
             self.contracts.append(contract)
             self.plans.clear()
             if not isinstance(contract, Template):
-                cell = Remembered(contract)
-                self._judges.append(Judge(contract, cell))
+                self._judges.append(Judge(contract))
                 self._at_end.append(self._judges[-1])
                 return
             bound = Bound(contract, len(self.contracts), self.memory, self.step)
@@ -120,5 +119,5 @@ class Registered:
             roles = (role for entry in bound for role in entry.contract.roles)
             if not any(role.selector.knows(tool) for role in roles):
                 guards.append(Never(UNKNOWN_TOOL, Guard(kind="never"), None))
-        movers = [judge.cell for judge in self._judges]
+        movers = [judge.remembered for judge in self._judges]
         return Plan(tool, bound, guards, movers, self._specs.get(tool))

@@ -18,9 +18,7 @@ from typing import Literal
 
 from .amounts import Amount
 
-CellKind = Literal[
-    "tally", "stamps", "marks", "sum", "distinct", "tokens", "pending", "latest", "step", "entry"
-]
+CellKind = Literal["tally", "stamps", "marks", "sum", "distinct", "tokens", "pending", "latest", "step"]
 
 GuardKind = Literal[
     "need",  # so many successful calls
@@ -101,7 +99,10 @@ class Guard:
         other: A second cell, for "next".
         n: The limit.
         needs: What would make it hold, in the contract's own words.
-        value: The value that a state entry must have.
+        entry: The state entry that it is about.
+        value: The value that the entry must have.
+        key: Path of the argument that says which entry of a mapping is meant.
+        within: Seconds for which what was written counts.
     """
 
     kind: GuardKind
@@ -109,7 +110,10 @@ class Guard:
     other: Cell | None = None
     n: Amount = 1
     needs: str | None = None
+    entry: str = ""
     value: str | int | float | bool | None = None
+    key: str | None = None
+    within: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

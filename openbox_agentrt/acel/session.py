@@ -20,6 +20,7 @@ from typing import Any, Literal, Self
 from .clock import Clock
 from .contract import ENDED, TemporalContract
 from .contracted import Contracted
+from .engine import check_mode
 from .events import ToolCallEvent
 from .gate import Gate
 from .recording import Meter, Recorder
@@ -83,7 +84,7 @@ class Session(Contracted):
         tools: Collection[str] = (),
     ) -> None:
         _one_of("halt_on_violation", halt_on_violation, (True, False, "session"))
-        _one_of("mode", mode, ("enforce", "shadow"))
+        check_mode(mode)
         _one_of("unknown_tools", unknown_tools, ("allow", "refuse"))
         for name, number in (("max_trace", max_trace), ("trace_window", trace_window)):
             if number is not None:

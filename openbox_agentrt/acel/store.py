@@ -276,9 +276,8 @@ class MemoryStore(Registered):
                 tally.done += 1
 
     def _commit_some(self, call: Call, kept: frozenset[Hashable] | None) -> None:
-        if not call.early:
-            for tally in call.plan.counts:
-                tally.done += 1
+        for tally in call.plan.counts:
+            tally.done += not call.early
         for mover, ticket in call.tickets or ():
             if kept is not None and identity(mover) not in kept:
                 mover.fail(ticket, call)
@@ -297,7 +296,7 @@ class MemoryStore(Registered):
             return None
         ran = call.plan.ask(call.final)
         # A prerequisite that what ran does not match is none; a limit is kept.
-        lost = call.extra.lenient - (ran.lenient if ran is not None else frozenset())
+        lost = call.extra.lenient - ran.lenient
         return frozenset(identity(mover) for mover, _ in call.tickets or ()) - lost
 
     def _settle_dropped(self) -> None:

@@ -68,9 +68,7 @@ class Sum(LiveCell):
 
     def spent(self) -> Amount:
         """The sum of the window."""
-        if self.timeline is None:
-            return self.total
-        if self.within is not None:
+        if self.timeline is not None and self.within is not None:
             while self._entries and self.timeline.now - self._entries[0][0] > self.within:
                 self.total = subtract(self.total, self._entries.popleft()[1])
         return self.total

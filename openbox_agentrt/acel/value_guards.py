@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from .amounts import add, show, subtract
 from .calls import Call
 from .cells import LiveCell
+from .clock import Timeline
 from .guards import Breach, LiveGuard, wait_for
+from .paths import FieldError, FieldPath
 from .rules import Guard
 from .state import StateStore
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from .contract import SessionRule, TemporalContract
 
 _SCALARS = (str, int, float, bool, type(None))
+# What an entry is that is not there. It equals no value that a rule can ask for.
+_NOTHING = object()
 
 
 class Spend(LiveGuard):
@@ -94,33 +98,46 @@ class Differ(LiveGuard):
 class InState(LiveGuard):
     """A state entry has a value."""
 
-    __slots__ = ("_state",)
+    __slots__ = ("_path", "_state", "timeline")
 
     def __init__(
-        self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell | None, state: StateStore
+        self,
+        contract: TemporalContract | SessionRule,
+        guard: Guard,
+        state: StateStore,
+        timeline: Timeline,
     ) -> None:
-        super().__init__(contract, guard, cell)
+        super().__init__(contract, guard, None)
         self._state = state
+        self._path = None if guard.key is None else FieldPath(guard.key)
+        self.timeline = None if guard.within is None else timeline
 
-    def holds(self, cell: Any, call: Call) -> bool:
-        entry: str = cell.field
-        found = self._state.raw(entry)
-        if cell.path is not None:
-            key = call.key(cell.path)
-            if not isinstance(key, str):
-                return False
-            found = found.get(key) if isinstance(found, dict) else None
-        if cell.timeline is not None:
-            written = self._state.written_at(entry)
-            if written is None or cell.timeline.now - written > cell.within:
-                return False
-        return same_scalar(found, self.guard.value)
+    def passes(self, call: Call) -> bool:
+        found = self._state.raw(self.guard.entry)
+        if self._path is not None:
+            key = call.key(self._path)
+            found = found.get(key) if isinstance(key, str) and isinstance(found, dict) else _NOTHING
+        return self._is_recent() and same_scalar(found, self.guard.value)
 
-    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
-        if cell.path is not None:
-            key = call.key(cell.path)
-            if not isinstance(key, str):
-                breach.fault = str(key)
+    def explain(self, call: Call) -> Breach:
+        breach = Breach(contract=self.contract, needs=self.guard.needs)
+        key = None if self._path is None else call.key(self._path)
+        if isinstance(key, FieldError):
+            breach.needs, breach.fault = None, str(key)
+        elif self.timeline is not None:
+            breach.fault = self.timeline.fault
+        return breach
+
+    def clocked(self) -> Any:
+        return self
+
+    def _is_recent(self) -> bool:
+        if self.timeline is None or self.guard.within is None:
+            return True
+        written = self._state.written_at(self.guard.entry)
+        if self.timeline.fault is not None or written is None:
+            return False
+        return self.timeline.now - written <= self.guard.within
 
 
 def same_scalar(found: Any, wanted: Any) -> bool:

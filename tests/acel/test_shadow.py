@@ -107,6 +107,19 @@ def test_a_commit_that_fails_in_shadow_mode() -> None:
     assert [v.fault for v in session.violations] == ["the commit raised KeyError"]
 
 
+def test_a_session_may_be_switched() -> None:
+    """From watching to enforcing, once the rules are trusted; what it has seen counts."""
+    session = Session(mode="shadow", contracts=[at_most_n_times("x", 1)])
+    session.call("x")
+
+    session.mode = "enforce"
+
+    assert not session.reserve("x").allowed
+    with pytest.raises(ValueError, match="mode must be"):
+        session.mode = "off"  # type: ignore[assignment]  # that is what is refused
+    assert session.mode == "enforce"
+
+
 def test_shadow_mode_goes_on_after_the_end_and_after_a_halt() -> None:
     """It never stops anything."""
     session = Session(

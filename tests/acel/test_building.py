@@ -1,0 +1,181 @@
+"""What a contract is built from is checked when it is built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from openbox_agentrt.acel import (
+    Session,
+    alternate_precedence,
+    any_of,
+    at_most_n_times,
+    at_most_total,
+    build_contract,
+    cannot_follow_without,
+    existence,
+    matching,
+    max_distinct,
+    must_precede,
+    rate_limit,
+    requires_state,
+    response,
+)
+from openbox_agentrt.acel.registry import TEMPLATES
+from openbox_agentrt.acel.template import Template
+from openbox_agentrt.acel.wording import shown
+
+
+@pytest.mark.parametrize(
+    ("contract", "spec"),
+    [
+        (must_precede("a", "b"), "must_precede(a, b)"),
+        (cannot_follow_without("b", "a"), "cannot_follow_without(b, a)"),
+        (at_most_n_times("a", n=2), "at_most_n_times(a, n=2)"),
+        (at_most_total("a", "f", limit=500), "at_most_total(a, f, limit=500)"),
+        (
+            at_most_total("a", "f", 0.5, numeric_text=True),
+            "at_most_total(a, f, limit=0.5, numeric_text=True)",
+        ),
+        (rate_limit("a", 3, 60), "rate_limit(a, 3 per 60s)"),
+        (must_precede("a", "b", key="c.id", within=1.5), "must_precede(a, b, key=c.id, within=1.5)"),
+        (response("a", "b", 60), "response(a, b, within=60)"),
+        (response("a", "b", None), "response(a, b)"),
+        (existence("a"), "existence(a, n=1)"),
+        (alternate_precedence("a", "b", saving=False), "alternate_precedence(a, b, saving=False)"),
+        (
+            max_distinct("a", "f", 3, refund_on_failure=True),
+            "max_distinct(a, f, n=3, refund_on_failure=True)",
+        ),
+        (requires_state("a", "k", "v"), "requires_state(a, k, 'v')"),
+        (requires_state("a", "k", 1, key="id"), "requires_state(a, k, 1, key=id)"),
+        (requires_state("a", "k", value=1), "requires_state(a, k, 1)"),
+        (must_precede(any_of("a", "c"), matching("d", "x")), "must_precede(any_of(a, c), d(command~/x/))"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_contract_is_written_as_it_is_read(contract: Template, spec: str) -> None:
+    """acel-core's way, with the options after it."""
+    assert contract.spec == spec
+
+
+@pytest.mark.parametrize(
+    ("template", "args", "kwargs", "error"),
+    [
+        ("at_most_n_times", ["a", -1], {}, "n must be non-negative, got -1"),
+        ("at_most_n_times", ["a", 1.5], {}, "n must be a whole number, got 1.5"),
+        ("at_most_n_times", ["a", True], {}, "n must be a whole number, got True"),
+        ("at_most_n_times", ["a"], {}, "argument"),
+        ("rate_limit", ["a", 0, 60], {}, "n must be at least 1, got 0"),
+        ("rate_limit", ["a", 1, 0], {}, "window_seconds must be positive, in seconds, got 0"),
+        ("rate_limit", ["a", 1, 60], {"within": 5}, "its window is window_seconds"),
+        ("must_precede", ["a", "b"], {"within": -1}, "within must be positive, in seconds, got -1"),
+        ("must_precede", ["a", "b"], {"within": "60"}, "within must be positive, in seconds, got '60'"),
+        ("must_precede", ["a", "b"], {"within": True}, "within must be positive, in seconds, got True"),
+        ("must_precede", ["a", "b"], {"within": 10**400}, "within must be positive"),
+        (
+            "must_precede",
+            ["a", "b"],
+            {"within": float("nan")},
+            "within must be positive, in seconds, got nan",
+        ),
+        ("must_precede", ["a", "b"], {"key": ""}, "a field must be a name or a dotted path, got ''"),
+        ("must_precede", ["a", "b"], {"mode": "off"}, "mode must be one of enforce, shadow, got 'off'"),
+        (
+            "must_precede",
+            ["a", "b"],
+            {"severity": 5},
+            "severity must be one of info, low, medium, high, critical",
+        ),
+        ("must_precede", ["a", "b"], {"on_violation": "cry"}, "on_violation must be one of refuse, halt"),
+        ("must_precede", ["a", "b"], {"id": ""}, "id must be text, got ''"),
+        ("must_precede", ["a", "b"], {"remedy": 5}, "remedy must be text, got 5"),
+        ("must_precede", ["a", "b"], {"whithin": 5}, "must_precede has no option 'whithin'"),
+        ("must_precede", ["", "b"], {}, "a tool must be named, got ''"),
+        ("must_precede", [5, "b"], {}, "a tool must be a name or a callable, got 5"),
+        ("response", ["a", "b", 5, 6], {}, "response takes two tools and within="),
+        ("response", ["a", "b", 5], {"within": 6}, "response takes two tools and within="),
+        ("requires_state", ["a", "", 1], {}, "the key of a state entry must be text, got ''"),
+        ("requires_state", ["a", "k", [1]], {}, "the value of a state entry must be text, a number"),
+        ("requires_state", ["a", "k", float("nan")], {}, "the value of a state entry must be finite"),
+        ("requires_state", ["a", "k", 1, 2], {}, "takes a tool, a key and a value, got 4 arguments"),
+        ("requires_state", ["a", "k"], {}, "value"),
+        ("must_follow", ["a"], {}, "unknown template 'must_follow'; expected one of"),
+        ("must_precede", [{"tool": "a"}, "b"], {}, "must have 'tool' and 'matches' keys"),
+        ("must_precede", [{"tool": "a", "matches": "x", "feild": "y"}, "b"], {}, "got keys"),
+        ("must_precede", [{"tool": "a", "matches": "("}, "b"], {}, "pattern '(' cannot be compiled"),
+        ("must_precede", [{"any_of": "ab"}, "b"], {}, "'any_of' must be the only key, and a list"),
+        ("must_precede", [{"any_of": ["a"], "x": 1}, "b"], {}, "'any_of' must be the only key, and a list"),
+        ("must_precede", "ab", {}, "'args' must be a list, got str"),
+        ("must_precede", ["a", "b"], [], "'kwargs' must be a mapping with text keys, got []"),
+        ("must_precede", ["a", "b"], {1: 2}, "'kwargs' must be a mapping with text keys, got {1: 2}"),
+    ],
+)
+def test_a_mistake_is_named(template: str, args: Any, kwargs: Any, error: str) -> None:
+    """In one line that shows the value."""
+    with pytest.raises((ValueError, TypeError)) as caught:
+        build_contract({"template": template, "args": args, "kwargs": kwargs})
+
+    assert error in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_template_can_be_built_from_data() -> None:
+    """With and without options."""
+    arguments = {
+        "at_most_n_times": ["a", 1],
+        "at_most_total": ["a", "f", 1],
+        "rate_limit": ["a", 1, 60],
+        "existence": ["a", 1],
+        "init": ["a"],
+        "required_before_session_end": ["a"],
+        "max_distinct": ["a", "f", 1],
+        "requires_state": ["a", "k", True],
+    }
+    for template in TEMPLATES:
+        args = arguments.get(template, ["a", "b"])
+        contract = build_contract(
+            {
+                "template": template,
+                "args": args,
+                "kwargs": {"id": "X", "key": "k"} if template != "requires_state" else {},
+            }
+        )
+        assert contract.template == template
+        assert contract.spec.startswith(f"{template}(a")
+
+
+def test_matchers_in_data() -> None:
+    """As in a rules file, by position and by name."""
+    session = Session(
+        contracts=[
+            build_contract(
+                {
+                    "template": "at_most_n_times",
+                    "args": [{"any_of": ["a", {"tool": "sh", "matches": "RM", "field": "cmd"}]}],
+                    "kwargs": {"n": 0},
+                }
+            ),
+            build_contract(
+                {"template": "at_most_n_times", "kwargs": {"tool": {"tool": "b", "matches": "x"}, "n": 0}}
+            ),
+        ]
+    )
+
+    assert not session.reserve("a").allowed
+    assert not session.reserve("sh", {"cmd": "rm"}).allowed
+    assert session.reserve("sh", {"cmd": "ls"}).allowed
+    assert not session.reserve("b", {"command": "x"}).allowed
+
+
+def test_values_in_messages_are_short_and_safe() -> None:
+    """Whatever they are."""
+
+    class Silent:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    assert shown("x" * 500) == "'" + "x" * 79
+    assert shown(Silent()) == "a Silent"
+    assert shown(10**5000) == "a int"
