@@ -20,6 +20,7 @@ import os
 import ssl
 import threading
 import weakref
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,7 +34,10 @@ AT_ONCE: Final = 128
 """Requests of one loop that are under way at once; the others wait their turn, in order."""
 
 KEPT_IDLE: Final = 16
-"""Connections of one loop that stay open between requests."""
+"""Connections of one loop that stay open however long nothing is asked."""
+
+IDLE_SECONDS: Final = 30.0
+"""Time after which further connections are closed. Many runs ask in waves, and each wave needs them again."""
 
 _LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0)
 
@@ -43,14 +47,22 @@ class _Entry:
     """The clients of one loop."""
 
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
-    idle: list[httpx.AsyncClient] = field(default_factory=list)
+    idle: deque[tuple[httpx.AsyncClient, float]] = field(default_factory=deque)
     keeper: AsyncGenerator[None, None] | None = None
     closed: bool = False
 
     async def close(self) -> None:
         self.closed = True
         while self.idle:
-            await self.idle.pop().aclose()
+            await self.idle.pop()[0].aclose()
+
+    async def put_back(self, client: httpx.AsyncClient) -> None:
+        """`client` has had its turn."""
+        now = asyncio.get_running_loop().time()
+        self.idle.append((client, now))
+        # The one that was used last is taken first, so the one that nobody needs is at the other end.
+        while len(self.idle) > KEPT_IDLE and now - self.idle[0][1] > IDLE_SECONDS:
+            await self.idle.popleft()[0].aclose()
 
 
 class LoopClients:
@@ -69,14 +81,14 @@ class LoopClients:
         """Wait for a turn on the running loop, and have a client for one request."""
         entry = await self._entry()
         async with entry.turns:
-            client = entry.idle.pop() if entry.idle else self._open()
+            client = entry.idle.pop()[0] if entry.idle else self._open()
             try:
                 yield client
             finally:
-                if entry.closed or len(entry.idle) >= KEPT_IDLE:
+                if entry.closed:
                     await client.aclose()
                 else:
-                    entry.idle.append(client)
+                    await entry.put_back(client)
 
     async def aclose(self) -> None:
         """Close the running loop's clients, and ask the other running loops to close theirs."""
