@@ -67,6 +67,20 @@ def test_importing_loads_nothing_heavy(code: str) -> None:
     assert loaded & HEAVY == set()
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []], ids=["help", "version", "nothing"])
+def test_the_help_of_the_command_line_loads_nothing_heavy(arguments: list[str]) -> None:
+    """It is there at once."""
+    loaded = loaded_by(
+        "import contextlib, io\n"
+        "from openbox_agentrt.cli import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):\n"
+        f"    main({arguments!r})"
+    )
+
+    assert "openbox_agentrt" in loaded
+    assert loaded & HEAVY == set()
+
+
 def test_importing_the_package_loads_only_itself() -> None:
     """Not even much of the standard library."""
     third_party = loaded_by("import openbox_agentrt") - sys.stdlib_module_names
