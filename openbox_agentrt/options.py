@@ -223,8 +223,12 @@ class GovernanceOptions:
 
     @property
     def reports_in_background(self) -> bool:
-        """Whether ends are told in the background; never where the answer redacts what was the result."""
-        return self.telemetry == "ordered" and not self.redact_outputs
+        """Whether ends are told in the background; never where the answer redacts or refuses the result."""
+        return self.telemetry == "ordered" and not (self.redact_outputs or self.buffer_streams)
+
+    def withholds_unjudged_output(self, *, destructive: bool = False) -> bool:
+        """Whether a result that Core could not be told of is kept back: fail-closed holds for outputs too."""
+        return self.on_api_error == "fail_closed" or (destructive and self.fail_closed_destructive)
 
     @classmethod
     def resolve(cls, *, environ: Mapping[str, str] | None = None, **explicit: Any) -> GovernanceOptions:

@@ -97,13 +97,20 @@ class Outbox:
             beside: The work around the activity that `event` ends, if Core was asked about its start.
 
         Returns:
-            Core's answer; None when the report was lost, or is sent behind others or in the background.
+            Core's answer; None when the report did not reach Core, or is sent in the background.
         """
         if self._ordered or self._queue:
-            self.post(event, heed=heed, beside=beside)
+            answers: list[Answer] = []
+
+            def take(answer: Answer) -> None:
+                answers.append(answer)
+                if heed is not None:
+                    heed(answer)
+
+            self.post(event, heed=take, beside=beside)
             if not self._ordered or len(self._queue) > MOST_QUEUED:
                 await self.settle()
-            return None
+            return answers[0] if answers else None
         try:
             answer = await self._report(event)
         except BaseException:

@@ -170,17 +170,23 @@ class Redactions:
         calls = tuple(self._call(call) for call in message.tool_calls)
         if any(new is not old for new, old in zip(calls, message.tool_calls, strict=True)):
             message = replace(message, tool_calls=calls)
-        return message
+        # Ids are text from a model as well. They are redacted alike on both sides, so they still match.
+        call_id = self.value(message.tool_call_id)
+        return message if call_id is message.tool_call_id else replace(message, tool_call_id=call_id)
 
     def _part(self, part: Any) -> Any:
         text, data = self.value(part.text), self.value(part.data)
         return part if text is part.text and data is part.data else replace(part, text=text, data=data)
 
     def _call(self, call: Any) -> Any:
-        arguments, error = self.value(call.arguments), self.value(call.argument_error)
-        if arguments is call.arguments and error is call.argument_error:
+        id, arguments, error = (
+            self.value(call.id),
+            self.value(call.arguments),
+            self.value(call.argument_error),
+        )
+        if id is call.id and arguments is call.arguments and error is call.argument_error:
             return call
-        return replace(call, arguments=arguments, argument_error=error)
+        return replace(call, id=id, arguments=arguments, argument_error=error)
 
 
 def _pieces(raw: str, redacted: str) -> list[tuple[str, str]]:

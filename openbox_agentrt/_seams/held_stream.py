@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from agent_rt import ModelStreamEvent
 
-from ..errors import GovernanceBlockedError, GovernanceError, GovernanceHaltError, GuardrailsValidationError
+from ..errors import (
+    GovernanceBlockedError,
+    GovernanceError,
+    GovernanceHaltError,
+    GovernanceUnavailableError,
+    GuardrailsValidationError,
+)
 from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import message_text
 from .model_call import end_model_call
@@ -35,7 +41,7 @@ async def held_events(activity: Activity, open_stream: Callable[[], Any]) -> Asy
         await activity.fail(RuntimeError("model stream ended without a completed response"))
     else:
         redacted, answer = await end_model_call(activity, response)
-        _refuse(answer)
+        _refuse(activity, answer)
         if redacted is not response:
             events = _respoken(events, redacted)
     for event in events:
@@ -52,8 +58,14 @@ async def _collected(open_stream: Callable[[], Any]) -> list[Any]:
             await close()
 
 
-def _refuse(answer: Answer | None) -> None:
+def _refuse(activity: Activity, answer: Answer | None) -> None:
     if answer is None:
+        options = activity.run.judge.options
+        if options.buffer_streams and options.send_llm_end_event and options.withholds_unjudged_output():
+            # Fail-closed: it was held back to be judged, and was not.
+            raise GovernanceUnavailableError(
+                "core could not be told of the response", kind="outage", event=LLM_ACTIVITY
+            )
         return
     error: GovernanceError | None = None
     reason = answer.reason or "the response was refused by policy"

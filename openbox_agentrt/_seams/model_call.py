@@ -60,7 +60,7 @@ async def end_model_call(activity: Activity, response: Any) -> tuple[Any, Answer
     answer = await activity.complete(
         output, result=output, measured=_measured(activity.run, response, output)
     )
-    if answer is not None and activity.run.judge.options.redact_outputs:
+    if activity.run.judge.options.redact_outputs:
         response = _redacted_response(activity.run, response, output, answer)
     return response, answer
 
@@ -92,18 +92,26 @@ def _measured(run: RunState, response: Any, output: Mapping[str, Any]) -> dict[s
     return measured
 
 
-def _redacted_response(run: RunState, response: Any, output: Mapping[str, Any], answer: Answer) -> Any:
-    guardrails = answer.guardrails
-    if guardrails is None or guardrails.redacted_input is MISSING:
-        return response
-    try:
-        text = redacted_output(output, guardrails.redacted_input)["completion"]
-    except GovernanceUnavailableError:
-        # Fail-closed for the text: what cannot be redacted is taken out, since the answer said that it must
-        # be.
-        log.warning("the redaction of a model's output does not fit; its text is withheld")
-        text = ""
-    if text == output["completion"]:
-        return response
-    run.redactions.learn(output["completion"], text or "")
-    return replace(response, message=with_text(response.message, text or ""), raw=None)
+def _redacted_response(run: RunState, response: Any, output: Mapping[str, Any], answer: Answer | None) -> Any:
+    text = output["completion"]
+    if answer is None:
+        options = run.judge.options
+        if options.send_llm_end_event and options.withholds_unjudged_output():
+            # Fail-closed: nobody has said whether there is something in the text that must not be seen.
+            log.warning("core could not be told of a model's output; its text is withheld")
+            text = ""
+    elif answer.guardrails is not None and answer.guardrails.redacted_input is not MISSING:
+        try:
+            text = redacted_output(output, answer.guardrails.redacted_input)["completion"]
+        except GovernanceUnavailableError:
+            # Fail-closed for the text: what cannot be redacted is taken out, since the answer said that it
+            # must be.
+            log.warning("the redaction of a model's output does not fit; its text is withheld")
+            text = ""
+    message = response.message
+    if text != output["completion"]:
+        run.redactions.learn(output["completion"], text or "")
+        message = with_text(message, text or "")
+    # Core was not shown what it has redacted before, and says nothing about it.
+    (message,) = run.redactions.messages((message,))
+    return response if message is response.message else replace(response, message=message, raw=None)

@@ -153,8 +153,8 @@ async def call_tool(
         if judge.options.on_tool_block == "return_error" and is_soft(error):
             return denial(call.name, error)
         raise
-    if answer is not None and judge.options.redact_outputs:
-        value = _redacted_value(call.name, value, answer)
+    if judge.options.redact_outputs:
+        value = _redacted_value(activity, value, answer)
     return value
 
 
@@ -212,13 +212,20 @@ def is_skipped(judge: Judge, tool: str) -> bool:
     return True
 
 
-def _redacted_value(tool: str, value: Any, answer: Answer) -> Any:
-    guardrails = answer.guardrails
-    if guardrails is None or guardrails.redacted_input is MISSING:
-        return value
-    try:
-        return redacted_output(value, guardrails.redacted_input)
-    except GovernanceUnavailableError:
-        # Fail-closed for the output: Core said that it must not be seen as it is.
-        log.warning("the redaction of the output of %r does not fit; it is withheld", tool)
-        return withheld(tool)
+def _redacted_value(activity: Activity, value: Any, answer: Answer | None) -> Any:
+    options, tool = activity.run.judge.options, activity.type
+    if answer is None:
+        destructive = activity.case.destructive
+        if options.send_tool_end_event and options.withholds_unjudged_output(destructive=destructive):
+            # Fail-closed: nobody has said whether there is something in it that must not be seen.
+            log.warning("core could not be told of the output of %r; it is withheld", tool)
+            return withheld(tool)
+    elif answer.guardrails is not None and answer.guardrails.redacted_input is not MISSING:
+        try:
+            value = redacted_output(value, answer.guardrails.redacted_input)
+        except GovernanceUnavailableError:
+            # Fail-closed for the output: Core said that it must not be seen as it is.
+            log.warning("the redaction of the output of %r does not fit; it is withheld", tool)
+            return withheld(tool)
+    # Core was not shown what it has redacted before, and says nothing about it.
+    return activity.run.redactions.value(value)

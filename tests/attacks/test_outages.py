@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from agent_rt import AgentLoop
 
 from openbox_agentrt import GovernanceUnavailableError, create_openbox_agentrt
 from openbox_agentrt.testing import Call, Fault, FaultyCore, ScriptedProvider
+
+FailPolicy = Literal["fail_open", "fail_closed"]
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +24,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     "fault", [Fault.respond(503), Fault.reset(), Fault.lost()], ids=["503", "reset", "lost"]
 )
 @pytest.mark.parametrize("policy", ["fail_open", "fail_closed"])
-async def test_a_short_outage_leaves_no_row_open(kit: Any, fault: Fault, policy: str) -> None:
+async def test_a_short_outage_leaves_no_row_open(kit: Any, fault: Fault, policy: FailPolicy) -> None:
     """What could not be told while Core was away is told when the governance is closed, at the latest."""
     with FaultyCore() as faulty:
         outage = faulty.always(fault, path="/evaluate")
