@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from ._core.connection import connect
 from ._run.contract_source import check_metrics, contract_sessions, open_evidence, read_contracts
 from ._run.hooks import Refusals
 from .governance import OpenBoxAgentRTGovernance
-from .options import GovernanceOptions
+from .options import GovernanceOptions, OptionArguments
 
 if TYPE_CHECKING:
     from .local_core import LocalCore
@@ -19,7 +19,7 @@ __all__ = ("create_openbox_agentrt",)
 
 
 async def create_openbox_agentrt(
-    *, environ: Mapping[str, str] | None = None, **options: Any
+    *, environ: Mapping[str, str] | None = None, **options: Unpack[OptionArguments]
 ) -> OpenBoxAgentRTGovernance:
     """
     A governance for Agent-RT agents.

@@ -18,10 +18,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from ._errors.options import InsecureURLError, MalformedKeyError, OptionError
 from ._options import checks as kinds
+from ._options.arguments import OptionArguments
 from ._version import __version__
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from ._core.decision import Decision
 
-__all__ = ("ENV_PREFIX", "GovernanceOptions")
+__all__ = ("ENV_PREFIX", "GovernanceOptions", "OptionArguments")
 
 ENV_PREFIX: Final = "OPENBOX_AGENTRT"
 BASE_ENV_PREFIX: Final = "OPENBOX"
@@ -231,7 +232,9 @@ class GovernanceOptions:
         return self.on_api_error == "fail_closed" or (destructive and self.fail_closed_destructive)
 
     @classmethod
-    def resolve(cls, *, environ: Mapping[str, str] | None = None, **explicit: Any) -> GovernanceOptions:
+    def resolve(
+        cls, *, environ: Mapping[str, str] | None = None, **explicit: Unpack[OptionArguments]
+    ) -> GovernanceOptions:
         """
         Options from arguments and the environment.
 

@@ -17,7 +17,7 @@ from openbox_agentrt._core.transport import CoreTransport, LocalCoreTransport
 from openbox_agentrt.local_core import DEFAULT_API_KEY, LocalCore
 from openbox_agentrt.testing import FaultyCore
 
-REMOTE = {"api_url": "https://core.example", "api_key": "obx_test_key"}
+REMOTE: dict[str, Any] = {"api_url": "https://core.example", "api_key": "obx_test_key"}
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from openbox_core.config import OpenBoxConfig
 from openbox_core.errors import OpenBoxAuthError, OpenBoxConfigError, OpenBoxInsecureURLError
 
 from openbox_agentrt.errors import OptionError
-from openbox_agentrt.options import BASE_KINDS, KINDS, GovernanceOptions
+from openbox_agentrt.options import BASE_KINDS, KINDS, GovernanceOptions, OptionArguments
 
 URL = "https://core.example"
 KEY = "obx_test_abc123"
@@ -29,6 +29,12 @@ def resolve(environ: dict[str, str] | None = None, **explicit: Any) -> Governanc
 def test_every_option_has_a_kind() -> None:
     """An option that is added to the class without a check would take anything."""
     assert {field.name for field in dataclasses.fields(GovernanceOptions)} == set(KINDS)
+
+
+def test_every_option_has_a_type_where_it_is_written() -> None:
+    """An option that type checkers do not know of would look like a mistake to them."""
+    assert OptionArguments.__optional_keys__ == set(KINDS)
+    assert not OptionArguments.__required_keys__
 
 
 def test_every_option_of_openbox_core_is_forwarded() -> None:

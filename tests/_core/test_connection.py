@@ -193,7 +193,7 @@ async def test_an_identity_that_cannot_be_fetched_is_an_outage_for_fail_open(
         {"okta_agent_id": "o"},
     ],
 )
-def test_an_identity_that_cannot_be_used_is_refused_before_anything_is_sent(identity: dict[str, str]) -> None:
+def test_an_identity_that_cannot_be_used_is_refused_before_anything_is_sent(identity: Any) -> None:
     """With openbox_core's words, which do not repeat the key."""
     options = GovernanceOptions.resolve(
         environ={}, api_url="https://core.example", api_key="obx_test_x", **identity

@@ -14,7 +14,7 @@ import csv
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -61,7 +61,9 @@ def guard(core: str) -> Any:
 class World:
     """One governed `pay` tool, and everything that can be looked at afterwards."""
 
-    def __init__(self, row: Mapping[str, str], on_tool_block: str, kit: Any) -> None:
+    def __init__(
+        self, row: Mapping[str, str], on_tool_block: Literal["raise", "return_error"], kit: Any
+    ) -> None:
         self.row = row
         self.ran: list[Mapping[str, Any]] = []
         self.log = EvidenceLog()
