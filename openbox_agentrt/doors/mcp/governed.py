@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..._run.contract_events import signal_violation
 from ..._run.state import RunState
 from ...acel import Refusal, Session
-from ...errors import ContractRefusedError, GovernanceError, GovernanceUnavailableError
+from ...errors import ContractRefusedError, GovernanceError
+from ..core_verdict import told_of_verdict
 from .calls import Call, rewritten
 from .outcome import read_outcome
 from .refusal import PolicyRefusalError, refused_data, text_of
@@ -116,6 +117,14 @@ class ClientRuns:
             raise PolicyRefusalError(*_told(error, call.tool)) from error
         return answered[0], args
 
+    async def judges_by(self, session: Session) -> bool:
+        """Whether the governance judges by this very session, which would count each call twice."""
+        try:
+            run = (await self._opened(session)).run
+        except Exception:  # noqa: BLE001 - fail-closed where it counts: the call finds out for itself
+            return False
+        return isinstance(run, RunState) and run.contracts is session
+
     async def report(self, session: Session, refusal: Refusal) -> None:
         """Tell Core of a call that the contracts refused. It was not asked."""
         try:
@@ -204,12 +213,7 @@ class ClientRuns:
 def _told(error: GovernanceError, tool: str) -> tuple[str, dict[str, Any]]:
     if isinstance(error, ContractRefusedError):
         return text_of(error.refusal), refused_data(error.refusal)
-    reason, remedy = str(error), error.remedy
-    if isinstance(error, GovernanceUnavailableError):
-        # Its text is for the operator: it may name hosts.
-        reason, remedy = f"{tool!r} could not be judged", "try again later"
+    refusal = {**told_of_verdict(error), "tool": tool}
     policy = getattr(error, "policy_id", None) or "OpenBox policy"
-    text = "; ".join(part for part in (reason, remedy) if part)
-    refusal = {"refused": True, "tool": tool, "message": text}
     violation = {"kind": "policy", "spec": policy, "tool": tool}
-    return text, {"acel_halted": True, "violation": violation, "refusal": refusal}
+    return refusal["message"], {"acel_halted": True, "violation": violation, "refusal": refusal}

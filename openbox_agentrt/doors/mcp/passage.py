@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING, Any
 
-from ...acel import Session
+from ...acel import Reservation, Session
 from .calls import CALL, Call
 from .outcome import is_waiting_error, read_outcome
 from .refusal import HALT, PolicyRefusalError, halted, refused_data, text_of, withheld_data
@@ -33,16 +33,17 @@ async def judged(
     Returns:
         What the client gets: the handler's result, or why there is none.
     """
-    try:
-        reservation = await session.areserve(call.tool, call.args)
-    except Exception as error:
-        # Fail-closed: what cannot be judged does not run.
-        raise could_not_be_judged(call) from error
-    if not reservation.allowed:
-        assert reservation.refusal is not None
-        if runs is not None:
-            await runs.report(session, reservation.refusal)
-        return answer(ctx, text_of(reservation.refusal), refused_data(reservation.refusal))
+    reservation: Reservation | None = None
+    if runs is None or not await runs.judges_by(session):
+        try:
+            reservation = await session.areserve(call.tool, call.args)
+        except Exception as error:
+            # Fail-closed: what cannot be judged does not run.
+            raise could_not_be_judged(call) from error
+        if reservation.refusal is not None:
+            if runs is not None:
+                await runs.report(session, reservation.refusal)
+            return answer(ctx, text_of(reservation.refusal), refused_data(reservation.refusal))
     reached = False
 
     async def handle(ctx: "ServerRequestContext[Any, Any]") -> "HandlerResult":
@@ -57,19 +58,33 @@ async def judged(
         else:
             result, args = await runs.call(session, call, ctx, handle)
     except PolicyRefusalError as error:
-        reservation.abort(error, ran=reached)
+        _abort(reservation, error, ran=reached)
         return answer(ctx, error.text, error.data)
     except BaseException as error:
-        reservation.abort(error, ran=reached and not is_waiting_error(getattr(error, "code", None)))
+        _abort(reservation, error, ran=reached and not is_waiting_error(getattr(error, "code", None)))
         if isinstance(error, Exception) and not reached:
             raise could_not_be_judged(call) from error
         raise
+    return result if reservation is None else await _settle(reservation, ctx, result, args)
+
+
+async def _settle(
+    reservation: Reservation,
+    ctx: "ServerRequestContext[Any, Any]",
+    result: "HandlerResult",
+    args: dict[str, Any] | None,
+) -> "HandlerResult":
     outcome = read_outcome(ctx.method, result)
     if outcome.kind != "done":
         reservation.abort(ran=outcome.kind != "waiting")
         return result
     violation = await reservation.acommit(outcome.value, args=args)
     return result if violation is None else answer(ctx, *withheld_data(violation))
+
+
+def _abort(reservation: Reservation | None, error: BaseException, *, ran: bool) -> None:
+    if reservation is not None:
+        reservation.abort(error, ran=ran)
 
 
 def answer(ctx: "ServerRequestContext[Any, Any]", text: str, data: dict[str, Any]) -> "HandlerResult":

@@ -235,3 +235,23 @@ async def test_calls_at_once_share_the_run(
     assert not any(result.is_error for result in results)
     assert stage.story().count("WorkflowStarted") == 1
     assert stage.story().count("ActivityCompleted pay completed") == 10
+
+
+async def test_a_session_that_the_governance_judges_by_counts_once(
+    open_shop: OpenShop, connect: Connect, make_stage: MakeStage
+) -> None:
+    """The same session given to both is asked once for each call."""
+    session = Session(contracts=[at_most_n_times("pay", 2), cannot_follow_without("delete", "broken_backup")])
+    stage = await make_stage(contracts=lambda: session)
+    shop = open_shop(governance=stage.governance, shared=session)
+
+    async with connect(shop, "in memory") as client:
+        paid = [await client.call_tool("pay", {"amount": 1}) for _ in range(3)]
+        await client.call_tool("broken_backup")
+        delete = await client.call_tool("delete", {"name": "a"})
+    await shop.gate.aclose()
+
+    assert [bool(result.is_error) for result in paid] == [False, False, True]
+    assert delete.structured_content is not None
+    assert delete.structured_content["violation"]["kind"] == "temporal"
+    assert [row["tool"] for row in session.trace if row["tool"] == "pay"] == ["pay", "pay"]
