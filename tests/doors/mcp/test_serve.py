@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp.client.stdio import StdioServerParameters
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from openbox_agentrt.acel import Session
 from openbox_agentrt.cli import main
@@ -20,10 +20,9 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 TOY = str(EXAMPLES / "toy_server.py")
 
 
-def served(module: str, *options: str) -> StdioServerParameters:
-    return StdioServerParameters(
-        command=sys.executable, args=["-m", "openbox_agentrt.cli", "serve", *options, module]
-    )
+def served(module: str, *options: str) -> Any:
+    command = ["-m", "openbox_agentrt.cli", "serve", *options, module]
+    return stdio_client(StdioServerParameters(command=sys.executable, args=command))
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

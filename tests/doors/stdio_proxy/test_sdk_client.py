@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from mcp.client.stdio import StdioServerParameters
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 HERE = Path(__file__).parent
 PAY_ONCE: Any = ("at_most_n_times", ["pay"], {"n": 1})
@@ -18,11 +18,10 @@ BROKEN_FIRST: Any = ("cannot_follow_without", ["delete", "broken_backup"], {})
 Rules = Callable[..., Path]
 
 
-def behind(rules: Path, *options: str) -> StdioServerParameters:
-    proxy = ["-m", "openbox_agentrt.cli", "proxy", "--contracts", str(rules), *options]
-    return StdioServerParameters(
-        command=sys.executable, args=[*proxy, "--", sys.executable, str(HERE / "plain_server.py")]
-    )
+def behind(rules: Path) -> Any:
+    proxy = ["-m", "openbox_agentrt.cli", "proxy", "--contracts", str(rules)]
+    command = [*proxy, "--", sys.executable, str(HERE / "plain_server.py")]
+    return stdio_client(StdioServerParameters(command=sys.executable, args=command))
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
