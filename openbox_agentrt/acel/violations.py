@@ -95,11 +95,14 @@ class Violation:
 
     def to_record(self) -> dict[str, Any]:
         """Every field."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: getattr(self, name) for name in _EVERY_FIELD}
 
     def __hash__(self) -> int:
         # The mutable fields take part in comparing and not in hashing, which is allowed that way round.
         return hash((self.kind, self.spec, self.tool, self.step, self.id, self.mode, self.session_id))
+
+
+_EVERY_FIELD = tuple(field.name for field in fields(Violation))
 
 
 class ContractViolation(Exception):
