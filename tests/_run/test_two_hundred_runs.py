@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -230,10 +230,11 @@ class World:
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=lambda seed: f"seed-{seed}")
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     world = World(request.param, tmp_path_factory.mktemp("runs") / "evidence.jsonl")
     asyncio.run(world.play())
-    return world
+    yield world
+    world.core.close()
 
 
 def replayed(world: World) -> tuple[dict[str, Oracle], Counter[str]]:
@@ -343,7 +344,7 @@ def test_the_metrics_agree(world: World) -> None:
 
 
 def test_core_saw_every_call_that_was_not_refused_here(world: World) -> None:
-    """One row each, and none for a local refusal; every row and every run is closed."""
+    """One row each, and none for a local refusal, of which there is a signal."""
     rows = Counter(
         event["activity_input"][0]["id"]
         for event in world.core.events()
@@ -357,3 +358,8 @@ def test_core_saw_every_call_that_was_not_refused_here(world: World) -> None:
     signals = [event for event in told if event.get("signal_name") == "contract_violation"]
     enforced = [signal for signal in signals if signal["contract_violation"]["enforced"]]
     assert len(enforced) == len(refused)
+
+
+def test_every_row_and_every_run_is_closed(world: World, balance: Callable[[LocalCore], list[str]]) -> None:
+    """Once, whatever happened in it."""
+    assert balance(world.core) == []
