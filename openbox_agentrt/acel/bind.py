@@ -60,7 +60,12 @@ class Memory:
 
     def guard(self, contract: TemporalContract, guard: Guard, since: int) -> LiveGuard:
         """A guard that looks at its memory."""
-        cell = None if guard.cell is None else self.cell(guard.cell, since)
+        if guard.kind == "state":
+            return InState(contract, guard, self.state, self.timeline)
+        if guard.kind == "never":
+            return Never(contract, guard)
+        assert guard.cell is not None
+        cell = self.cell(guard.cell, since)
         match guard.kind:
             case "need":
                 return Need(contract, guard, cell)
@@ -77,14 +82,10 @@ class Memory:
             case "next":
                 assert guard.other is not None
                 return Next(contract, guard, cell, self.cell(guard.other, since))
-            case "state":
-                return InState(contract, guard, self.state, self.timeline)
             case "settled":
                 return Settled(contract, guard, cell)
             case "overdue":
                 return Overdue(contract, guard, cell)
-            case "never":
-                return Never(contract, guard, cell)
         assert_never(guard.kind)
 
     def mover(self, move: Move, since: int) -> Mover:

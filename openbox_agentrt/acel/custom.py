@@ -63,7 +63,7 @@ class Judge(LiveGuard):
     contract: TemporalContract
 
     def __init__(self, contract: TemporalContract) -> None:
-        super().__init__(contract, Guard(kind="never"), None)
+        super().__init__(contract, Guard(kind="never"))
         self.remembered = Remembered(contract)
 
     def passes(self, call: Call) -> bool:
@@ -74,6 +74,7 @@ class Judge(LiveGuard):
         return Breach(contract=self.contract, fault=answer if isinstance(answer, str) else None)
 
     def at_end(self, call: Call) -> Breach | None:
+        """What the contract says when the session ends, if it was not broken before."""
         if self.contract.verdict is Verdict.VIOLATED:
             return None
         try:

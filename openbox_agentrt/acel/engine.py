@@ -230,12 +230,12 @@ class Engine:
         if name is None or own is None:
             # What a model sends may have any shape. It is refused like any other call, not raised.
             call.extra = plan.ask({})
-            call.extra.guards.append(Never(MALFORMED, Guard(kind="never"), None))
+            call.extra.guards.append(Never(MALFORMED, Guard(kind="never")))
         return call
 
     def _judged(self, call: Reservation, failed: Asked, breaches: list[Breach], began: float) -> None:
         if self._meter is not None:
-            self.records.measure(time.perf_counter() - began)
+            self.records.measure(self._meter, time.perf_counter() - began)
         if call.extra is not None and call.extra.faults:
             call.faults = tuple(call.extra.faults.values())
         if breaches or failed:

@@ -8,6 +8,7 @@ guard stopped, and finds out what would have to change.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -53,40 +54,58 @@ class Breach:
         return self.blocks() and self.contract.on_violation == "halt"
 
 
-class LiveGuard:
-    """A guard, bound to the memory that it looks at."""
+class LiveGuard(ABC):
+    """A guard of a session."""
 
-    __slots__ = ("_fixed", "cell", "contract", "guard")
+    __slots__ = ("contract", "guard")
 
-    def __init__(self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell | None) -> None:
+    def __init__(self, contract: TemporalContract | SessionRule, guard: Guard) -> None:
         self.contract = contract
         self.guard = guard
-        # Which class of cell it is follows from the guard's kind, see `bind` in `store`.
-        self.cell: Any = cell
-        # Most cells are about every call, and nobody has to ask them.
-        fixed = cell is not None and cell.timeline is None and not isinstance(cell, Keyed)
-        self._fixed: Any = cell if fixed else None
 
-    def holds(self, cell: Any, call: Call) -> bool:
-        """Whether it holds; `cell` is the memory that is about the call."""
-        return False
-
+    @abstractmethod
     def passes(self, call: Call) -> bool:
         """Whether it holds for the call. If that cannot be told, it does not."""
-        cell = self._fixed or self.cell.at(call)
-        return cell is not None and self.holds(cell, call)
 
-    def clocked(self) -> Any:
-        """What knows the clock that it lives by."""
-        return self.cell
+    def explain(self, call: Call) -> Breach:
+        """Why it does not hold."""
+        return Breach(contract=self.contract, needs=self.guard.needs)
 
     def overshoots(self, call: Call) -> bool:
         """Whether what was known only after the call broke it. Most guards know everything before."""
         return False
 
+    def clocked(self) -> Any:
+        """What knows the clock that it lives by, if there is one."""
+        return None
+
+
+class CellGuard(LiveGuard):
+    """A guard that looks at memory."""
+
+    __slots__ = ("_fixed", "cell")
+
+    def __init__(self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell) -> None:
+        super().__init__(contract, guard)
+        # Which class of cell it is follows from the guard's kind, see `bind`.
+        self.cell: Any = cell
+        # Most cells are about every call, and nobody has to ask them.
+        fixed = cell.timeline is None and not isinstance(cell, Keyed)
+        self._fixed: Any = cell if fixed else None
+
+    @abstractmethod
+    def holds(self, cell: Any, call: Call) -> bool:
+        """Whether it holds; `cell` is the memory that is about the call."""
+
+    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
+        """Say what is known about why."""
+
+    def passes(self, call: Call) -> bool:
+        cell = self._fixed or self.cell.at(call)
+        return cell is not None and self.holds(cell, call)
+
     def explain(self, call: Call) -> Breach:
-        """Why it does not hold."""
-        breach = Breach(contract=self.contract, needs=self.guard.needs)
+        breach = super().explain(call)
         cell = self.cell.at(call)
         if cell is None:
             breach.needs = None
@@ -94,9 +113,6 @@ class LiveGuard:
         else:
             self.detail(breach, cell, call)
         return breach
-
-    def detail(self, breach: Breach, cell: Any, call: Call) -> None:
-        """Say what is known about why."""
 
     def at_end(self, call: Call) -> Breach | None:
         """Why it does not hold when the session ends: for the first value it fails for, if it has a key."""
@@ -111,6 +127,9 @@ class LiveGuard:
                 return breach
         return None
 
+    def clocked(self) -> Any:
+        return self.cell
+
     def _unknown(self, call: Call) -> str | None:
         if isinstance(self.cell, Keyed):
             key = call.key(self.cell.path)
@@ -120,7 +139,7 @@ class LiveGuard:
         return timeline.fault
 
 
-class Need(LiveGuard):
+class Need(CellGuard):
     """So many calls have succeeded."""
 
     __slots__ = ()
@@ -129,7 +148,7 @@ class Need(LiveGuard):
         return bool(cell.succeeded() >= self.guard.n)
 
 
-class Ban(LiveGuard):
+class Ban(CellGuard):
     """No call was let through."""
 
     __slots__ = ()
@@ -142,7 +161,7 @@ class Ban(LiveGuard):
         wait_for(breach, cell, cell.free_at(1))
 
 
-class Cap(LiveGuard):
+class Cap(CellGuard):
     """Fewer than n calls were let through."""
 
     __slots__ = ()
@@ -164,13 +183,13 @@ class Cap(LiveGuard):
             wait_for(breach, cell, cell.free_at(n))
 
 
-class Room(LiveGuard):
+class Room(CellGuard):
     """There is memory for what the call would change."""
 
     __slots__ = ("_strict",)
 
     def __init__(
-        self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell | None, *, strict: bool
+        self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell, *, strict: bool
     ) -> None:
         super().__init__(contract, guard, cell)
         self._strict = strict
@@ -202,9 +221,6 @@ class Never(LiveGuard):
 
     def passes(self, call: Call) -> bool:
         return False
-
-    def explain(self, call: Call) -> Breach:
-        return Breach(contract=self.contract, needs=self.guard.needs)
 
 
 def wait_for(breach: Breach, cell: LiveCell, moment: float | None) -> None:

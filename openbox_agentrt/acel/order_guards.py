@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from .calls import Call
 from .cells import LiveCell
-from .guards import Breach, LiveGuard
+from .guards import Breach, CellGuard
 from .rules import Guard
 
 if TYPE_CHECKING:
     from .contract import SessionRule, TemporalContract
 
 
-class Token(LiveGuard):
+class Token(CellGuard):
     """An unused prerequisite is there."""
 
     __slots__ = ()
@@ -22,13 +22,13 @@ class Token(LiveGuard):
         return bool(cell.left())
 
 
-class Next(LiveGuard):
+class Next(CellGuard):
     """The call before was the one, it succeeded, and nothing is under way since."""
 
     __slots__ = ("latest",)
 
     def __init__(
-        self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell | None, latest: LiveCell
+        self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell, latest: LiveCell
     ) -> None:
         super().__init__(contract, guard, cell)
         self.latest: Any = latest
@@ -44,7 +44,7 @@ class Next(LiveGuard):
         breach.blame = max(latest.flying | {latest.top}) or None
 
 
-class Settled(LiveGuard):
+class Settled(CellGuard):
     """Nothing is owed. Asked when the session ends."""
 
     __slots__ = ()
@@ -56,7 +56,7 @@ class Settled(LiveGuard):
         breach.blame = min(cell.owed(), default=None)
 
 
-class Overdue(LiveGuard):
+class Overdue(CellGuard):
     """Nothing is owed for too long. What is, is reported once, and no call is refused for it."""
 
     __slots__ = ()

@@ -18,7 +18,7 @@ from typing import Any
 from .bind import Memory
 from .cells import Mover, Stamps, Tally
 from .clock import Timeline
-from .guards import Ban, Cap, LiveGuard, Need
+from .guards import Ban, Cap, CellGuard, LiveGuard, Need
 from .matchers import Args, Predicate
 from .rules import Guard
 from .selector import Hit, ask
@@ -73,6 +73,11 @@ class Bound:
     def guard(self, guard: Guard) -> LiveGuard:
         """A guard of the contract, bound to memory."""
         return self._memory.guard(self.contract, guard, self.since)
+
+    def at_end(self) -> list[CellGuard]:
+        """What has to hold at the end, bound to memory."""
+        guards = [self.guard(guard) for guard in self.contract.at_end]
+        return [guard for guard in guards if isinstance(guard, CellGuard)]
 
     def _bind(self, hits: tuple[bool, ...]) -> LiveRule:
         rule, memory, live = self.contract.rule(hits), self._memory, LiveRule()
@@ -195,7 +200,8 @@ class Plan:
         caps: dict[Tally, int] = {}
         checks: dict[Any, LiveGuard] = {}
         for guard in guards:
-            cell, n = guard.cell, guard.guard.n
+            cell = guard.cell if isinstance(guard, CellGuard) else None
+            n = guard.guard.n
             if type(cell) is Tally and type(guard) is Need and n == 1:
                 need[cell] = None
             elif type(cell) is Tally and type(guard) is Ban:

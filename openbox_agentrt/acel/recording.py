@@ -96,11 +96,10 @@ class Records:
     @property
     def evidence(self) -> Any:
         """Where violations go. Made when it is first needed, once."""
-        if self._evidence is None:
-            with self._lock:
-                if self._evidence is None:
-                    self._evidence = self._make_evidence()
-        return self._evidence
+        with self._lock:
+            if self._evidence is None:
+                self._evidence = self._make_evidence()
+            return self._evidence
 
     def watch(self, owner: object, recorder: Recorder) -> None:
         """Let `recorder` keep each violation as well; one for each `owner`."""
@@ -148,14 +147,13 @@ class Records:
             self._keep_one(violation)
         return violations
 
-    def measure(self, seconds: float) -> None:
+    def measure(self, meter: Meter, seconds: float) -> None:
         """A call reached the gate, which took that long."""
-        if self.meter is not None:
-            try:
-                self.meter.record_call()
-                self.meter.record_gate_latency(seconds)
-            except Exception as error:  # noqa: BLE001 - fail-open: counting must not stop a call
-                self._failed("metrics", error)
+        try:
+            meter.record_call()
+            meter.record_gate_latency(seconds)
+        except Exception as error:  # noqa: BLE001 - fail-open: counting must not stop a call
+            self._failed("metrics", error)
 
     def _keep_one(self, violation: Violation) -> None:
         self.violations.append(violation)

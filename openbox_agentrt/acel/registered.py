@@ -15,7 +15,7 @@ from .bind import Memory
 from .clock import Clock, steady_clock
 from .contract import UNKNOWN_TOOL, TemporalContract
 from .custom import Judge
-from .guards import LiveGuard, Never
+from .guards import CellGuard, LiveGuard, Never
 from .names import canonical
 from .plan import Bound, Plan
 from .rules import Guard
@@ -59,7 +59,7 @@ class Registered:
         self._by_name: dict[str, list[Bound]] = {}
         self._patterns: list[Bound] = []
         self._judges: list[Judge] = []
-        self._at_end: list[LiveGuard] = []
+        self._at_end: list[CellGuard | Judge] = []
         self._specs: dict[str, ToolSpec] = {}
 
     def add(self, contract: TemporalContract) -> None:
@@ -76,7 +76,7 @@ class Registered:
                 return
             bound = Bound(contract, len(self.contracts), self.memory, self.step)
             self.bound[id(contract)] = bound
-            self._at_end += [bound.guard(guard) for guard in contract.at_end]
+            self._at_end += bound.at_end()
             if contract.keeps_times:
                 self.memory.keep_times()
             names: frozenset[str] | None = None if contract.everywhere else frozenset()
@@ -118,6 +118,6 @@ class Registered:
         if self._known is not None and tool not in self._known:
             roles = (role for entry in bound for role in entry.contract.roles)
             if not any(role.selector.knows(tool) for role in roles):
-                guards.append(Never(UNKNOWN_TOOL, Guard(kind="never"), None))
+                guards.append(Never(UNKNOWN_TOOL, Guard(kind="never")))
         movers = [judge.remembered for judge in self._judges]
         return Plan(tool, bound, guards, movers, self._specs.get(tool))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, get_args
 from .contract import TemporalContract
 from .matchers import Args
 from .paths import FieldPath
-from .rules import Cell, CellKind, Guard, Rule
+from .rules import NOTHING, Cell, CellKind, Guard, Rule
 from .selector import ById, Selector
 from .verdict import Verdict
 from .violations import Mode, OnViolation, Severity
@@ -106,8 +106,8 @@ class Template(TemporalContract):
         self._home: Callable[[], MemoryStore | None] | None = None
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:
-        """What it says about a call that matches the roles for which `hits` is true."""
-        raise NotImplementedError
+        """What it says about a call that matches the roles for which `hits` is true. By itself, nothing."""
+        return NOTHING
 
     def cell(self, kind: CellKind, *of: Selector, clock: Hashable = None, **more: Any) -> Cell:
         """A cell about the calls of some selectors, split and limited as this contract is."""

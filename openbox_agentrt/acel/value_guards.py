@@ -8,7 +8,7 @@ from .amounts import add, show, subtract
 from .calls import Call
 from .cells import LiveCell
 from .clock import Timeline
-from .guards import Breach, LiveGuard, wait_for
+from .guards import Breach, CellGuard, LiveGuard, wait_for
 from .paths import FieldError, FieldPath
 from .rules import Guard
 from .state import StateStore
@@ -21,12 +21,12 @@ _SCALARS = (str, int, float, bool, type(None))
 _NOTHING = object()
 
 
-class Spend(LiveGuard):
+class Spend(CellGuard):
     """The call's amount fits under the limit. One that is measured later fits while anything is left."""
 
     __slots__ = ("_whole",)
 
-    def __init__(self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell | None) -> None:
+    def __init__(self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell) -> None:
         super().__init__(contract, guard, cell)
         # By far the most frequent: whole numbers, a whole session, one total.
         self._whole: Any = guard.n if type(guard.n) is int else None
@@ -72,7 +72,7 @@ class Spend(LiveGuard):
         return cell.unread is not None or bool(cell.spent() > self.guard.n)
 
 
-class Differ(LiveGuard):
+class Differ(CellGuard):
     """No new value beyond the n-th."""
 
     __slots__ = ()
@@ -107,7 +107,7 @@ class InState(LiveGuard):
         state: StateStore,
         timeline: Timeline,
     ) -> None:
-        super().__init__(contract, guard, None)
+        super().__init__(contract, guard)
         self._state = state
         self._path = None if guard.key is None else FieldPath(guard.key)
         self.timeline = None if guard.within is None else timeline
@@ -120,7 +120,7 @@ class InState(LiveGuard):
         return self._is_recent() and same_scalar(found, self.guard.value)
 
     def explain(self, call: Call) -> Breach:
-        breach = Breach(contract=self.contract, needs=self.guard.needs)
+        breach = super().explain(call)
         key = None if self._path is None else call.key(self._path)
         if isinstance(key, FieldError):
             breach.needs, breach.fault = None, str(key)

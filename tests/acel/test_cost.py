@@ -220,7 +220,7 @@ def test_memory_is_flat_when_the_trace_is_bounded() -> None:
 
     tracemalloc.start()
     try:
-        work(600)
+        work(2000)
         before, _ = tracemalloc.get_traced_memory()
         work(1500)
         after, _ = tracemalloc.get_traced_memory()
