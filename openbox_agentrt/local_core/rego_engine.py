@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Literal
 
 from .._extras import require
@@ -54,6 +55,9 @@ class RegoEngine:
     """
 
     def __init__(self, source: RegoSource) -> None:
+        # NB: before regopy. The C++ library of re2, which patterns of contracts and of redaction run on, ends
+        # the process when it is loaded after that of regopy; the other way around, both work.
+        import_module("re2")
         regopy = require("regopy", extra="local")
         self._shared = require("regopy.rego_shared", extra="local")
         self._kinds = regopy.NodeKind

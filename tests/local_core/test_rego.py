@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -353,3 +355,18 @@ def test_what_the_page_says_about_regopy(make: Make, rego: Any, condition: str, 
     talk = make(rego(blocks_if(condition)), guardrails=False)
 
     assert (talk.send(x=x)["verdict"] == "block") is holds
+
+
+def test_a_policy_gets_along_with_patterns(rego: Any) -> None:
+    """Both bring a C++ library; the process would end if they were loaded in the wrong order."""
+    program = (
+        "import sys; from openbox_agentrt.local_core import LocalCore; LocalCore(policy=sys.argv[1]);"
+        "from openbox_agentrt.evidence.redaction import SECRET_PATTERNS, Redactor;"
+        "print(Redactor(patterns=SECRET_PATTERNS).redact_text('no secret'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, rego(blocks_if("true"))],
+        capture_output=True, text=True, timeout=50, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout) == (0, "no secret\n"), done.stderr
