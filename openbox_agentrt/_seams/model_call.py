@@ -33,7 +33,7 @@ async def begin_model_call(judge: Judge, request: Any) -> tuple[Activity, Any]:
         GovernanceError: The model may not be called.
     """
     run = judge.run_for(LLM_ACTIVITY)
-    activity = _prescreen_of(run, last_user_text(request.messages))
+    activity = _prescreen_of(run, request)
     if activity is not None:
         await activity.take_over()
     else:
@@ -65,12 +65,12 @@ async def end_model_call(activity: Activity, response: Any) -> tuple[Any, Answer
     return response, answer
 
 
-def _prescreen_of(run: RunState, text: str) -> Activity | None:
+def _prescreen_of(run: RunState, request: Any) -> Activity | None:
     """The pre-screen, if this is the call that it was made for. It can be taken over once."""
     prescreen = run.prescreen
     if prescreen is None or run.refusal(LLM_ACTIVITY) is not None:
         return None
-    if text != run.prompt:
+    if last_user_text(request.messages) != run.prompt:
         prescreen.held.release()
         return None
     run.prescreen = None
