@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .acel.violations import Violation
     from .options import GovernanceOptions
 
-__all__ = ("GovernedAgentLoop", "OpenBoxAgentRTGovernance", "RunState", "current_run")
+__all__ = ("GovernedActivity", "GovernedAgentLoop", "OpenBoxAgentRTGovernance", "RunState", "current_run")
 
 log = logging.getLogger(__name__)
 

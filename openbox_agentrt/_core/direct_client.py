@@ -20,7 +20,7 @@ from .exchange import Exchange, current_exchange
 if TYPE_CHECKING:
     from .transport import InProcessCore
 
-__all__ = ("DirectClient",)
+__all__ = ("DirectClient", "WireAnswer")
 
 _JSON = "application/json"
 

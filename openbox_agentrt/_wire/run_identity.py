@@ -9,7 +9,7 @@ from typing import Any, Final, TypedDict
 
 from .payloads import json_safe
 
-__all__ = ("RESERVED_KEYS", "RunIdentity")
+__all__ = ("RESERVED_KEYS", "CommonFields", "RunIdentity")
 
 DEFAULT_WORKFLOW_TYPE: Final = "AgentRTRun"
 

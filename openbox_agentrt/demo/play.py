@@ -113,7 +113,7 @@ async def _deciding(core: LocalCore, timeline: Timeline, person: Person) -> Asyn
             try:
                 approval = await core.await_approval(timeout=60)
             except TimeoutError:
-                continue
+                continue  # nothing asks for a person yet
             if await person(approval):
                 core.approve(approval, note="approved in the demo")
                 timeline.approval(approval, "approved")

@@ -19,8 +19,10 @@ from .positions import Place, written
 from .shapes import GroupShape, RulesShape, shaped
 
 __all__ = (
+    "LoadedRules",
     "Rules",
     "RulesWarning",
+    "as_document",
     "expand",
     "groups_in",
     "parse_rules",

@@ -15,7 +15,7 @@ from ...acel import Session
 from .keys import ClientKey, KeyResolver, find_key
 from .sessions import SessionTable, TooManySessionsError
 
-__all__ = ("Clients", "EachItsOwn", "NoSessionError", "OneForAll")
+__all__ = ("Clients", "EachItsOwn", "NoSessionError", "OneForAll", "SessionFactory")
 
 log = logging.getLogger(__name__)
 
