@@ -265,7 +265,8 @@ UnavailableKind = Literal["outage", "refused", "unreadable"]
 
 class GovernanceUnavailableError(GovernanceError, base.GovernanceAPIError):
     """
-    Core gave no usable answer, and the call may not pass without one. It did not run.
+    Core gave no usable answer, and the call may not pass without one. It did not run; where `ran` is True,
+    what it gave is not handed on.
 
     Attributes:
         kind: ``outage`` - Core could not be reached, under ``fail_closed`` (or for a destructive tool);
@@ -284,8 +285,9 @@ class GovernanceUnavailableError(GovernanceError, base.GovernanceAPIError):
         status: int | None = None,
         decision: Decision | None = None,
         remedy: str | None = None,
+        ran: bool = False,
     ) -> None:
-        super().__init__(_about(event, "was not judged", reason), decision=decision, remedy=remedy)
+        super().__init__(_about(event, "was not judged", reason), decision=decision, remedy=remedy, ran=ran)
         self.kind = kind
         self.event = event
         self.status = status

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import openbox_agentrt
+from openbox_agentrt import errors
 
 HEAVY = {
     "agent_rt",
@@ -95,6 +96,11 @@ def test_every_public_name_is_there() -> None:
     for name in openbox_agentrt.__all__:
         assert getattr(openbox_agentrt, name) is not None
     assert set(openbox_agentrt.__all__) <= set(dir(openbox_agentrt))
+
+
+def test_every_error_is_public() -> None:
+    """Whoever calls the package can catch all that it raises by names of its door."""
+    assert set(errors.__all__) <= set(openbox_agentrt.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -64,7 +64,7 @@ def _refuse(activity: Activity, answer: Answer | None) -> None:
         if options.buffer_streams and options.send_llm_end_event and options.withholds_unjudged_output():
             # Fail-closed: it was held back to be judged, and was not.
             raise GovernanceUnavailableError(
-                "core could not be told of the response", kind="outage", event=LLM_ACTIVITY
+                "core could not be told of the response", kind="outage", event=LLM_ACTIVITY, ran=True
             )
         return
     error: GovernanceError | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import pytest
-from agent_rt import AgentLoop
+from agent_rt import AgentLoop, ModelRequest
 
 from openbox_agentrt import GovernanceUnavailableError, create_openbox_agentrt
 from openbox_agentrt.testing import Call, Fault, FaultyCore, ScriptedProvider
@@ -57,3 +57,33 @@ async def test_a_short_outage_leaves_no_row_open(kit: Any, fault: Fault, policy:
         assert faulty.core.open_workflows() == []
         # A start that Core never had is not made up afterwards: it would be judged as if it were to come.
         assert {orphan.problem for orphan in faulty.core.orphans()} <= {"completed without a start"}
+
+
+@pytest.mark.leaves_rows_open("core never hears of what starts in an outage")
+async def test_a_held_stream_that_core_was_not_told_of_is_not_handed_on(kit: Any) -> None:
+    """Fail-closed: it was held to be judged. The error says that the model has run."""
+    with FaultyCore() as faulty:
+        outage = faulty.always(Fault.respond(503), path="/evaluate")
+
+        def speak(_: Any) -> str:
+            outage.__enter__()
+            return "one two three"
+
+        governance = await create_openbox_agentrt(
+            environ={},
+            api_url=faulty.url,
+            api_key=faulty.api_key,
+            on_api_error="fail_closed",
+            buffer_streams=True,
+            install_instrumentation=False,
+        )
+        async with governance:
+            stream = governance.wrap_provider(ScriptedProvider(speak)).stream(
+                ModelRequest(messages=(kit.user("hi"),), model="m")
+            )
+            with pytest.raises(GovernanceUnavailableError) as caught:
+                async with governance.run_scope():
+                    await anext(stream)
+            outage.__exit__(None, None, None)
+
+    assert caught.value.ran
