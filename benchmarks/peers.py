@@ -23,9 +23,6 @@ MANY = 10**9
 MOST_REGO_RULES = 1000
 """regopy takes two minutes to build ten times as many."""
 
-# regopy frees memory twice when an interpreter goes before what was made with it.
-_interpreters: list[object] = []
-
 Once = Callable[[], object]
 
 
@@ -102,6 +99,7 @@ def cedar_call(total: int, about: int) -> Once:
 
 def rego_call(total: int, about: int) -> Once:
     """A decision of Rego, whose policy has been built."""
+    import re2  # noqa: F401  # loaded after regopy, it would end the process
     import regopy
 
     rules = ["package bench", "import rego.v1", 'default answer := "allow"']
@@ -115,10 +113,8 @@ def rego_call(total: int, about: int) -> Once:
         )[number % 3]
         rules.append(f'answer := "deny" if {{ input.tool == "{tool}"; {condition} }}')
     rego = regopy.Interpreter()
-    _interpreters.append(rego)
     rego.add_module("bench.rego", "\n".join(rules))
     bundle = rego.build("data.bench.answer")
-    _interpreters.append(bundle)
     event = {"tool": TOOL, "seen": {FIRST: True}, "calls": 1, "args": ARGUMENTS}
 
     def once() -> object:
