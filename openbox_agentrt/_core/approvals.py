@@ -8,7 +8,6 @@ Silence is a no, and so is an approval that ran out, whatever was decided afterw
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,7 +27,7 @@ from ..errors import (
     GovernanceUnavailableError,
 )
 from .exchange import APPROVAL, Exchange, recording
-from .parsing import parse_time
+from .parsing import decoded, parse_time
 
 if TYPE_CHECKING:
     from openbox_core.client import EvaluationClient
@@ -273,7 +272,7 @@ def _raw(exchange: Exchange, result: ApprovalResult | None) -> object:
         if exchange.body is None or not 200 <= exchange.status < 300 or not exchange.is_about(APPROVAL):
             return None
         try:
-            return json.loads(exchange.body)
+            return decoded(exchange.body)
         except (ValueError, RecursionError):
             return None
     if result is None:

@@ -9,7 +9,6 @@ For a runtime with a transport that is not ours there is no record; then the tex
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,7 +28,7 @@ from .._wire.error_info import scrub
 from ..errors import GovernanceUnavailableError
 from .decision import Answer
 from .exchange import EVALUATE, AnswerTooLargeError, Exchange, recording
-from .parsing import UnknownVerdict, not_understood, parse_answer
+from .parsing import AmbiguousJSONError, UnknownVerdict, decoded, not_understood, parse_answer
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
@@ -121,9 +120,11 @@ def _by_status(
         # says, it says nothing about the event.
         raise _refused("core's answer about the identity cannot be used", None) from failure
     try:
-        raw = json.loads(exchange.body or b"")
+        raw = decoded(exchange.body or b"")
     except RecursionError:
         return not_understood("it is nested too deeply", on_unknown)
+    except AmbiguousJSONError as error:
+        return not_understood(str(error), on_unknown)
     except ValueError:
         return Outage(reason=f"core's answer is not JSON (HTTP {status})", status=status)
     own = None if result is None or _is_fallback(result) else result

@@ -16,14 +16,12 @@ import httpx
 from openbox_core.contracts.results import Verdict
 
 from .decision import Answer
-from .parsing import UnknownVerdict, parse_answer
+from .parsing import SANDBOX, AmbiguousJSONError, UnknownVerdict, decoded, parse_answer
 
 __all__ = ("LOCAL_MARK", "hardened")
 
 LOCAL_MARK: Final = "openbox_agentrt_local"
 """Key in the raw answer which says that the verdict is not Core's."""
-
-SANDBOX: Final = "run_in_sandbox"
 
 
 def hardened(
@@ -37,9 +35,11 @@ def hardened(
     if not 200 <= status < 300:
         return _answer(request, Verdict.BLOCK, f"core did not take the event: HTTP {status}", local=True)
     try:
-        raw = json.loads(response.content)
+        raw = decoded(response.content)
     except RecursionError:
         return _answer(request, Verdict.BLOCK, "core's answer is nested too deeply", local=True)
+    except AmbiguousJSONError as error:
+        return _answer(request, Verdict.BLOCK, f"core's answer was not understood: {error}", local=True)
     except ValueError:
         return response  # not JSON: an outage
     answer = parse_answer(raw, on_unknown=on_unknown)
@@ -54,7 +54,7 @@ def hardened(
 def _refusal(answer: Answer) -> str | None:
     if answer.guardrails is not None and not answer.guardrails.validation_passed:
         return "; ".join(answer.guardrails.reasons) or "the guardrails did not pass"
-    if answer.verdict is Verdict.CONSTRAIN and SANDBOX in answer.constraints:
+    if SANDBOX in answer.constraints:
         return f"constraint {SANDBOX!r} cannot be satisfied here"
     return None
 

@@ -9,6 +9,7 @@ closed vocabulary. An answer that is not understood counts as what the options s
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +21,7 @@ from openbox_core.contracts.results import EvaluationResult, PatchDirective, Ver
 from .._wire.redaction_shapes import MISSING
 from .decision import Answer, Guardrails
 
-__all__ = ("UnknownVerdict", "not_understood", "parse_answer", "parse_time")
+__all__ = ("AmbiguousJSONError", "UnknownVerdict", "decoded", "not_understood", "parse_answer", "parse_time")
 
 UnknownVerdict = Literal["block", "halt"]
 
@@ -37,8 +38,35 @@ WORDS: Final[Mapping[str, Verdict]] = {
 _SHOWN: Final = 60
 
 
+SANDBOX: Final = "run_in_sandbox"
+"""The constraint that must not be passed over, also when it is spelled another way."""
+
+
+class AmbiguousJSONError(ValueError):
+    """An object has a key twice. Which of the two counts is any reader's guess."""
+
+
 class _NotUnderstoodError(Exception):
     """Part of an answer is outside the vocabulary; the message says which."""
+
+
+def decoded(body: bytes | str) -> object:
+    """
+    The JSON in `body`.
+
+    Raises:
+        AmbiguousJSONError: An object has a key twice.
+        ValueError: It is not JSON.
+        RecursionError: It is nested too deeply.
+    """
+    return json.loads(body, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise AmbiguousJSONError("a key occurs twice")
+    return found
 
 
 def parse_answer(
@@ -132,13 +160,14 @@ def _verdict(raw: Mapping[str, Any]) -> Verdict:
 
 
 def _guardrails(raw: Mapping[str, Any]) -> Guardrails | None:
-    value = raw.get("guardrails_result")
-    if value is None or value == {}:
-        value = raw.get("guardrails")
-    if value is None or value == {}:
+    found = [raw[name] for name in ("guardrails_result", "guardrails") if raw.get(name) not in (None, {})]
+    if not found:
         return None
-    if not isinstance(value, Mapping):
-        raise _NotUnderstoodError(f"its guardrails are a JSON {_kind(value)}")
+    for value in found:
+        if not isinstance(value, Mapping):
+            raise _NotUnderstoodError(f"its guardrails are a JSON {_kind(value)}")
+    # Where it says two things, the one that did not pass counts.
+    value = next((one for one in found if not _passed(one)), found[0])
     redacted = value.get("redacted_input")
     return Guardrails(
         validation_passed=_passed(value),
@@ -166,18 +195,24 @@ def _constraints(raw: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list):
         raise _NotUnderstoodError(f"its constraints are a JSON {_kind(value)}")
-    return tuple(_constraint(item) for item in value)
+    return tuple(dict.fromkeys(name for item in value for name in _constraint(item)))
 
 
-def _constraint(item: object) -> str:
-    name = (
-        next((item[key] for key in ("name", "type", "constraint") if key in item), None)
-        if (isinstance(item, Mapping))
-        else item
+def _constraint(item: object) -> list[str]:
+    names = (
+        [item[key] for key in ("name", "type", "constraint") if key in item]
+        if isinstance(item, Mapping)
+        else [item]
     )
-    if not isinstance(name, str) or not name.strip():
+    if not names:
         raise _NotUnderstoodError(f"constraint {_shown(item)}")
-    return name.strip()
+    found = []
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise _NotUnderstoodError(f"constraint {_shown(item)}")
+        found.append(SANDBOX if name.strip().lower().replace("-", "_") == SANDBOX else name.strip())
+    # What names the sandbox anywhere means it; otherwise the first name is the one.
+    return [SANDBOX] if SANDBOX in found else found[:1]
 
 
 def _patch(raw: Mapping[str, Any]) -> PatchDirective | None:

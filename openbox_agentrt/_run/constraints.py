@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from openbox_core.contracts.results import Verdict
 
+from .._core.parsing import SANDBOX
 from ..errors import GovernanceBlockedError, GovernanceError
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from .docket import Docket
 
 log = logging.getLogger(__name__)
-
-SANDBOX = "run_in_sandbox"
-"""The constraint that must not be passed over: without a handler, it blocks."""
 
 
 async def constrained(docket: Docket, answer: Answer) -> tuple[Any, ...]:
