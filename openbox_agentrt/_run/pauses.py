@@ -16,25 +16,12 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from .._wire.payloads import json_safe
 from ..message_extraction import last_user_text
 from .ending import close_run
+from .sameness import canonical
 
 if TYPE_CHECKING:
     from .state import RunState
-
-
-def canonical(arguments: Mapping[str, Any]) -> str:
-    """
-    One text for arguments that mean the same, whatever the order of their keys.
-
-    The form in which Agent-RT binds its own approvals.
-    """
-    try:
-        return json.dumps(dict(arguments), sort_keys=True, separators=(",", ":"), default=str)
-    except (TypeError, ValueError):
-        # Keys of mixed types cannot be sorted, and a cycle has no text.
-        return json.dumps(json_safe(arguments), sort_keys=True, separators=(",", ":"))
 
 
 def call_key(call_id: str, tool: str, arguments: Mapping[str, Any]) -> str:

@@ -17,9 +17,10 @@ from .._run.activity import Activity
 from .._run.case import ApprovalPending
 from .._run.cases import tool_case
 from .._run.contracts import adopt_conditions
-from .._run.pauses import call_key, canonical
+from .._run.pauses import call_key
+from .._run.sameness import canonical
 from .._run.state import current_run
-from ..errors import GovernanceError, GovernanceUnavailableError
+from ..errors import GovernanceBlockedError, GovernanceError, GovernanceUnavailableError
 from ..message_extraction import redacted_output
 from .denial import denial, is_soft, withheld
 
@@ -55,10 +56,16 @@ class ToolRun:
         """Do `work` with `arguments`, once it is sure that they are what was judged."""
         activity = self.activity
         row = activity.id
-        while canonical(arguments) != self._judged:
+        if canonical(arguments) != self._judged:
             await self._judge_again(arguments)
             if activity.content is not activity.case.content:
                 arguments = activity.content  # a redacted copy
+            if canonical(arguments) != self._judged:
+                # Somebody changed them while they were judged again, and would go on doing so.
+                activity.denied = GovernanceBlockedError(
+                    "its arguments change while they are judged", event=self.name
+                )
+                raise activity.denied
         activity.ran = True
         if activity.id == row:
             return await work(arguments)
