@@ -28,16 +28,17 @@ policy can therefore see that it did not see everything, and match on the hash.
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import json
 import math
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final, TypeAlias
+
+from ..evidence.objects import fields_of, name_of, scalars
 
 __all__ = ("DEFAULT_MAX_BYTES", "Json", "is_cut", "json_safe", "safe_text")
 
@@ -98,7 +99,7 @@ class _Converter:
             return self._other(value, kind, depth)
         except Exception:  # noqa: BLE001
             # The value's own code ran and failed. Core is told so, and judges the rest.
-            return f"<unreadable {_name_of(kind)}>"
+            return f"<unreadable {name_of(kind)}>"
 
     def _text(self, text: str) -> str:
         text = safe_text(text)
@@ -175,11 +176,11 @@ class _Converter:
             return sorted(items, key=_canonical) if isinstance(items, list) else items
         if issubclass(kind, datetime):
             return _rfc3339(value)
-        if issubclass(kind, _scalars()):
+        if issubclass(kind, scalars()):
             return self._text(str(value))
         if issubclass(kind, BaseException):
             return {"type": kind.__name__, "message": self._text(str(value))}
-        fields = _fields_of(value, kind)
+        fields = fields_of(value, kind)
         if fields is not None:
             return self._mapping(value, fields, depth)
         return self._text(_object_text(value, kind))
@@ -224,53 +225,8 @@ def _rfc3339(moment: datetime) -> str:
     return aware.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _name_of(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
 def _object_text(value: object, kind: type) -> str:
     speaks = any(name in base.__dict__ for base in kind.__mro__[:-1] for name in ("__str__", "__repr__"))
     if not speaks:
-        return f"<{_name_of(kind)}>"
+        return f"<{name_of(kind)}>"
     return _ADDRESS.sub("", str.__str__(str(value))[:_OBJECT_TEXT])
-
-
-@functools.cache
-def _scalars() -> tuple[type, ...]:
-    """Types whose text is their value. Imported here, because few processes need them all."""
-    import datetime as dates
-    import decimal
-    import fractions
-    import pathlib
-    import uuid
-
-    return (
-        dates.date,
-        dates.time,
-        dates.timedelta,
-        decimal.Decimal,
-        fractions.Fraction,
-        pathlib.PurePath,
-        uuid.UUID,
-    )
-
-
-def _fields_of(value: object, kind: type) -> list[tuple[str, Any]] | None:
-    """
-    The fields of a dataclass, a msgspec or attrs class or a pydantic model; None for anything else.
-
-    They are read one by one. `dataclasses.asdict` would copy them deeply, which a lock does not survive.
-    """
-    names: Iterable[str] | None = None
-    for attribute in ("__dataclass_fields__", "__struct_fields__", "__pydantic_fields__"):
-        names = getattr(kind, attribute, None)
-        if names is not None:
-            break
-    else:
-        attrs = getattr(kind, "__attrs_attrs__", None)
-        names = None if attrs is None else [field.name for field in attrs]
-    if names is None:
-        return None
-    pairs = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
-    extra = getattr(value, "__pydantic_extra__", None)
-    return [*pairs, *extra.items()] if extra else pairs

@@ -46,7 +46,11 @@ def scalars() -> tuple[type, ...]:
 
 
 def fields_of(value: object, kind: type) -> list[tuple[str, Any]] | None:
-    """The fields of a dataclass, a msgspec or attrs class or a pydantic model, or None for anything else."""
+    """
+    The fields of a dataclass, a msgspec or attrs class or a pydantic model, or None for anything else.
+
+    They are read one by one. `dataclasses.asdict` would copy them deeply, which a lock does not survive.
+    """
     names: Iterable[str] | None = None
     for attribute in ("__dataclass_fields__", "__struct_fields__", "__pydantic_fields__"):
         names = getattr(kind, attribute, None)

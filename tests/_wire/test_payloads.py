@@ -70,6 +70,16 @@ class Liar:
         raise RuntimeError("no")
 
 
+class Nameless(type):
+    @property
+    def __module__(cls) -> Any:  # type: ignore[override]  # breaking is the point
+        raise RuntimeError("no")
+
+
+class Faceless(metaclass=Nameless):
+    """Of a type that breaks when it is asked for its name."""
+
+
 class BrokenMapping(Mapping[str, int]):
     def __getitem__(self, key: str) -> int:
         raise RuntimeError("no")
@@ -148,6 +158,7 @@ CASES: dict[str, tuple[Any, Any]] = {
     "plain object": (Plain(), f"<{__name__}.Plain>"),
     "address": (Speaking(), "<Speaking>"),
     "lying class": ([Liar()], [f"<{__name__}.Liar>"]),
+    "type that cannot say its name": (Faceless(), "<?>"),
     "broken mapping": ({"x": BrokenMapping()}, {"x": f"<unreadable {__name__}.BrokenMapping>"}),
     "type": (int, "<class 'int'>"),
 }  # fmt: skip
