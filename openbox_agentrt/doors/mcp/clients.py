@@ -166,10 +166,11 @@ class EachItsOwn:
     def _remember(self, key: ClientKey, session: Session) -> None:
         holder = key.anchor if key.connection is None else key.connection
         # By identity or not at all: equal descriptions of two clients would share an entry.
-        if holder is None or type(holder).__hash__ is not object.__hash__ or holder in self.by_connection:
+        if holder is None or type(holder).__hash__ is not object.__hash__:
             return
+        known = holder in self.by_connection
         self.by_connection[holder] = session
-        if key.connection is not None:
+        if key.connection is not None and not known:
             key.connection.exit_stack.callback(self._table.end, key.bare())
 
     def _only_watches(self) -> bool:

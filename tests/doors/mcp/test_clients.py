@@ -486,3 +486,56 @@ def test_a_gate_is_attached_once(open_shop: OpenShop) -> None:
 
     assert attach(shop.server, shop.gate) is shop.gate
     assert shop.server.middleware.count(shop.gate) == 1
+
+
+async def test_sessions_can_be_set_up_further(open_shop: OpenShop, connect: Connect) -> None:
+    """Contracts of a rules file are added to the sessions of a gate that a module has built."""
+    shop = open_shop()
+    shop.gate.extend(lambda session: session.add_contracts(pay_once()))
+
+    for _ in range(2):
+        async with connect(shop, "in memory") as client:
+            assert [await paid(client) for _ in range(2)] == [True, False]
+
+
+async def test_a_shared_session_can_be_set_up_further(open_shop: OpenShop, connect: Connect) -> None:
+    """The same for the one session of all clients; closing the gate leaves it open."""
+    session = Session()
+    shop = open_shop(shared=session)
+    shop.gate.extend(lambda session: session.add_contracts(pay_once()))
+
+    async with connect(shop, "in memory") as client:
+        assert [await paid(client) for _ in range(2)] == [True, False]
+    shop.gate.close()
+
+    assert session.closed is None
+
+
+def test_closing_a_gate_ends_its_sessions(open_shop: OpenShop) -> None:
+    """Those of the keys that are asked for, or all."""
+    shop = open_shop(pay_once)
+    table = shop.gate._clients._table
+    for name in ("a", "b"):
+        with table.use(key(name)):
+            pass
+
+    shop.gate.close(only=lambda key: key.value == "a")
+    assert [end.key.value for end in shop.ends] == ["a"]
+    shop.gate.close()
+    assert [end.key.value for end in shop.ends] == ["a", "b"]
+
+
+async def test_a_client_that_comes_back_from_a_quiet_time_has_one_session(
+    open_shop: OpenShop, connect: Connect
+) -> None:
+    """Its new session takes the place of the one that went quiet, and ends with the connection."""
+    clock = ManualClock()
+    shop = open_shop(pay_once, idle_timeout=60, clock=clock.monotonic)
+
+    async with connect(shop, "in memory", "legacy") as client:
+        assert await paid(client)
+        clock.advance(61)
+        assert await paid(client)
+        assert len(shop.gate.sessions()) == 1
+
+    assert [end.reason for end in shop.ends] == ["quiet", "client left"]

@@ -255,3 +255,26 @@ async def test_a_session_that_the_governance_judges_by_counts_once(
     assert delete.structured_content is not None
     assert delete.structured_content["violation"]["kind"] == "temporal"
     assert [row["tool"] for row in session.trace if row["tool"] == "pay"] == ["pay", "pay"]
+
+
+async def test_a_refusal_stands_though_core_cannot_be_told(open_shop: OpenShop, connect: Connect) -> None:
+    """What the contracts refuse is refused, whether or not a run can be opened to report it in."""
+
+    class Unreachable:
+        def run_scope(self, prompt: str = "", *, session_id: str | None = None) -> Any:
+            raise GovernanceUnavailableError("core.internal:8443 refused the connection")
+
+        def activity(self, activity_type: str, activity_input: Any = ()) -> Any:
+            raise AssertionError("never reached")
+
+    shop = open_shop(lambda: [at_most_n_times("pay", 0)], governance=Unreachable())
+
+    async with connect(shop, "in memory") as client:
+        refused = await client.call_tool("pay", {"amount": 1})
+        unreachable = await client.call_tool("backup")
+
+    assert refused.structured_content is not None
+    assert refused.structured_content["violation"]["kind"] == "temporal"
+    assert unreachable.structured_content is not None
+    assert unreachable.structured_content["violation"]["kind"] == "policy"
+    assert shop.ran == []
