@@ -11,7 +11,7 @@ import pytest
 
 from openbox_agentrt.cli import main
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
     "evidence.md",
     "refusals.md",
