@@ -21,6 +21,8 @@ from .writing import LogIdentity, LogWriter
 
 __all__ = ("open_log",)
 
+# How every log begins, as far as a crash in the first write may have left it.
+_BEGINNING = b'{"body":{"format":2,'
 _SET_ASIDE = "keep it for whoever looks into it: move it and its .head away, and a new log begins"
 
 
@@ -54,9 +56,18 @@ def _begin(log: Path, wanted: LogIdentity, settings: dict[str, Any]) -> LogWrite
     if log.exists() and len(list(zip(range(2), iterate_lines(log, skip_torn=True), strict=False))) > 1:
         # A crash at the very beginning leaves a header without a head; anything more had one.
         raise DamagedLogError("the head of the log is missing", path=str(log), remedy=_SET_ASIDE)
+    if log.exists() and not _may_be_a_header(log):
+        # Somebody's notes or settings, given by mistake. To begin a log there would be to delete them.
+        raise DamagedLogError("not an evidence log", path=str(log), remedy="give another file")
     writer = LogWriter(log, wanted, **settings)
     writer.begin_file(previous=None)
     return writer
+
+
+def _may_be_a_header(log: Path) -> bool:
+    with log.open("rb") as stream:
+        start = stream.read(len(_BEGINNING))
+    return _BEGINNING.startswith(start)
 
 
 def _check_key(log: Path, head: Head, wanted: LogIdentity, verifier: Verifier | None) -> None:

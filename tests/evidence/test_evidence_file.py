@@ -617,6 +617,19 @@ def test_a_crash_at_the_very_beginning(path: Path, left: bytes | None) -> None:
     assert types(path) == ["header"]
 
 
+@pytest.mark.parametrize(
+    "content", [b"my notes", b'{"a":1}\n', b"\n"], ids=["a text", "JSON", "a blank line"]
+)
+def test_a_file_that_is_no_log_is_left_alone(path: Path, content: bytes) -> None:
+    """One line of somebody else's, given by mistake, is not taken for what a crash left of a header."""
+    path.write_bytes(content)
+
+    with pytest.raises(DamagedLogError, match="not an evidence log"):
+        EvidenceFile(path)
+
+    assert path.read_bytes() == content
+
+
 def test_a_crash_while_a_new_part_was_begun(path: Path, violation: MakeViolation, key: Ed25519Signer) -> None:
     """The old part was put away and the new one is not there: the log goes on in a new one."""
     with EvidenceFile(path, signer=key, seal_interval=60) as log:
