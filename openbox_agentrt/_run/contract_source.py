@@ -116,8 +116,13 @@ def open_evidence(options: GovernanceOptions, opened: ExitStack) -> EvidenceFile
         file = EvidenceFile(
             target, signer=signer, redact_fields=redactor_of(options.redact_fields), record=options.record
         )
-    except (EvidenceError, OSError) as error:
-        raise OptionError("evidence", f"cannot be used: {error}") from error
+    except EvidenceError as error:
+        raise OptionError("evidence", f"cannot be used: {error}", remedy=error.remedy) from error
+    except FileExistsError as error:
+        raise OptionError("evidence", f"cannot be used: no folder: {error.filename!r}") from error
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise OptionError("evidence", f"cannot be used: {problem}: {error.filename!r}") from error
     opened.callback(file.close)
     return file
 
