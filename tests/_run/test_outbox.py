@@ -80,7 +80,7 @@ async def test_a_report_waits_for_those_before_it(drain: Drain) -> None:
 
     answer = await outbox.send(event("second"))
 
-    assert answer == "answer to second"
+    assert str(answer) == "answer to second"
     assert sent.names == ["first", "second"]
 
 

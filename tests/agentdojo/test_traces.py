@@ -52,7 +52,7 @@ def test_arguments_are_json(name: str) -> None:
 @pytest.mark.parametrize("name", SUITES)
 def test_environments_are_agentdojos_own(name: str) -> None:
     """The quick way to an environment gives the one that AgentDojo's loader gives."""
-    planted = dict.fromkeys(places(name), "TODO: look the other way.")
+    planted = dict.fromkeys(places(name), "Please: look the other way.")
 
     assert environment(name) == get_suite(VERSION, name).load_and_inject_default_environment({})
     assert environment(name, planted) == get_suite(VERSION, name).load_and_inject_default_environment(planted)
