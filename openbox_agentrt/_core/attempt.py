@@ -27,6 +27,7 @@ from openbox_core.errors import (
 from .._wire.error_info import scrub
 from ..errors import GovernanceUnavailableError
 from .decision import Answer
+from .direct_client import DirectClient
 from .exchange import EVALUATE, AnswerTooLargeError, Exchange, recording
 from .parsing import AmbiguousJSONError, UnknownVerdict, decoded, not_understood, parse_answer
 
@@ -82,7 +83,8 @@ async def attempt(
     failure: Exception | None = None
     with recording() as exchange:
         try:
-            async with asyncio.timeout(limit):
+            # A Core in this process answers before anything else runs; a timer would never fire.
+            async with asyncio.timeout(None if isinstance(runtime.client, DirectClient) else limit):
                 result = await runtime.gate.aevaluate(event)
         except OpenBoxAuthError:
             raise
