@@ -16,7 +16,6 @@ from .text import compact_json, printable
 app = typer.Typer(add_completion=False)
 
 _HASH_SHOWN = 10
-_SHOWN_FIRST = ("kind", "contract", "tool", "args", "result", "state")
 
 
 @app.command()
