@@ -13,7 +13,7 @@ COUNTS = (1, 2, 4, 8)
 
 def measure(quick: bool) -> Table:
     """Time for a call, all threads together; more threads cannot be faster under one interpreter lock."""
-    calls, rounds = (100, 2) if quick else (20_000, 5)
+    calls, rounds = (100, 2) if quick else (20_000, 15)
     rows: list[Row] = []
     base = 0.0
     for count in COUNTS[:2] if quick else COUNTS:

@@ -56,10 +56,16 @@ def interleaved(
     samples: dict[str, list[int]] = {name: [] for name in contenders}
     for call in contenders.values():
         call()
+    # What one contender leaves behind must not be collected in the turn of another.
     gc.collect()
-    for _ in range(rounds):
-        for name, call in contenders.items():
-            samples[name] += _turn(call, slice_seconds, max(1, most // rounds))
+    gc.freeze()
+    try:
+        for _ in range(rounds):
+            for name, call in contenders.items():
+                gc.collect()
+                samples[name] += _turn(call, slice_seconds, max(1, most // rounds))
+    finally:
+        gc.unfreeze()
     return {name: spread(taken) for name, taken in samples.items()}
 
 
