@@ -74,6 +74,15 @@ def test_links_lead_to_a_file(page: Path) -> None:
     assert not missing
 
 
+def test_the_readme_leads_to_every_page() -> None:
+    """A page that nothing leads to is not read."""
+    linked = {found["target"] for found in LINK.finditer(PAGES[0].read_text(encoding="utf-8"))}
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+
+    assert len(pages) > 15
+    assert pages - linked == set()
+
+
 def test_every_option_is_described_with_its_default() -> None:
     """The page on configuration has a row for each option, and the default in it is the real one."""
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
