@@ -56,6 +56,10 @@ NO_SESSION = ContractSession(contracts=None, recorder=None)
 POSITION: ContextVar[Position | None] = ContextVar("openbox_agentrt_position", default=None)
 
 
+def _unknown(tool: str) -> None:
+    return None
+
+
 def current_run() -> RunState | None:
     """The governed run that the calling task belongs to; None outside a run, or after it has ended."""
     position = POSITION.get()
@@ -76,6 +80,7 @@ class RunState:
         session: The contract session, and who keeps its evidence.
         admitted: Whether the contracts have seen the run start.
         estimate_cost: What a model's response has cost, when the loop has a way to tell.
+        side_effect_of: What a tool is declared to do, when the loop has a registry that tells.
     """
 
     def __init__(
@@ -102,6 +107,7 @@ class RunState:
         self.admitted = False
         self.contracts_concluded = False
         self.estimate_cost: Callable[[Any], float] | None = None
+        self.side_effect_of: Callable[[str], str | None] = _unknown
         self.outbox = outbox
         self.redactions = redactions
         self.parent_activity = None if parent is None else parent.activity

@@ -28,7 +28,8 @@ class GovernedExecutor(Proxy):
                 lambda checked: inner.execute(_with_arguments(ready, checked), *args, **kwargs),
             )
 
-        return await call_tool(judge, call, invoke, prepares=True)
+        side_effect = judge.run_for(call.name).side_effect_of(call.name)
+        return await call_tool(judge, call, invoke, side_effect=side_effect, prepares=True)
 
 
 def wrap_tool_executor(executor: Any, judge: Judge) -> Any:

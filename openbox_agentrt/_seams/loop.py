@@ -180,6 +180,7 @@ async def run_governed(
         if _takes_stop_requested(inner):
             kwargs["stop_requested"] = _stop_requested(run, kwargs.get("stop_requested"))
         run.estimate_cost = getattr(loop, "cost_estimator", None)
+        run.side_effect_of = functools.partial(_side_effect, loop)
         work = inner(*args, **kwargs)
         result = await (_not_losing_cancellation(work) if _waits_for_helpers(loop, kwargs) else work)
         run.result = result
@@ -214,6 +215,18 @@ async def _not_losing_cancellation(work: Awaitable[T]) -> T:
     if task is not None and task.cancelling() > before:
         raise asyncio.CancelledError
     return value
+
+
+def _side_effect(loop: Any, tool: str) -> str | None:
+    """What the registry declares of a tool, which the loop may well run through its executor."""
+    registry = getattr(loop, "tool_registry", None)
+    if registry is None:
+        return None
+    try:
+        side_effect: str = registry.get(tool).definition.side_effect
+    except KeyError:
+        return None
+    return side_effect
 
 
 def _session_id(tool_context: object) -> str | None:

@@ -109,3 +109,22 @@ async def test_what_cannot_be_governed_is_refused(make_stage: Any, way: str) -> 
 
     with pytest.raises(TypeError, match="object"):
         getattr(stage.governance, way)(object())
+
+
+async def test_what_a_tool_is_declared_to_do_counts_in_an_executor(make_stage: Any, kit: Any) -> None:
+    """A policy, and the fail policy for destructive tools, see the declaration of the registry."""
+    stage = await make_stage()
+
+    class Executor:
+        async def execute(self, call: Any) -> str:
+            return "gone"
+
+    registry = ToolRegistry()
+    registry.register(kit.definition("wipe", side_effect="destructive"))
+    loop = AgentLoop(
+        ScriptedProvider(Call(name="wipe"), "x"), tool_registry=registry, tool_executor=Executor()
+    )
+    await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("go")])
+
+    (started,) = [e for e in stage.events("ActivityStarted") if e["activity_type"] == "wipe"]
+    assert started["activity_input"] == [{}, {"__openbox": {"side_effect": "destructive"}}]
