@@ -58,7 +58,7 @@ def serve_core(
         typer.echo("Ctrl+C ends it.")
 
     with (
-        _one_line(),
+        _one_line(f"{host}:{port}"),
         LocalCore(policy, db, api_key=api_key, guardrails=guardrails, on_approval=_tell) as core,
     ):
         try:
@@ -125,7 +125,7 @@ def _existing(db: str) -> Iterator[LocalCore]:
 
 
 @contextmanager
-def _one_line() -> Iterator[None]:
+def _one_line(address: str = "") -> Iterator[None]:
     try:
         yield
     except ApprovalError as error:
@@ -138,13 +138,13 @@ def _one_line() -> Iterator[None]:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from error
     except UnicodeError as error:
-        typer.echo("error: cannot listen: not a name that a machine can have", err=True)
+        typer.echo(f"error: cannot listen on {address}: not a name that a machine can have", err=True)
         raise typer.Exit(2) from error
     except OSError as error:
         # The address: in use, unknown, not of this machine, or not ours to listen on.
         number = error.errno or 0
         problem = os.strerror(number) if number > 0 else error.strerror or str(error)
-        typer.echo(f"error: cannot listen: {problem.lower()}", err=True)
+        typer.echo(f"error: cannot listen on {address}: {problem.lower()}; see --host and --port", err=True)
         raise typer.Exit(2) from error
 
 

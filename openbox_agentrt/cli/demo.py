@@ -11,9 +11,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ..demo.play import play
+from ..demo.play import NoModelError, play
 from ..demo.timeline import Timeline
 from ..evidence import ed25519_signer
+from .running import InputError
 
 app = typer.Typer(add_completion=False)
 
@@ -40,7 +41,10 @@ def demo(
         folder.mkdir(parents=True, exist_ok=True)
         evidence, key = folder / "evidence.jsonl", folder / "signing.key"
         console = Console(highlight=False)
-        asyncio.run(play(Timeline(console), evidence=evidence, key_file=key, own_model=model))
+        try:
+            asyncio.run(play(Timeline(console), evidence=evidence, key_file=key, own_model=model))
+        except NoModelError as error:
+            raise InputError(str(error)) from error
         return _verify(console, evidence, key)
 
 

@@ -118,7 +118,11 @@ def _result(
 def _save(name: str, log: EvidenceLog, violations: list[Violation], signer: Any, rules_hash: str) -> None:
     path = Path(name).expanduser()
     if path.suffix != ".jsonl":
-        write_private(path, log.to_json().encode())
+        try:
+            write_private(path, log.to_json().encode())
+        except OSError as error:
+            # Its own file name is a temporary one.
+            raise InputError(f"could not write {name!r} ({(error.strerror or 'error').lower()})") from error
         return
     with EvidenceFile(path, signer=signer, rules_hash=rules_hash) as file:
         for violation in violations:

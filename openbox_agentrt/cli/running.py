@@ -68,7 +68,8 @@ def _call(module: str, arguments: Sequence[str], prog: str) -> int:
         return _INTERRUPTED
     except click_error as error:
         hint = f"; see {prog} --help" if isinstance(error, usage_error) else ""
-        problem = error.format_message().rstrip(".")
+        # Without a message where a command was left out: its help has been printed.
+        problem = error.format_message().rstrip(".") or "a command is needed"
         raise InputError(f"{problem[:1].lower()}{problem[1:]}{hint}") from error
     return code if isinstance(code, int) else 0
 

@@ -27,6 +27,10 @@ DECIDE_SECONDS = 0.05
 Person = Callable[[Approval], Awaitable[bool]]
 
 
+class NoModelError(Exception):
+    """The environment names no model that can be used. Nothing was run."""
+
+
 async def play(timeline: Timeline, *, evidence: Path, key_file: Path, own_model: bool = False) -> Shop:
     """
     Run the demo.
@@ -36,6 +40,9 @@ async def play(timeline: Timeline, *, evidence: Path, key_file: Path, own_model:
         evidence: File for the evidence of every decision.
         key_file: The key that signs it; made when missing.
         own_model: Use `agent_rt.load_model` and the user's own key instead of the scripted model.
+
+    Raises:
+        NoModelError: If there is no own model.
 
     Returns:
         The shop as the agent has left it.
@@ -94,7 +101,12 @@ async def _run_scene(loop: AgentLoop, provider: Any, timeline: Timeline, number:
 async def _model(own: bool) -> AsyncIterator[Any]:
     """The user's own model, or Agent-RT's OpenAI provider in front of a scripted server on the loopback."""
     if own:
-        yield load_model()
+        try:
+            provider = load_model()
+        except (ValueError, RuntimeError) as error:
+            # Nothing in the environment says which, or the client of its maker is not installed.
+            raise NoModelError(f"no model of your own: {error}") from error
+        yield provider
         return
     with OpenAIServer(*(reply for scene in SCENES for reply in scene.replies)) as server:
         provider = load_model(environ=server.environ, validate=False)

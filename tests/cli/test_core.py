@@ -158,7 +158,7 @@ def test_an_address_that_is_not_ours_is_one_line(host: str) -> None:
     result = run("serve", "--host", host, "--allow-other-machines")
 
     assert result.exit_code == 2
-    assert re.fullmatch(r"error: cannot listen: .+\n", result.stderr)
+    assert re.fullmatch(rf"error: cannot listen on {re.escape(host)}:\d+: .+\n", result.stderr)
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,11 @@ def test_an_exit_code_gets_out(waiting: str) -> None:
 def test_a_port_in_use_is_one_line() -> None:
     """Another server has the port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        result = run("serve", "--port", str(taken.getsockname()[1]))
+        port = taken.getsockname()[1]
+        result = run("serve", "--port", str(port))
 
-    assert (result.exit_code, result.stderr) == (2, "error: cannot listen: address already in use\n")
+    message = f"error: cannot listen on 127.0.0.1:{port}: address already in use; see --host and --port\n"
+    assert (result.exit_code, result.stderr) == (2, message)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from openbox_agentrt.cli import main
 from openbox_agentrt.evidence import read_entries
 
 
@@ -55,3 +56,15 @@ def test_the_personal_data_of_the_demo_is_nowhere_in_its_evidence(shown: tuple[s
 
     assert len(recorded) > 30
     assert not any("202-555-0143" in text for text in recorded)
+
+
+def test_an_own_model_that_is_not_there_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a model in the environment, --model says which variables to set."""
+    for name in ("MODEL_PROVIDER", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "OPENAI_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+
+    assert main(["demo", "--model"]) == 2
+
+    assert capsys.readouterr().err.startswith("error: no model of your own: model provider environment")

@@ -29,8 +29,11 @@ def build(data: Any, document: Document, place: Place) -> Template:
         raise _error(f"must be a mapping, got {_kind(data)}", document, place)
     shape = shaped(data, ContractShape, document, place)
     if shape.template not in TEMPLATES:
-        expected = ", ".join(sorted(TEMPLATES))
-        problem = f"unknown template {shape.template!r:.80}, expected one of {expected}"
+        from difflib import get_close_matches
+
+        near = get_close_matches(shape.template, TEMPLATES, n=1)
+        expected = f"did you mean {near[0]}" if near else f"expected one of {', '.join(sorted(TEMPLATES))}"
+        problem = f"unknown template {shape.template!r:.80}, {expected}"
         raise _error(problem, document, (*place, "template"))
     given = _arguments(shape, document, place)
     try:

@@ -49,6 +49,8 @@ def load_module(ref: str) -> ModuleType:
         ImportError: If there is no such module.
     """
     if not ref.endswith(".py"):
+        if Path(ref).exists():
+            raise ImportError(f"{ref!r} is no Python file")
         return importlib.import_module(ref)
     path = Path(ref)
     if not path.is_file():

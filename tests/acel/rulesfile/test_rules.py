@@ -97,7 +97,7 @@ INVALID = {
     "unknown template": (
         one("{template: must_preceed, args: [a, b]}"),
         2,
-        "contracts[0].template: unknown template 'must_preceed', expected one of",
+        "contracts[0].template: unknown template 'must_preceed', did you mean must_precede",
     ),
     "template is a number": (
         one("{template: 5}"),
