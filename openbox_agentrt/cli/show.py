@@ -109,6 +109,8 @@ def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
         yield "result", compact_json(data["result"])
     if data.get("state_snapshot"):
         yield "state", compact_json(data["state_snapshot"])
+    if data.get("mode") == "shadow":
+        yield "mode", "shadow"
     for name in ("id", "needs", "remedy", "fault"):
         if data.get(name) is not None:
             yield name, value_text(data[name])
