@@ -166,7 +166,7 @@ class Tally(LiveCell):
         return None
 
     def idle(self) -> bool:
-        return not self.live and not self.done
+        return not self.live
 
     def dump(self) -> list[int | None]:
         return [self.live, self.done, self.first]

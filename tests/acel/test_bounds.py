@@ -114,6 +114,16 @@ def test_a_value_that_is_in_use_is_kept() -> None:
     assert session.reserve("y", {"k": 1}).allowed
 
 
+def test_a_value_whose_call_got_lost_makes_room_in_time() -> None:
+    """It is settled, and so no longer in use."""
+    clock = ManualClock(1000)
+    session = Session(contracts=[rate_limit("x", 1, 60, key="k")], max_keys=1, clock=clock.time)
+    session.reserve("x", {"k": 1})
+    clock.advance(61)
+
+    assert session.reserve("x", {"k": 2}).allowed
+
+
 def test_where_forgetting_can_only_refuse_more_the_oldest_is_forgotten() -> None:
     """An `a` that is forgotten allows no `b`; calls about other values are not refused for it."""
     session = Session(contracts=[chain_precedence("a", "b", key="k")], max_keys=2)

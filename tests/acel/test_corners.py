@@ -203,6 +203,22 @@ def test_of_several_limits_on_one_memory_each_holds(make: Any, order: int) -> No
     assert len(refusal.broken) == 1
 
 
+def test_each_limit_of_a_shared_window_has_its_own_wait() -> None:
+    """The lower one has to wait for more calls to leave."""
+    clock = ManualClock(1000)
+    session = Session(
+        contracts=[rate_limit("x", 1, 60, mode="shadow"), rate_limit("x", 3, 60)], clock=clock.time
+    )
+    for _ in range(3):
+        session.call("x")
+        clock.advance(10)
+
+    lower, higher = session.reserve("x").violations
+
+    assert lower.retry_after == pytest.approx(50, abs=0.001)
+    assert higher.retry_after == pytest.approx(30, abs=0.001)
+
+
 class Unfriendly(Mapping[str, Any]):
     """A mapping whose own code raises."""
 

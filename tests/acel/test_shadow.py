@@ -130,8 +130,10 @@ def test_shadow_mode_goes_on_after_the_end_and_after_a_halt() -> None:
     session.call("x")
     assert session.closed is None
     assert len(session.end_session()) == 1
+    before = len(session.violations)
 
     assert session.call("y", result=1) == 1
+    assert len(session.violations) == before
 
 
 @pytest.mark.parametrize("tool", [None, 5, "x", "\ud800", "x" * 10_000, ""])
