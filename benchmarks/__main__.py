@@ -16,6 +16,7 @@ from importlib import import_module
 # Each module has `main(argv) -> int`, and is imported when its name is given.
 COMMANDS = {
     "agentdojo": "benchmarks.agentdojo.command",
+    "correctness": "benchmarks.correctness",
     "load": "benchmarks.load",
 }
 

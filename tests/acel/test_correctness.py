@@ -98,6 +98,14 @@ def test_the_command_prints_precision_and_recall(capsys: pytest.CaptureFixture[s
     assert '"recall": 1.0' in capsys.readouterr().out
 
 
+def test_the_command_is_one_of_the_benchmarks(capsys: pytest.CaptureFixture[str]) -> None:
+    """``python -m benchmarks correctness``."""
+    from benchmarks.__main__ import main as benchmarks
+
+    assert benchmarks(["correctness"]) == 0
+    assert "precision" in capsys.readouterr().out
+
+
 def test_a_wrong_answer_fails_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
