@@ -49,9 +49,10 @@ async def _measure(quick: bool) -> Table:
         columns=("case", "who", "ms a run", "CPU us more for each activity"),
         rows=rows,
         notes=(
-            'The median of the time, the least of the processor time. "no Core": asking, without what is asked. "LocalCore": a callable policy, SQLite in'
-            f' memory, no guardrails. "{LATENCY * 1e3:.0f} ms": over HTTP on loopback, answered after that'
-            " time by a server that shares the processor, so its processor time is not shown."
+            'The median of the time, the least of the processor time. "no Core": asking, without what is'
+            ' asked. "LocalCore": a callable policy, SQLite in memory, no guardrails.'
+            f' "{LATENCY * 1e3:.0f} ms": over HTTP on loopback, answered after that time by a server that'
+            " shares the processor, so its processor time is not shown."
         ),
     )
 
