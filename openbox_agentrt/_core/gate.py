@@ -129,8 +129,8 @@ class CoreGate:
         """
         event = self._stamped(event)
         if self._overdue.holds(event):
+            # The next question that is answered says that the outage is over.
             self._keep(event)
-            self._overdue.tell_soon()
             return None
         outcome = await self._report(event)
         if isinstance(outcome, Outage):
