@@ -42,7 +42,7 @@ async def create_openbox_agentrt(
     check_metrics(resolved.metrics)
     refusals = Refusals()
     with ExitStack() as opened:
-        evidence = open_evidence(resolved, opened)
+        evidence = open_evidence(resolved, opened, rules_hash=None if source is None else source.rules_hash)
         core = resolved.core
         if core == "local":
             core = opened.enter_context(_local_core())

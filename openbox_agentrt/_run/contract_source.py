@@ -89,9 +89,14 @@ def _rules_file(path: str | os.PathLike[str]) -> ContractSource:
     return ContractSource(contracts=rules.contracts, state=rules.state, rules_hash=rules.rules_hash)
 
 
-def open_evidence(options: GovernanceOptions, opened: ExitStack) -> EvidenceFile | Recorder | None:
+def open_evidence(
+    options: GovernanceOptions, opened: ExitStack, *, rules_hash: str | None
+) -> EvidenceFile | Recorder | None:
     """
     Where evidence goes: a file, which `opened` closes, or an object of the user's own.
+
+    Args:
+        rules_hash: Rules that a new file is for, or None where each session may have its own.
 
     Raises:
         OptionError: The file or the key cannot be used.
@@ -114,7 +119,11 @@ def open_evidence(options: GovernanceOptions, opened: ExitStack) -> EvidenceFile
         elif signer is not None and not callable(signer):
             raise OptionError("signer", f"must be a key file or sign, not {type(signer).__name__}")
         file = EvidenceFile(
-            target, signer=signer, redact_fields=redactor_of(options.redact_fields), record=options.record
+            target,
+            signer=signer,
+            redact_fields=redactor_of(options.redact_fields),
+            record=options.record,
+            rules_hash=rules_hash,
         )
     except EvidenceError as error:
         raise OptionError("evidence", f"cannot be used: {error}", remedy=error.remedy) from error

@@ -117,7 +117,7 @@ def _before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
     rules = _rules(settings)
     with _log(settings, event) as log:
         ruling = begin_call(log, event, rules, now=settings.clock(), on_rules_change=settings.on_rules_change)
-        trouble = _record(log, event, settings, ruling.violations, rules.hash)
+        trouble = _record(log, event, settings, ruling.violations, rules.rules_hash)
     if ruling.reason is None:
         return HookAnswer(stderr=trouble)
     return HookAnswer(stdout=json.dumps(deny_output(ruling.reason)), stderr=trouble)
@@ -146,7 +146,9 @@ def _at_end(data: bytes, settings: HookSettings) -> HookAnswer:
                 on_rules_change=settings.on_rules_change,
                 final=final,
             )
-            trouble = _record(log, event, settings, violations, rules.hash, always=True) if final else ""
+            trouble = (
+                _record(log, event, settings, violations, rules.rules_hash, always=True) if final else ""
+            )
     except HookFault as fault:
         if event.repeated_stop:
             # Blocking again would keep the client from ever stopping. The user is told.

@@ -25,11 +25,13 @@ class HookRules:
     Attributes:
         contracts: The contracts.
         state: The initial state.
+        rules_hash: Hash of the contracts, as evidence has it.
         hash: Stands for both: two files with one hash decide alike.
     """
 
     contracts: tuple[TemporalContract, ...]
     state: Mapping[str, Any]
+    rules_hash: str
     hash: str
 
 
@@ -50,5 +52,6 @@ def load_hook_rules(path: str | os.PathLike[str]) -> HookRules:
     return HookRules(
         contracts=rules.contracts,
         state=rules.state,
+        rules_hash=rules.rules_hash,
         hash=hashlib.sha256(text.encode()).hexdigest()[:32],
     )

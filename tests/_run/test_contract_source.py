@@ -10,8 +10,9 @@ from openbox_core.errors import OpenBoxConfigError
 
 from openbox_agentrt import ContractRefusedError, create_openbox_agentrt
 from openbox_agentrt.acel import EvidenceLog, Metrics, Session, at_most_n_times
+from openbox_agentrt.acel.config import read_rules
 from openbox_agentrt.errors import OptionError
-from openbox_agentrt.evidence import EvidenceFile, read_entries
+from openbox_agentrt.evidence import EvidenceFile, read_entries, verify_file
 from openbox_agentrt.local_core import LocalCore
 
 ONCE = at_most_n_times("pay", 1)
@@ -140,6 +141,17 @@ async def test_a_rules_file_that_is_wrong_is_named_with_its_line(tmp_path: Path)
         await create_openbox_agentrt(core=LocalCore(), environ={}, contracts=path)
 
     assert "\n" not in str(caught.value)
+
+
+async def test_evidence_is_of_the_rules(tmp_path: Path, rules: Path) -> None:
+    """Also before anything is recorded, it verifies with the hash of the rules file."""
+    path = tmp_path / "evidence.jsonl"
+    governance = await create_openbox_agentrt(
+        core=LocalCore(), environ={}, contracts=rules, evidence=path, install_instrumentation=False
+    )
+    await governance.aclose()
+
+    assert verify_file(path, rules_hash=read_rules(rules).rules_hash).ok
 
 
 async def test_evidence_is_let_go_when_the_start_fails(tmp_path: Path) -> None:

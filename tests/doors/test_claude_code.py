@@ -565,6 +565,15 @@ def test_refusals_are_in_the_evidence(hooks: Hooks) -> None:
     assert verify_file(hooks.file("evidence.jsonl")).ok
 
 
+def test_the_evidence_is_of_the_rules(hooks: Hooks) -> None:
+    """It verifies with the hash that ``openbox-agentrt verify --rules`` takes of the file."""
+    hooks.runs("Bash", command="git commit")
+    hooks.end()
+
+    wanted = read_rules(hooks.folder / "rules.json").rules_hash
+    assert verify_file(hooks.file("evidence.jsonl"), rules_hash=wanted).ok
+
+
 def test_evidence_can_be_signed_and_kept_elsewhere(hooks: Hooks, tmp_path: Path) -> None:
     """With a key file, in a folder of its own."""
     hooks.settings = replace(
