@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .proxy import Proxy, is_judged_by, stand_in
@@ -47,8 +48,4 @@ def wrap_tool_executor(executor: Any, judge: Judge) -> Any:
 
 
 def _with_arguments(call: Any, arguments: Any) -> Any:
-    if arguments is call.arguments:
-        return call
-    from dataclasses import replace
-
-    return replace(call, arguments=arguments)
+    return call if arguments is call.arguments else replace(call, arguments=arguments)
