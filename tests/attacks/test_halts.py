@@ -1,0 +1,55 @@
+"""What a HALT stops, and what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from openbox_agentrt import GovernanceHaltError, create_openbox_agentrt
+from openbox_agentrt.testing import Fault, FaultyCore
+
+
+@pytest.mark.leaves_rows_open("core never hears of what it is asked first")
+async def test_a_halt_that_was_made_up_here_stops_one_call() -> None:
+    """An answer that is not understood may count as HALT. It is no decision of Core about the run."""
+    with FaultyCore() as faulty:
+        governance = await create_openbox_agentrt(
+            environ={},
+            api_url=faulty.url,
+            api_key=faulty.api_key,
+            on_unknown_verdict="halt",
+            install_instrumentation=False,
+        )
+        async with governance, governance.run_scope() as run:
+            faulty.plan(Fault.value({"verdict": "quarantine"}), path="/evaluate")
+            with pytest.raises(GovernanceHaltError):
+                async with governance.activity("first", [1]):
+                    pytest.fail("it ran")
+            async with governance.activity("second", [1]):
+                pass
+            assert run.halted is None
+
+
+async def test_a_halted_run_starts_nothing_that_core_is_not_asked_about(make_stage: Any, kit: Any) -> None:
+    """Where a gate is switched off, an earlier HALT still counts."""
+
+    def policy(event: Mapping[str, Any]) -> str | None:
+        return "HALT" if event.get("activity_type") == "bad" else None
+
+    ran: list[str] = []
+    stage = await make_stage(policy, send_tool_start_event=False)
+    registry = stage.governance.wrap_tool_registry(kit.registry({"tool": lambda: ran.append("tool")}))
+
+    async def swallow() -> None:
+        async with stage.governance.run_scope():
+            with pytest.raises(GovernanceHaltError):
+                async with stage.governance.activity("bad", [1]):
+                    pytest.fail("it ran")
+            with pytest.raises(GovernanceHaltError):
+                await registry.execute(kit.call("tool"))
+
+    with pytest.raises(GovernanceHaltError):
+        await swallow()
+    assert ran == []
