@@ -76,16 +76,14 @@ class Registered:
                 return
             bound = Bound(contract, len(self.contracts), self.memory, self.step)
             self.bound[id(contract)] = bound
-            self._at_end += bound.at_end()
+            if contract.at_end:
+                self._at_end += bound.at_end()
             if contract.keeps_times:
                 self.memory.keep_times()
-            names: frozenset[str] | None = None if contract.everywhere else frozenset()
-            for role in contract.roles:
-                names = None if names is None or role.selector.names is None else names | role.selector.names
-            if names is None:
+            if contract.names is None:
                 self._patterns.append(bound)
             else:
-                for name in names:
+                for name in contract.names:
                     self._by_name.setdefault(name, []).append(bound)
 
     def register(self, spec: ToolSpec) -> None:

@@ -8,6 +8,7 @@ rule that follows. That is all a subclass holds; remembering and comparing is th
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import weakref
 from collections.abc import Callable, Hashable
@@ -108,6 +109,14 @@ class Template(TemporalContract):
     def rule(self, hits: tuple[bool, ...]) -> Rule:
         """What it says about a call that matches the roles for which `hits` is true. By itself, nothing."""
         return NOTHING
+
+    @functools.cached_property
+    def names(self) -> frozenset[str] | None:
+        """The tools that it can be about; None if only asking tells."""
+        names = [role.selector.names for role in self.roles]
+        if self.everywhere or None in names:
+            return None
+        return frozenset().union(*(some for some in names if some is not None))
 
     def cell(self, kind: CellKind, *of: Selector, clock: Hashable = None, **more: Any) -> Cell:
         """A cell about the calls of some selectors, split and limited as this contract is."""

@@ -47,8 +47,12 @@ class Trace:
             line = _encode(freeze(row))
         new = self._new
         new.append((row, line))
-        if len(new) >= BLOCK:
-            self._sort_in()
+        # If somebody is at it already, this call does not wait for the hash.
+        if len(new) >= BLOCK and self._lock.acquire(blocking=False):
+            try:
+                self._drain()
+            finally:
+                self._lock.release()
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows that are kept."""
@@ -71,10 +75,6 @@ class Trace:
             self._rows.extend((row["step"], row["tool"], row["args"], row["result"]) for row in rows)
             self._length = length
             self._hash = hashlib.sha256(f"after {digest}\n".encode()) if length else self._hash
-
-    def _sort_in(self) -> None:
-        with self._lock:
-            self._drain()
 
     def _drain(self) -> None:
         block = []
