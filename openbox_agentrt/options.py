@@ -258,7 +258,8 @@ class GovernanceOptions:
         if options.core is None and options.runtime is None:
             for name in ("api_url", "api_key"):
                 if getattr(options, name) is None:
-                    remedy = f"pass {name}=... or set {BASE_ENV_PREFIX}_{name.upper()}"
+                    variable = "OPENBOX_URL" if name == "api_url" else f"{BASE_ENV_PREFIX}_{name.upper()}"
+                    remedy = f"pass {name}=... or set {variable}, or core='local' for one in this process"
                     raise OptionError(name, "is required", remedy=remedy)
         return options
 

@@ -35,6 +35,8 @@ class OptionError(PicklableError, OpenBoxConfigError):
     ) -> None:
         origin = "" if source is None else f" (from {source})"
         hint = "" if nearest is None else f"; did you mean {nearest!r}"
+        # In the text as well: it is what a program that ends with this error shows.
+        hint += "" if remedy is None else f"; {remedy}"
         Exception.__init__(self, one_line(f"option {option!r}{origin} {problem}{hint}"))
         self.option = option
         self.value = value
