@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from openbox_agentrt import GovernanceHaltError, create_openbox_agentrt
+from openbox_agentrt._core.direct_client import DirectClient
 from openbox_agentrt.testing import Fault, FaultyCore
 
 
@@ -52,4 +54,38 @@ async def test_a_halted_run_starts_nothing_that_core_is_not_asked_about(make_sta
 
     with pytest.raises(GovernanceHaltError):
         await swallow()
+    assert ran == []
+
+
+async def test_a_halt_counts_for_what_core_is_being_asked_about(
+    make_stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Core allows the slow call, but by then a parallel one has halted the run."""
+    carry, asked = DirectClient.carry, asyncio.Event()
+
+    async def slowly(self: DirectClient, method: str, path: str, headers: Any, body: bytes) -> Any:
+        answer = await carry(self, method, path, headers, body)
+        if b"ActivityStarted" in body and b"slow" in body:
+            asked.set()
+            await asyncio.sleep(0.1)
+        return answer
+
+    monkeypatch.setattr(DirectClient, "carry", slowly)
+    stage = await make_stage(lambda event: "HALT" if event.get("activity_type") == "bad" else None)
+    ran: list[str] = []
+
+    async def activity(name: str) -> None:
+        async with stage.governance.activity(name, [1]):
+            ran.append(name)
+
+    async def side_by_side() -> list[Any]:
+        async with stage.governance.run_scope():
+            slow = asyncio.create_task(activity("slow"))
+            await asked.wait()
+            outcomes = await asyncio.gather(activity("bad"), slow, return_exceptions=True)
+            assert [type(outcome) for outcome in outcomes] == [GovernanceHaltError] * 2
+        return outcomes
+
+    with pytest.raises(GovernanceHaltError):
+        await side_by_side()
     assert ran == []
