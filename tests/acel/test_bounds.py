@@ -186,6 +186,19 @@ def test_a_window_that_is_full_refuses(contract: TemporalContract) -> None:
     assert session.reserve("x", {"n": 1}).allowed
 
 
+def test_values_in_shadow_mode_are_bounded() -> None:
+    """A value too many is reported, goes through, and is not remembered."""
+    session = Session(mode="shadow", contracts=[at_most_n_times("x", 1, key="k")], max_keys=3)
+    for key in range(6):
+        session.call("x", {"k": key})
+        session.call("x", {"k": key})
+
+    cells = session.snapshot()["memory"]["cells"]
+    assert list(cells["tally(x; key=k)"]) == ["0", "1", "2"]
+    assert [v.fault for v in session.violations].count("k has more than 3 values") == 6
+    assert len(session.violations) == 9
+
+
 def test_windows_in_shadow_mode_are_bounded() -> None:
     """And still say the same."""
     session = Session(
