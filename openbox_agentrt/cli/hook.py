@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import argparse
@@ -79,7 +79,11 @@ def _read(argv: Sequence[str]) -> Mapping[str, str | None] | None:
 def _parser() -> argparse.ArgumentParser:
     import argparse
 
-    parser = argparse.ArgumentParser(
+    class OneLineParser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            self.exit(2, f"error: {message}; see {self.prog} --help\n")
+
+    parser = OneLineParser(
         prog="openbox-agentrt hook", description="Contracts for the tool calls of Claude Code."
     )
     events = parser.add_subparsers(dest="event", required=True, metavar="pre|post|end")

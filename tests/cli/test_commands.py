@@ -156,7 +156,7 @@ def test_replay_of_many_events(run: Run, tmp_path: Path) -> None:
         ),
         pytest.param(
             ["replay", "bad.json", "--rules", "rules.yaml", "--save-evidence", "no/e.json"],
-            "no such file or directory",
+            "could not write 'no/e.json' (no such file or directory)",
             id="evidence into nowhere",
         ),
         pytest.param(

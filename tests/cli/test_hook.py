@@ -54,4 +54,6 @@ def test_a_wrong_command_line_ends_with_code_2(argv: list[str], capsys: pytest.C
         _parser().parse_args(argv)
 
     assert caught.value.code == 2
-    assert "openbox-agentrt hook" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "openbox-agentrt hook" in said
+    assert said.count("\n") == 1
