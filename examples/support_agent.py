@@ -38,18 +38,18 @@ async def main() -> None:
     )
     policy = Path(__file__).parent / "support_agent.rego"
     limits = [at_most_total("refund", "amount", 100)]
-    async with await create_openbox_agentrt(
-        core=LocalCore(policy=policy), contracts=limits, session_id="customer-7"
-    ) as governance:
-        loop = governance.govern_loop(AgentLoop(model, tool_registry=tools))
-        agent = AgentConfig(name="Support", instructions="Help.", model=ModelSettings(model="any"))
-        for request in ("Refund 40, please.", "And another 90."):
-            prompt = ModelMessage(role="user", content=(ContentPart(type="text", text=request),))
-            try:
-                result = await loop.run(agent, [prompt])
-                print(result.termination_reason, result.final_response.message.content[0].text)
-            except GovernanceError as refusal:
-                print("refused:", refusal)
+    with LocalCore(policy=policy) as core:
+        governance = await create_openbox_agentrt(core=core, contracts=limits, session_id="customer-7")
+        async with governance:
+            loop = governance.govern_loop(AgentLoop(model, tool_registry=tools))
+            agent = AgentConfig(name="Support", instructions="Help.", model=ModelSettings(model="any"))
+            for request in ("Refund 40, please.", "And another 90."):
+                prompt = ModelMessage(role="user", content=(ContentPart(type="text", text=request),))
+                try:
+                    result = await loop.run(agent, [prompt])
+                    print(result.termination_reason, result.final_response.message.content[0].text)
+                except GovernanceError as refusal:
+                    print("refused:", refusal)
 
 
 if __name__ == "__main__":
