@@ -198,3 +198,12 @@ def test_the_examples_are_what_the_documentation_says() -> None:
         "at_most_n_times(send_payment, n=1)",
         "must_precede(validate_record, delete_record)",
     ]
+
+
+def test_a_file_that_is_no_python_is_named(tmp_path: Path) -> None:
+    """It is not looked for among the modules, which would say that there is none of a part of its name."""
+    path = tmp_path / "server.txt"
+    path.write_text("x")
+
+    with pytest.raises(ImportError, match=r"server\.txt' is no Python file"):
+        load_module(str(path))
