@@ -78,13 +78,12 @@ async def test_a_halt_counts_for_what_core_is_being_asked_about(
         async with stage.governance.activity(name, [1]):
             ran.append(name)
 
-    async def side_by_side() -> list[Any]:
+    async def side_by_side() -> None:
         async with stage.governance.run_scope():
             slow = asyncio.create_task(activity("slow"))
             await asked.wait()
             outcomes = await asyncio.gather(activity("bad"), slow, return_exceptions=True)
             assert [type(outcome) for outcome in outcomes] == [GovernanceHaltError] * 2
-        return outcomes
 
     with pytest.raises(GovernanceHaltError):
         await side_by_side()
