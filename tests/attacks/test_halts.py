@@ -88,3 +88,22 @@ async def test_a_halt_counts_for_what_core_is_being_asked_about(
     with pytest.raises(GovernanceHaltError):
         await side_by_side()
     assert ran == []
+
+
+@pytest.mark.leaves_rows_open("core never hears of what it is asked first")
+async def test_a_halt_is_no_error_for_the_model(kit: Any) -> None:
+    """Also one that does not latch, where a refused tool is told to the model."""
+    with FaultyCore() as faulty:
+        governance = await create_openbox_agentrt(
+            environ={},
+            api_url=faulty.url,
+            api_key=faulty.api_key,
+            on_unknown_verdict="halt",
+            on_tool_block="return_error",
+            install_instrumentation=False,
+        )
+        registry = governance.wrap_tool_registry(kit.registry({"tool": lambda: pytest.fail("it ran")}))
+        async with governance, governance.run_scope():
+            faulty.plan(Fault.value({"verdict": "quarantine"}), path="/evaluate")
+            with pytest.raises(GovernanceHaltError):
+                await registry.execute(kit.call("tool"))
