@@ -205,6 +205,7 @@ def test_a_predicate_cannot_write() -> None:
     def writes_inside(state: Any) -> bool:
         state["list"].append(2)
         state.snapshot()["list"].append(3)
+        state.get("list").append(4)
         return True
 
     session = Session({"a": 1, "list": [1]})
