@@ -35,7 +35,14 @@ class Contracted(Engine):
         return contract
 
     def add_contracts(self, contracts: Iterable[TemporalContract]) -> None:
-        """Watch several contracts."""
+        """
+        Watch several contracts.
+
+        Raises:
+            TypeError: It is one contract, or holds something that is none.
+        """
+        if isinstance(contracts, TemporalContract):
+            raise TypeError(f"a collection of contracts is needed, got one contract: {contracts.spec}")
         for contract in contracts:
             self.add_contract(contract)
 

@@ -675,3 +675,9 @@ def test_arguments_are_taken_as_they_were() -> None:
 
     assert session.trace[0]["args"] == {"n": 5, "list": [1], "pair": (1, [2]), "set": {1}}
     assert not session.reserve("x", {"n": 1}).allowed
+
+
+def test_one_contract_in_the_place_of_several_is_said_to_be_one() -> None:
+    """The mistake is easily made, and the message names the contract."""
+    with pytest.raises(TypeError, match=r"got one contract: must_precede\(a, b\)"):
+        Session(contracts=must_precede("a", "b"))  # type: ignore[arg-type]  # the mistake
