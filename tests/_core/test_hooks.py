@@ -160,6 +160,10 @@ STRICT = {
         }
     ),
     "sandbox": Fault.value({"verdict": "constrain", "constraints": ["run_in_sandbox"]}),
+    "sandbox beside an approval": Fault.value(
+        {"verdict": "require_approval", "constraints": ["run_in_sandbox"]}
+    ),
+    "a key that occurs twice": Fault.text(b'{"verdict": "block", "verdict": "allow"}'),
     "422": Fault.respond(422),
     "404": Fault.respond(404),
     "redirect": Fault.respond(302, body=b'{"verdict": "allow"}'),
