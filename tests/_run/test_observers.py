@@ -27,7 +27,7 @@ RICH = {
     "risk_score": 0.75,
     "trust_tier": "tier-2",
     "constraints": ["slowly"],
-    "patch": {"new_input": {"pin": "4711"}},
+    "patch": {"new_input": {"pin": "z-4711-z"}},
 }
 
 
@@ -39,7 +39,7 @@ async def blocked(stage: Any) -> Any:
     """A run in which Core blocks a payment; its decision."""
     async with stage.governance.run_scope() as run:
         with pytest.raises(GovernanceBlockedError):
-            async with stage.governance.activity("pay", {"pin": "4711"}):
+            async with stage.governance.activity("pay", {"pin": "z-4711-z"}):
                 pass
     return run.decisions[-1]
 
@@ -59,7 +59,7 @@ async def test_a_decision_is_complete(make_stage: Any) -> None:
     assert (decision.core_verdict.value, decision.policy_id) == ("block", "policy-7")
     assert (decision.risk_score, decision.trust_tier) == (0.75, "tier-2")
     assert decision.constraints == ("slowly",)
-    assert decision.patch.new_input == {"pin": "4711"}
+    assert decision.patch.new_input == {"pin": "z-4711-z"}
     assert (decision.unreachable, decision.redacted) == (False, False)
     assert decision.acel_seconds > 0
     assert decision.core_seconds > 0
@@ -77,7 +77,7 @@ async def test_all_decisions_can_be_in_the_evidence(make_stage: Any, tmp_path: P
 
     (entry,) = [entry for entry in read_entries(path) if entry.type == "decision"]
     assert (entry.data["verdict"], entry.data["policy_id"]) == ("block", "policy-7")
-    assert "4711" not in path.read_text(encoding="utf-8")
+    assert "z-4711-z" not in path.read_text(encoding="utf-8")
     assert SECRET not in path.read_text(encoding="utf-8")
 
 
@@ -110,7 +110,7 @@ async def test_a_recorder_of_ones_own_gets_decisions_without_secrets(make_stage:
     await blocked(stage)
 
     assert log.decisions[-1]["policy_id"] == "policy-7"
-    assert "4711" not in json.dumps(log.decisions)
+    assert "z-4711-z" not in json.dumps(log.decisions)
     assert SECRET not in json.dumps(log.decisions)
 
 

@@ -72,7 +72,7 @@ def test_the_report_says_what_enforcing_would_have_refused(
     assert contracts["backup-first"]["examples"][0]["tool"] == "delete"
     assert contracts["backup-first"]["examples"][0]["args"] == {"record": 2}
     assert contracts["refund-budget"]["examples"][0]["remaining"] == "40 left of 100"
-    assert "4111" not in evidence.read_text(encoding="utf-8")
+    assert "4111 1111" not in evidence.read_text(encoding="utf-8")
 
 
 def test_the_report_can_be_read(evidence: Path, capsys: pytest.CaptureFixture[str]) -> None:
