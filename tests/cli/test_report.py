@@ -82,3 +82,12 @@ def test_records_without_the_expected_fields_are_counted() -> None:
 
     assert summary.contracts[0].contract == "a contract that is not named"
     assert (summary.contracts[0].refused, summary.contracts[0].id) == (1, None)
+
+
+def test_decisions_are_counted_and_belong_to_no_contract() -> None:
+    """A log with ``record="all"`` holds decisions beside violations."""
+    entry = Entry(number=0, type="decision", time="t", session_id=None, data={"verdict": "allow"}, hash="h")
+
+    summary = summarise([entry, entry])
+
+    assert (summary.decisions, summary.violations, summary.contracts) == (2, 0, ())
