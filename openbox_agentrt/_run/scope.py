@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from contextvars import Token
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._wire.run_identity import RunIdentity
 from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
+from ..evidence.redaction import redaction_marker
 from ..lifecycle_events import handoff, workflow_started
 from .cases import llm_activity, prompt_case
 from .contract_events import RUN_STARTED, admit_run, broken_result
@@ -170,8 +170,7 @@ class RunScope:
         if not self._judge.options.send_llm_start_event:
             return None
         # Core redacts prompts in the pre-screen, which comes after this. Its row shows the text.
-        digest = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
-        return {"prompt_sha256": digest, "characters": len(prompt)}
+        return {"prompt": redaction_marker(prompt, self._judge.marker_key), "characters": len(prompt)}
 
     async def _end(self, run: RunState, error: BaseException | None) -> BaseException | None:
         self._unbind()

@@ -36,6 +36,7 @@ SECRET_PATTERNS: Final[tuple[str, ...]] = (
 _MAX_JSON_TEXT = 1 << 20
 _MAX_JSON_DEPTH = 64
 _MAX_REMEMBERED_NAMES = 2048
+_TRACE_HASH = "trace_hash"
 _NEVER_REDACTED = frozenset(("kind", "spec", "tool", "step", "id", "mode", "severity", "on_violation"))
 _WHERE_USER_DATA_IS = ("args", "result", "state_snapshot", "trace")
 
@@ -214,13 +215,17 @@ def redact_record(record: Mapping[str, Any], redactor: Redactor | None) -> Mappi
     A record with markers for the secrets in it.
 
     The record's own names (``args``, ``tool``) are never taken for names of secrets; what stands under
-    them is looked into, but for what a contract or the engine wrote.
+    them is looked into, but for what a contract or the engine wrote. The hash of the whole trace becomes a
+    marker too: it was made of what is hidden, and a short secret could be guessed from it.
     """
     if redactor is None:
         return record
-    return {
+    redacted = {
         name: value if name in _NEVER_REDACTED else redactor.redact(value) for name, value in record.items()
     }
+    if redacted.get(_TRACE_HASH) is not None:
+        redacted[_TRACE_HASH] = redactor.marker(redacted[_TRACE_HASH])
+    return redacted
 
 
 class _Unkeyed(Redactor):

@@ -378,7 +378,7 @@ async def test_a_screened_prompt_is_in_the_trace_by_its_hash(make_stage: Any) ->
         pass
 
     row = next(row for row in session.trace if row["tool"] == "user_prompt")
-    assert set(row["args"]) == {"prompt_sha256", "characters"}
+    assert set(row["args"]) == {"prompt", "characters"}
     assert "4111 1111" not in repr(session.trace)
 
 

@@ -312,3 +312,13 @@ def test_a_record_keeps_its_own_names() -> None:
         "needs": f"args={redaction_marker('3', KEY)}",
     }
     assert redact_record(record, None) is record
+
+
+def test_the_hash_of_a_trace_is_keyed_where_something_is_hidden() -> None:
+    """It was made of the secrets: without a key, a short one could be tried out."""
+    record = {"trace_hash": "ab" * 32, "args": {"pin": "0000"}}
+
+    redacted = redact_record(record, Redactor(["pin"], key=KEY))
+
+    assert redacted["trace_hash"] == redaction_marker("ab" * 32, KEY)
+    assert redact_record(record, None)["trace_hash"] == "ab" * 32
