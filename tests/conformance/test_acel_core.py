@@ -6,8 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,17 +14,7 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-CACHE = ROOT / ".ci" / "cache"
 VERSION = "0.1.13"
-
-UNREACHABLE = (
-    "from versions: none",
-    "NewConnectionError",
-    "ConnectTimeout",
-    "name resolution",
-    "Network is unreachable",
-)
-"""What pip says when it cannot reach an index, as against one that has no such distribution."""
 
 # The tests that the distribution holds, without those of the labelled set, which it leaves out.
 OWN_TESTS = 290
@@ -62,36 +51,10 @@ CASES = [
 """
 
 
-def source() -> Path:
-    """The unpacked source distribution, which holds the tests; fetched once."""
-    folder = CACHE / f"acel_core-{VERSION}"
-    if folder.is_dir():
-        return folder
-    CACHE.mkdir(parents=True, exist_ok=True)
-    archive = CACHE / f"{folder.name}.tar.gz"
-    if not archive.is_file():
-        _download()
-    with tarfile.open(archive) as packed:
-        packed.extractall(CACHE, filter="data")
-    return folder
-
-
-def _download() -> None:
-    wanted = f"acel-core=={VERSION}"
-    options = ["--no-deps", "--no-binary", "acel-core", "--dest", str(CACHE)]
-    command = [sys.executable, "-m", "pip", "download", *options, wanted]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    if result.returncode == 0:
-        return
-    if any(sign in result.stderr for sign in UNREACHABLE):
-        pytest.skip(f"the package index cannot be reached, and {wanted} is needed as a source distribution")
-    pytest.fail(f"pip cannot download {wanted}: {result.stderr[-500:]}")
-
-
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+def results(tmp_path_factory: pytest.TempPathFactory, sdist: Callable[[str, str], Path]) -> Mapping[str, str]:
     """What became of each of the tests."""
-    folder = source()
+    folder = sdist("acel-core", VERSION)
     work = tmp_path_factory.mktemp("acel_core")
     shutil.copytree(folder / "tests", work / "tests")
     # The tests import the examples that the specification names; the distribution leaves them out.

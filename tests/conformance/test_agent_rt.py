@@ -7,8 +7,7 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,17 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 HERE = Path(__file__).parent
-CACHE = HERE.parents[1] / ".ci" / "cache"
 VERSION = importlib.metadata.version("agent-rt")
-
-UNREACHABLE = (
-    "from versions: none",
-    "NewConnectionError",
-    "ConnectTimeout",
-    "name resolution",
-    "Network is unreachable",
-)
-"""What pip says when it cannot reach an index, as against one that has no such distribution."""
 
 LEAST_PASSED = 400
 LEAST_RUNS = 100
@@ -43,42 +32,6 @@ class Outcome:
     @property
     def passed(self) -> int:
         return sum(result == "passed" for result in self.tests.values())
-
-
-def source() -> Path:
-    """The unpacked source distribution, which holds the tests; fetched once."""
-    folder = CACHE / f"agent_rt-{VERSION}"
-    if folder.is_dir():
-        return folder
-    CACHE.mkdir(parents=True, exist_ok=True)
-    archive = CACHE / f"{folder.name}.tar.gz"
-    if not archive.is_file():
-        _download()
-    with tarfile.open(archive) as packed:
-        packed.extractall(CACHE, filter="data")
-    return folder
-
-
-def _download() -> None:
-    wanted = f"agent-rt=={VERSION}"
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--no-deps",
-        "--no-binary",
-        ":all:",
-        "--dest",
-        str(CACHE),
-        wanted,
-    ]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    if result.returncode == 0:
-        return
-    if any(sign in result.stderr for sign in UNREACHABLE):
-        pytest.skip(f"the package index cannot be reached, and {wanted} is needed as a source distribution")
-    pytest.fail(f"pip cannot download {wanted}: {result.stderr[-500:]}")
 
 
 def _start(folder: Path, work: Path, *, governed: bool) -> subprocess.Popen[bytes]:
@@ -122,9 +75,11 @@ def _outcome(work: Path) -> Outcome:
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Outcome]:
+def outcomes(
+    tmp_path_factory: pytest.TempPathFactory, sdist: Callable[[str, str], Path]
+) -> tuple[Outcome, Outcome]:
     """Agent-RT's tests as they are, and with every run governed; both at the same time."""
-    folder = source()
+    folder = sdist("agent-rt", VERSION)
     works = {governed: tmp_path_factory.mktemp("agent_rt") / "run" for governed in (False, True)}
     running = [_start(folder, work, governed=governed) for governed, work in works.items()]
     for process in running:
