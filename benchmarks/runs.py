@@ -50,7 +50,7 @@ async def _measure(quick: bool) -> Table:
         rows=rows,
         notes=(
             'The median of the time, the least of the processor time. "no Core": asking, without what is'
-            ' asked. "LocalCore": a callable policy, SQLite in memory, no guardrails.'
+            ' asked. "LocalCore": a callable policy, in memory, no guardrails.'
             f' "{LATENCY * 1e3:.0f} ms": over HTTP on loopback, answered after that time by a server that'
             " shares the processor, so its processor time is not shown."
         ),

@@ -17,8 +17,10 @@ from . import ledger
 from .approvals import Approval, ApprovalError, State
 from .evaluation import Evaluator, Guard
 from .failures import place_of
+from .file_store import FileStore
 from .guardrails import find_personal_data
 from .identity import Doorkeeper
+from .memory_store import MemoryStore
 from .policy import Policy, load
 from .routes import HttpAnswer, Routes, error_answer
 from .store import Record, RefusedRequest, Store
@@ -42,15 +44,15 @@ class LocalCore:
     An OpenBox Core for development, tests and machines without a network.
 
     It answers the wire of OpenBox Core (v1, and v2 and v3 alike), keeps runs, approvals and every
-    event in SQLite, and judges with a policy of yours. It does not replace Core: whoever can reach it
-    and knows its key can use it, and its policy is a file on this machine.
+    event in memory or in an SQLite file, and judges with a policy of yours. It does not replace Core:
+    whoever can reach it and knows its key can use it, and its policy is a file on this machine.
 
     All methods may be called from any thread.
 
     Args:
         policy: A Rego file (extra ``local``), a callable that gets the event and returns a decision
             (``None``, ``"BLOCK"``, ``{"decision": "BLOCK", "reason": ...}``), or ``None`` to allow all.
-        path: The SQLite file; ``":memory:"`` keeps nothing.
+        path: The SQLite file; ``":memory:"`` for none: everything is gone when the process ends.
         api_key: The key that requests have to carry.
         agents: Public keys (raw Ed25519, base64) by agent DID; given, signed requests are verified.
         guardrails: Whether personal data in inputs and outputs is detected and replaced, or a callable
@@ -87,7 +89,7 @@ class LocalCore:
         self._closed = False
         self._listeners: list[Callable[[Approval], object]] = [on_approval] if on_approval else []
         judge = contextvars.Context().run(load, policy)
-        self._store = contextvars.Context().run(Store, path)
+        self._store = contextvars.Context().run(_store_at, path)
         self._routes = Routes(
             doorkeeper=Doorkeeper(api_key=api_key, agents=agents, clock=clock),
             evaluator=Evaluator(
@@ -142,7 +144,7 @@ class LocalCore:
     def pending_approvals(self) -> list[Approval]:
         """What waits for a person, oldest first."""
         now = self._clock()
-        pending = self._apart(self._store.approvals, "state = 'pending'")
+        pending = self._apart(self._store.approvals, state="pending")
         return [approval for approval in pending if approval.as_of(now) == "pending"]
 
     def approvals(self) -> list[Approval]:
@@ -231,7 +233,7 @@ class LocalCore:
 
     def _decided(self, approval: Approval | str, state: State, note: str) -> Approval:
         wanted = approval.id if isinstance(approval, Approval) else approval
-        found = self._store.approvals("id = ? OR activity_id = ?", (wanted, wanted))
+        found = self._store.approvals(id=wanted) or self._store.approvals(activity_id=wanted)
         now = self._clock()
         pending = [one for one in found if one.as_of(now) == "pending"]
         if not found:
@@ -242,7 +244,7 @@ class LocalCore:
             raise ApprovalError(f"{len(pending)} approvals of {wanted!r} are pending: name one by its own id")
         if not self._store.decide(pending[0].id, state, note):
             raise ApprovalError(f"approval {wanted!r} was decided by someone else just now")
-        return self._store.approvals("id = ?", (pending[0].id,))[0]
+        return self._store.approvals(id=pending[0].id)[0]
 
     def _announce(self, approval: Approval) -> None:
         for listener in tuple(self._listeners):
@@ -255,3 +257,7 @@ class LocalCore:
             yield
         finally:
             self._listeners.remove(listener)
+
+
+def _store_at(path: str | os.PathLike[str]) -> Store:
+    return MemoryStore() if os.fspath(path) == ":memory:" else FileStore(path)

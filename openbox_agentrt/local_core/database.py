@@ -83,14 +83,12 @@ def _rebuild_store_error(path: str, problem: str) -> StoreError:
 
 def open_database(path: str) -> sqlite3.Connection:
     """
-    The database at `path`, made if there is none; ``:memory:`` for one that is gone when it is closed.
+    The database at `path`, made if there is none.
 
     Raises:
         StoreError: The file cannot be opened, or belongs to something else.
     """
-    in_memory = path == ":memory:"
-    if not in_memory:
-        _prepare(path)
+    _prepare(path)
     try:
         # Another process may decide an approval at any moment, so wait for it rather than fail.
         database = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10)
@@ -99,9 +97,8 @@ def open_database(path: str) -> sqlite3.Connection:
     try:
         if _is_foreign(database):
             raise StoreError(path=path, problem="is not the database of a local Core")
-        if not in_memory:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute("PRAGMA synchronous=NORMAL")
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=NORMAL")
         database.executescript(_SCHEMA)
         database.execute(f"PRAGMA application_id={_APPLICATION_ID}")
     except sqlite3.Error as error:

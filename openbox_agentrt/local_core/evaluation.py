@@ -6,12 +6,15 @@ import json
 import logging
 import uuid
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
+
+import msgspec
 
 from .approvals import Approval, rfc3339
 from .failures import place_of
 from .policy import Judge, Ruling
-from .store import Session, Store
+from .store import Session, Store, decoded
 from .wire import Event
 
 Guard = Callable[[dict[str, Any]], Mapping[str, Any] | None]
@@ -49,6 +52,8 @@ class Evaluator:
         self._clock = clock
         self._approval_seconds = approval_seconds
         self._on_approval = on_approval
+        # The ids of answers: UUIDs whose last part counts.
+        self._ids = map(f"{str(uuid.uuid4())[:-12]}{{:012x}}".format, count(1))
 
     def answer(self, event: Event, caller: Mapping[str, str]) -> str:
         """
@@ -65,8 +70,8 @@ class Evaluator:
         session = self._store.session(event.workflow_id, event.run_id)
         earlier = self._store.first(event)
         if earlier is not None:
-            seq, content, text = earlier
-            changed = _without_time(content) != _without_time(event.payload)
+            text = earlier.answer
+            changed = _without_time(decoded(earlier.text)) != _without_time(event.payload)
             if changed:
                 logger.warning(
                     "%s of %s has the ids of an earlier event and another content; it was not judged",
@@ -75,12 +80,12 @@ class Evaluator:
                 )
             # The very event that ended or halted the run is answered as before, or its sender could
             # not retry it. Anything else would be let in after the end.
-            stopped = _stop(session)
+            stopped = self._stop(session)
             if stopped is not None and not event.terminal and json.loads(text)["verdict"] != "halt":
                 text = stopped
-            self._store.add(event, text, now=now, caller=caller, same_as=seq, changed=changed)
+            self._store.add(event, text, now=now, caller=caller, same_as=earlier.seq, changed=changed)
             return text
-        stopped = _stop(session)
+        stopped = self._stop(session)
         if stopped is not None:
             text, halted = stopped, session.halted
         else:
@@ -88,14 +93,13 @@ class Evaluator:
             halted = (ruling.reason or "halted by the policy") if ruling.verdict == "halt" else None
         self._store.add(event, text, now=now, caller=caller)
         sealed_by = session.sealed_by or (event.event_type if event.terminal else None)
-        following = Session(sealed_by=sealed_by, halted=halted)
-        if following != session:
-            self._store.set_session(event.workflow_id, event.run_id, following)
+        if (sealed_by, halted) != session:
+            self._store.set_session(event.workflow_id, event.run_id, Session(sealed_by, halted))
         return text
 
     def _judged(self, event: Event, now: float) -> tuple[str, Ruling]:
         ruling = self._judge.rule(event.payload, lambda: self._store.history(event.workflow_id, event.run_id))
-        answer = _answer(ruling.verdict, ruling.reason)
+        answer = self._answer(ruling.verdict, ruling.reason)
         answer["policy_id"] = self._judge.name
         if found := self._guarded(event):
             answer["guardrails_result"] = dict(found)
@@ -106,7 +110,25 @@ class Evaluator:
                 answer["approval_expiration_time"] = rfc3339(approval.expires_at)
         # A policy may say null to leave a field out, such as an approval id.
         answer.update(ruling.extra)
-        return json.dumps({key: value for key, value in answer.items() if value is not None}), ruling
+        return _encoded({key: value for key, value in answer.items() if value is not None}), ruling
+
+    def _answer(self, verdict: str, reason: str) -> dict[str, Any]:
+        answer: dict[str, Any] = {
+            "verdict": verdict,
+            # Older SDKs read the action alone, and take a missing one for "continue".
+            "action": _ACTIONS.get(verdict, verdict),
+            "governance_event_id": next(self._ids),
+        }
+        if reason:
+            answer["reason"] = reason
+        return answer
+
+    def _stop(self, session: Session) -> str | None:
+        if session.halted is not None:
+            return _encoded(self._answer("halt", f"the run was halted: {session.halted}"))
+        if session.sealed_by is not None:
+            return _encoded(self._answer("halt", f"the run has ended with {session.sealed_by}"))
+        return None
 
     def _guarded(self, event: Event) -> Mapping[str, Any] | None:
         if self._guard is None or event.hook:
@@ -140,26 +162,17 @@ class Evaluator:
         return approval
 
 
-def _answer(verdict: str, reason: str) -> dict[str, Any]:
-    answer: dict[str, Any] = {
-        "verdict": verdict,
-        # Older SDKs read the action alone, and take a missing one for "continue".
-        "action": _ACTIONS.get(verdict, verdict),
-        "governance_event_id": str(uuid.uuid4()),
-    }
-    if reason:
-        answer["reason"] = reason
-    return answer
-
-
-def _stop(session: Session) -> str | None:
-    if session.halted is not None:
-        return json.dumps(_answer("halt", f"the run was halted: {session.halted}"))
-    if session.sealed_by is not None:
-        return json.dumps(_answer("halt", f"the run has ended with {session.sealed_by}"))
-    return None
+def _encoded(answer: dict[str, Any]) -> str:
+    try:
+        return _ENCODER.encode(answer).decode()
+    except (TypeError, ValueError):
+        # A policy's own values may have keys that are no text, or half a character.
+        return json.dumps(answer)
 
 
 def _without_time(payload: Mapping[str, Any]) -> dict[str, Any]:
     # A sender may stamp a retry anew.
     return {key: value for key, value in payload.items() if key != "timestamp"}
+
+
+_ENCODER = msgspec.json.Encoder()

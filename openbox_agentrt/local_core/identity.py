@@ -22,6 +22,7 @@ _SIGNED_HEADERS = (
     "x-openbox-agent-signature",
     "x-openbox-body-sha256",
 )
+_SIGNED = frozenset(_SIGNED_HEADERS)
 _WINDOW_SECONDS = 300.0
 _NONCES_KEPT = 100_000
 
@@ -65,7 +66,7 @@ class Doorkeeper:
             raise WireError(401, "workload_token_missing", "a v3 request needs a workload token")
         if version == "v2" and headers[_ASSERTION].count(".") != 2:
             raise WireError(401, "assertion_malformed", "the agent assertion is not a compact JWT")
-        if version == "v1" and any(name in headers for name in _SIGNED_HEADERS):
+        if version == "v1" and not _SIGNED.isdisjoint(headers):
             self._check_signature(method, path, headers, body)
             caller["agent_did"] = headers[_DID]
         return caller

@@ -20,7 +20,9 @@ _METHODS = {
     "auth/validate": "GET",
     "handoffs": "POST",
 }
-_VERSIONS = ("v1", "v2", "v3")
+_ROUTES = {
+    f"/api/{version}/{route}": (version, route) for version in ("v1", "v2", "v3") for route in _METHODS
+}
 
 logger = logging.getLogger(__name__)
 
@@ -67,10 +69,10 @@ class Routes:
         return 200, {"content-type": "application/json"}, answer.encode()
 
     def _dispatch(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> str:
-        version, route = _split(path)
-        expected = _METHODS.get(route)
-        if version is None or expected is None:
+        if path not in _ROUTES:
             raise WireError(404, "not_found", "there is no such route")
+        version, route = _ROUTES[path]
+        expected = _METHODS[route]
         if method != expected:
             raise WireError(405, "method_not_allowed", f"this route takes {expected} only")
         if len(body) > self._max_body_bytes:
@@ -90,12 +92,10 @@ class Routes:
 
     def _poll(self, body: bytes) -> str:
         ids = read_poll(body)
+        asked = {"id": ids["approval_id"]} if ids["approval_id"] else {}
         found = self._store.approvals(
-            "workflow_id = ? AND run_id = ? AND activity_id = ?",
-            (ids["workflow_id"], ids["run_id"], ids["activity_id"]),
+            workflow_id=ids["workflow_id"], run_id=ids["run_id"], activity_id=ids["activity_id"], **asked
         )
-        if ids["approval_id"]:
-            found = [approval for approval in found if approval.id == ids["approval_id"]]
         if not found:
             raise WireError(404, "unknown_approval", "nothing of that run and activity waits for approval")
         # An activity can be asked about more than once, since each of its operations can need approval.
@@ -109,11 +109,3 @@ def error_answer(error: WireError) -> HttpAnswer:
     if error.status == 405:
         headers["allow"] = "GET, POST"
     return error.status, headers, json.dumps(body).encode()
-
-
-def _split(path: str) -> tuple[str | None, str]:
-    for version in _VERSIONS:
-        prefix = f"/api/{version}/"
-        if path.startswith(prefix):
-            return version, path.removeprefix(prefix)
-    return None, path

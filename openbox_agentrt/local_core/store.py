@@ -1,15 +1,12 @@
-"""Everything that was sent to a local Core, in SQLite."""
+"""What a local Core keeps: events with their answers, the state of runs, approvals, refused requests."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, Protocol
 
 from .approvals import Approval, State
-from .database import open_database
 from .wire import Event, decode
 
 
@@ -47,49 +44,32 @@ class RefusedRequest:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
     """What a run may still do: nothing once it was halted or has ended."""
 
     sealed_by: str | None = None
     halted: str | None = None
 
 
-class Store:
-    """
-    One SQLite database. The caller takes care that one thread at a time uses it.
+class Answered(NamedTuple):
+    """An event that was answered: its place, its body and its answer, as they were written."""
 
-    Raises:
-        StoreError: The file cannot be opened, or belongs to something else.
-    """
+    seq: int
+    text: str
+    answer: str
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._db = open_database(os.fspath(path))
 
-    def close(self) -> None:
-        self._db.close()
+class Store(Protocol):
+    """Where it is kept. The caller takes care that one thread at a time uses it."""
 
-    def session(self, workflow_id: str, run_id: str) -> Session:
-        row = self._db.execute(
-            "SELECT sealed_by, halted FROM sessions WHERE workflow_id = ? AND run_id = ?",
-            (workflow_id, run_id),
-        ).fetchone()
-        return Session(*row) if row else Session()
+    def close(self) -> None: ...
 
-    def set_session(self, workflow_id: str, run_id: str, session: Session) -> None:
-        self._db.execute(
-            "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?)",
-            (workflow_id, run_id, session.sealed_by, session.halted),
-        )
+    def session(self, workflow_id: str, run_id: str) -> Session: ...
 
-    def first(self, event: Event) -> tuple[int, dict[str, Any], str] | None:
-        """The first event with the ids of `event`: its place, its content and its answer."""
-        row = self._db.execute(
-            "SELECT seq, payload, answer FROM events"
-            " WHERE workflow_id = ? AND run_id = ? AND dedup_key = ? ORDER BY seq LIMIT 1",
-            (event.workflow_id, event.run_id, event.key),
-        ).fetchone()
-        return None if row is None else (row[0], _decoded(row[1]), row[2])
+    def set_session(self, workflow_id: str, run_id: str, session: Session) -> None: ...
+
+    def first(self, event: Event) -> Answered | None:
+        """The first event with the ids of `event`."""
 
     def add(
         self,
@@ -100,128 +80,30 @@ class Store:
         caller: Mapping[str, str],
         same_as: int | None = None,
         changed: bool = False,
-    ) -> None:
-        self._db.execute(
-            "INSERT INTO events (received_at, workflow_id, run_id, event_type, activity_id, activity_type,"
-            " hook, dedup_key, same_as, changed, sdk, agent_did, payload, answer)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                now,
-                event.workflow_id,
-                event.run_id,
-                event.event_type,
-                event.activity_id,
-                event.activity_type,
-                event.hook,
-                event.key,
-                same_as,
-                changed,
-                caller.get("sdk"),
-                caller.get("agent_did"),
-                event.text,
-                answer,
-            ),
-        )
+    ) -> None: ...
 
     def history(self, workflow_id: str, run_id: str) -> list[dict[str, Any]]:
         """The events of a run so far, repetitions left out."""
-        rows = self._db.execute(
-            "SELECT payload FROM events WHERE workflow_id = ? AND run_id = ? AND same_as IS NULL"
-            " ORDER BY seq",
-            (workflow_id, run_id),
-        )
-        return [_decoded(row[0]) for row in rows]
 
-    def records(self, workflow_id: str | None = None) -> list[Record]:
-        where, values = ("", ()) if workflow_id is None else (" WHERE workflow_id = ?", (workflow_id,))
-        rows = self._db.execute(
-            f"SELECT seq, received_at, payload, answer, same_as, changed, sdk, agent_did FROM events{where}"
-            " ORDER BY seq",
-            values,
-        )
-        return [
-            Record(
-                seq=seq,
-                received_at=received_at,
-                event=_decoded(payload),
-                answer=json.loads(answer),
-                same_as=same_as,
-                changed=bool(changed),
-                caller=_known(sdk=sdk, agent_did=agent_did),
-            )
-            for seq, received_at, payload, answer, same_as, changed, sdk, agent_did in rows
-        ]
+    def records(self, workflow_id: str | None = None) -> list[Record]: ...
 
     def moves(self) -> Iterator[tuple[str, str, str, str, str, bool]]:
         """Ids, type, activity and "is a mere retry" of every event that is no hook, in order."""
-        rows = self._db.execute(
-            "SELECT workflow_id, run_id, event_type, activity_id, activity_type,"
-            " same_as IS NOT NULL AND NOT changed FROM events WHERE NOT hook ORDER BY seq"
-        )
-        for row in rows.fetchall():
-            yield (*row[:5], bool(row[5]))
 
-    def refuse(self, request: RefusedRequest) -> None:
-        self._db.execute(
-            "INSERT INTO refused (received_at, path, status, message) VALUES (?, ?, ?, ?)",
-            (request.received_at, request.path, request.status, request.message),
-        )
+    def refuse(self, request: RefusedRequest) -> None: ...
 
-    def refused(self) -> list[RefusedRequest]:
-        rows = self._db.execute("SELECT received_at, path, status, message FROM refused ORDER BY seq")
-        return [RefusedRequest(received_at=r[0], path=r[1], status=r[2], message=r[3]) for r in rows]
+    def refused(self) -> list[RefusedRequest]: ...
 
-    def add_approval(self, approval: Approval) -> None:
-        self._db.execute(
-            "INSERT INTO approvals VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                approval.id,
-                approval.workflow_id,
-                approval.run_id,
-                approval.activity_id,
-                approval.activity_type,
-                approval.reason,
-                json.dumps(approval.event),
-                approval.created_at,
-                approval.expires_at,
-                approval.state,
-                approval.note,
-            ),
-        )
+    def add_approval(self, approval: Approval) -> None: ...
 
-    def approvals(self, where: str = "1", values: tuple[object, ...] = ()) -> list[Approval]:
-        """The approvals that `where` picks, oldest first."""
-        rows = self._db.execute(f"SELECT * FROM approvals WHERE {where} ORDER BY rowid", values)
-        return [
-            Approval(
-                id=row[0],
-                workflow_id=row[1],
-                run_id=row[2],
-                activity_id=row[3],
-                activity_type=row[4],
-                reason=row[5],
-                event=json.loads(row[6]),
-                created_at=row[7],
-                expires_at=row[8],
-                state=cast(State, row[9]),
-                note=row[10],
-            )
-            for row in rows
-        ]
+    def approvals(self, **fields: str) -> list[Approval]:
+        """The approvals with the given values of `Approval`'s attributes, oldest first."""
 
     def decide(self, approval_id: str, state: State, note: str) -> bool:
         """Write a decision down, unless there is one. Says whether it was written."""
-        cursor = self._db.execute(
-            "UPDATE approvals SET state = ?, note = ? WHERE id = ? AND state = 'pending'",
-            (state, note, approval_id),
-        )
-        return cursor.rowcount == 1
 
 
-def _known(**values: str | None) -> dict[str, str]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _decoded(text: str) -> dict[str, Any]:
+def decoded(text: str) -> dict[str, Any]:
+    """The body of an event that was accepted."""
     value: dict[str, Any] = decode(text.encode("utf-8"))[1]
     return value

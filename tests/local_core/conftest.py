@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,12 +61,14 @@ def event(event_type: str = "ActivityStarted", /, **fields: Any) -> dict[str, An
     return {key: value for key, value in body.items() if value is not ...}
 
 
-@pytest.fixture
-def make() -> Iterator[Callable[..., Talk]]:
-    """Builds local Cores that are closed at the end of the test."""
+@pytest.fixture(params=["memory", "file"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Talk]]:
+    """Builds local Cores that are closed at the end of the test; wherever they keep things, they behave."""
     made: list[LocalCore] = []
 
     def build(policy: Any = None, **options: Any) -> Talk:
+        if request.param == "file":
+            options.setdefault("path", tmp_path / f"made-{len(made)}.sqlite3")
         core = LocalCore(policy, **options)
         made.append(core)
         return Talk(core)

@@ -1,0 +1,178 @@
+"""What a local Core keeps in a file, with SQLite."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from .approvals import Approval, State
+from .database import open_database
+from .store import Answered, Record, RefusedRequest, Session, decoded
+from .wire import Event
+
+
+class FileStore:
+    """
+    A `Store` in one SQLite database. Other processes may use the file at the same time.
+
+    Raises:
+        StoreError: The file cannot be opened, or belongs to something else.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._db = open_database(os.fspath(path))
+
+    def close(self) -> None:
+        self._db.close()
+
+    def session(self, workflow_id: str, run_id: str) -> Session:
+        row = self._db.execute(
+            "SELECT sealed_by, halted FROM sessions WHERE workflow_id = ? AND run_id = ?",
+            (workflow_id, run_id),
+        ).fetchone()
+        return Session(*row) if row else Session()
+
+    def set_session(self, workflow_id: str, run_id: str, session: Session) -> None:
+        self._db.execute(
+            "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?)",
+            (workflow_id, run_id, session.sealed_by, session.halted),
+        )
+
+    def first(self, event: Event) -> Answered | None:
+        row = self._db.execute(
+            "SELECT seq, payload, answer FROM events"
+            " WHERE workflow_id = ? AND run_id = ? AND dedup_key = ? ORDER BY seq LIMIT 1",
+            (event.workflow_id, event.run_id, event.key),
+        ).fetchone()
+        return None if row is None else Answered(*row)
+
+    def add(
+        self,
+        event: Event,
+        answer: str,
+        *,
+        now: float,
+        caller: Mapping[str, str],
+        same_as: int | None = None,
+        changed: bool = False,
+    ) -> None:
+        self._db.execute(
+            "INSERT INTO events (received_at, workflow_id, run_id, event_type, activity_id, activity_type,"
+            " hook, dedup_key, same_as, changed, sdk, agent_did, payload, answer)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                now,
+                event.workflow_id,
+                event.run_id,
+                event.event_type,
+                event.activity_id,
+                event.activity_type,
+                event.hook,
+                event.key,
+                same_as,
+                changed,
+                caller.get("sdk"),
+                caller.get("agent_did"),
+                event.text,
+                answer,
+            ),
+        )
+
+    def history(self, workflow_id: str, run_id: str) -> list[dict[str, Any]]:
+        rows = self._db.execute(
+            "SELECT payload FROM events WHERE workflow_id = ? AND run_id = ? AND same_as IS NULL"
+            " ORDER BY seq",
+            (workflow_id, run_id),
+        )
+        return [decoded(row[0]) for row in rows]
+
+    def records(self, workflow_id: str | None = None) -> list[Record]:
+        where, values = ("", ()) if workflow_id is None else (" WHERE workflow_id = ?", (workflow_id,))
+        rows = self._db.execute(
+            f"SELECT seq, received_at, payload, answer, same_as, changed, sdk, agent_did FROM events{where}"
+            " ORDER BY seq",
+            values,
+        )
+        return [
+            Record(
+                seq=seq,
+                received_at=received_at,
+                event=decoded(payload),
+                answer=json.loads(answer),
+                same_as=same_as,
+                changed=bool(changed),
+                caller=_known(sdk=sdk, agent_did=agent_did),
+            )
+            for seq, received_at, payload, answer, same_as, changed, sdk, agent_did in rows
+        ]
+
+    def moves(self) -> Iterator[tuple[str, str, str, str, str, bool]]:
+        rows = self._db.execute(
+            "SELECT workflow_id, run_id, event_type, activity_id, activity_type,"
+            " same_as IS NOT NULL AND NOT changed FROM events WHERE NOT hook ORDER BY seq"
+        )
+        for row in rows.fetchall():
+            yield (*row[:5], bool(row[5]))
+
+    def refuse(self, request: RefusedRequest) -> None:
+        self._db.execute(
+            "INSERT INTO refused (received_at, path, status, message) VALUES (?, ?, ?, ?)",
+            (request.received_at, request.path, request.status, request.message),
+        )
+
+    def refused(self) -> list[RefusedRequest]:
+        rows = self._db.execute("SELECT received_at, path, status, message FROM refused ORDER BY seq")
+        return [RefusedRequest(received_at=r[0], path=r[1], status=r[2], message=r[3]) for r in rows]
+
+    def add_approval(self, approval: Approval) -> None:
+        self._db.execute(
+            "INSERT INTO approvals VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                approval.id,
+                approval.workflow_id,
+                approval.run_id,
+                approval.activity_id,
+                approval.activity_type,
+                approval.reason,
+                json.dumps(approval.event),
+                approval.created_at,
+                approval.expires_at,
+                approval.state,
+                approval.note,
+            ),
+        )
+
+    def approvals(self, **fields: str) -> list[Approval]:
+        where = "".join(f" AND {name} = ?" for name in fields)
+        rows = self._db.execute(
+            f"SELECT * FROM approvals WHERE 1{where} ORDER BY rowid", tuple(fields.values())
+        )
+        return [
+            Approval(
+                id=row[0],
+                workflow_id=row[1],
+                run_id=row[2],
+                activity_id=row[3],
+                activity_type=row[4],
+                reason=row[5],
+                event=json.loads(row[6]),
+                created_at=row[7],
+                expires_at=row[8],
+                state=cast(State, row[9]),
+                note=row[10],
+            )
+            for row in rows
+        ]
+
+    def decide(self, approval_id: str, state: State, note: str) -> bool:
+        cursor = self._db.execute(
+            "UPDATE approvals SET state = ?, note = ? WHERE id = ? AND state = 'pending'",
+            (state, note, approval_id),
+        )
+        return cursor.rowcount == 1
+
+
+def _known(**values: str | None) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value is not None}

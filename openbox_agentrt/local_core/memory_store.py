@@ -1,0 +1,166 @@
+"""What a local Core keeps in this process, and forgets with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from .approvals import Approval, State
+from .store import Answered, Record, RefusedRequest, Session, decoded
+from .wire import Event
+
+
+class _Row(NamedTuple):
+    received_at: float
+    workflow_id: str
+    run_id: str
+    event_type: str
+    activity_id: str
+    activity_type: str
+    hook: bool
+    same_as: int | None
+    changed: bool
+    caller: Mapping[str, str]
+    text: str
+    answer: str
+
+
+@dataclass(slots=True)
+class _Run:
+    """
+    Attributes:
+        rows: Its rows, repetitions left out.
+        first: The place of the first row with each key.
+    """
+
+    session: Session = field(default_factory=Session)
+    rows: list[_Row] = field(default_factory=list)
+    first: dict[str, int] = field(default_factory=dict)
+
+
+class MemoryStore:
+    """A `Store` of lists. Bodies are kept as text, and decoded when somebody looks at them."""
+
+    def __init__(self) -> None:
+        self._rows: list[_Row] = []
+        self._runs: dict[tuple[str, str], _Run] = {}
+        self._refused: list[RefusedRequest] = []
+        self._approvals: dict[str, Approval] = {}
+
+    def close(self) -> None:
+        self._rows, self._runs, self._refused, self._approvals = [], {}, [], {}
+
+    def session(self, workflow_id: str, run_id: str) -> Session:
+        run = self._runs.get((workflow_id, run_id))
+        return Session() if run is None else run.session
+
+    def set_session(self, workflow_id: str, run_id: str, session: Session) -> None:
+        self._run(workflow_id, run_id).session = session
+
+    def first(self, event: Event) -> Answered | None:
+        run = self._runs.get((event.workflow_id, event.run_id))
+        seq = None if run is None or event.key is None else run.first.get(event.key)
+        if seq is None:
+            return None
+        row = self._rows[seq - 1]
+        return Answered(seq, row.text, row.answer)
+
+    def add(
+        self,
+        event: Event,
+        answer: str,
+        *,
+        now: float,
+        caller: Mapping[str, str],
+        same_as: int | None = None,
+        changed: bool = False,
+    ) -> None:
+        row = _Row(
+            now,
+            event.workflow_id,
+            event.run_id,
+            event.event_type,
+            event.activity_id,
+            event.activity_type,
+            event.hook,
+            same_as,
+            changed,
+            caller,
+            event.text,
+            answer,
+        )
+        self._rows.append(row)
+        if same_as is None:
+            run = self._run(event.workflow_id, event.run_id)
+            run.rows.append(row)
+            if event.key is not None:
+                run.first.setdefault(event.key, len(self._rows))
+
+    def history(self, workflow_id: str, run_id: str) -> list[dict[str, Any]]:
+        run = self._runs.get((workflow_id, run_id))
+        return [] if run is None else [decoded(row.text) for row in run.rows]
+
+    def records(self, workflow_id: str | None = None) -> list[Record]:
+        return [
+            Record(
+                seq=seq,
+                received_at=row.received_at,
+                event=decoded(row.text),
+                answer=json.loads(row.answer),
+                same_as=row.same_as,
+                changed=row.changed,
+                caller=dict(row.caller),
+            )
+            for seq, row in enumerate(self._rows, 1)
+            if workflow_id is None or row.workflow_id == workflow_id
+        ]
+
+    def moves(self) -> Iterator[tuple[str, str, str, str, str, bool]]:
+        for row in tuple(self._rows):
+            if not row.hook:
+                retry = row.same_as is not None and not row.changed
+                yield (
+                    row.workflow_id,
+                    row.run_id,
+                    row.event_type,
+                    row.activity_id,
+                    row.activity_type,
+                    retry,
+                )
+
+    def refuse(self, request: RefusedRequest) -> None:
+        self._refused.append(request)
+
+    def refused(self) -> list[RefusedRequest]:
+        return list(self._refused)
+
+    def add_approval(self, approval: Approval) -> None:
+        # A copy: the event in it was handed to a policy, and is handed to listeners.
+        self._approvals[approval.id] = _copied(approval)
+
+    def approvals(self, **fields: str) -> list[Approval]:
+        return [
+            _copied(approval)
+            for approval in self._approvals.values()
+            if all(getattr(approval, name) == value for name, value in fields.items())
+        ]
+
+    def decide(self, approval_id: str, state: State, note: str) -> bool:
+        approval = self._approvals.get(approval_id)
+        if approval is None or approval.state != "pending":
+            return False
+        self._approvals[approval_id] = replace(approval, state=state, note=note)
+        return True
+
+    def _run(self, workflow_id: str, run_id: str) -> _Run:
+        key = workflow_id, run_id
+        run = self._runs.get(key)
+        if run is None:
+            run = self._runs[key] = _Run()
+        return run
+
+
+def _copied(approval: Approval) -> Approval:
+    return replace(approval, event=json.loads(json.dumps(approval.event)))
