@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -79,12 +80,16 @@ async def attempt(
         GovernanceUnavailableError: Core did not take the question, or it could not be put.
         OpenBoxAuthError: Core answered 401 or 403.
     """
+    client = runtime.client
+    direct = client if isinstance(client, DirectClient) else None
+    if direct is not None and not direct.signs:
+        return await _attempt_directly(direct, runtime.config.privacy.redact_keys, event, on_unknown, now)
     result: EvaluationResult | None = None
     failure: Exception | None = None
     with recording() as exchange:
         try:
             # A Core in this process answers before anything else runs; a timer would never fire.
-            async with asyncio.timeout(None if isinstance(runtime.client, DirectClient) else limit):
+            async with asyncio.timeout(limit if direct is None else None):
                 result = await runtime.gate.aevaluate(event)
         except OpenBoxAuthError:
             raise
@@ -96,16 +101,32 @@ async def attempt(
     if isinstance(failure, ContractError | ValueError):
         raise _refused(f"the event could not be put to core: {failure}", None) from failure
     if exchange.status is not None:
-        return _by_status(exchange, exchange.status, result, failure, on_unknown, now)
+        return _by_status(exchange, exchange.status, failure, on_unknown, now)
     if exchange.error is not None:
         return _by_error(exchange.error, on_unknown)
     return _by_words(result, failure, on_unknown)
 
 
+async def _attempt_directly(
+    client: DirectClient,
+    redact_keys: Collection[str],
+    event: EventEnvelope,
+    on_unknown: UnknownVerdict,
+    now: datetime,
+) -> Answer | Outage:
+    try:
+        exchange = await client.ask(event, redact_keys=redact_keys)
+    except (ContractError, ValueError) as error:
+        raise _refused(f"the event could not be put to core: {error}", None) from error
+    if exchange.status is None:
+        assert exchange.error is not None
+        return _by_error(exchange.error, on_unknown)
+    return _by_status(exchange, exchange.status, None, on_unknown, now)
+
+
 def _by_status(
     exchange: Exchange,
     status: int,
-    result: EvaluationResult | None,
     failure: Exception | None,
     on_unknown: UnknownVerdict,
     now: datetime,
@@ -129,8 +150,7 @@ def _by_status(
         return not_understood(str(error), on_unknown)
     except ValueError:
         return Outage(reason=f"core's answer is not JSON (HTTP {status})", status=status)
-    own = None if result is None or _is_fallback(result) else result
-    return parse_answer(raw, on_unknown=on_unknown, result=own)
+    return parse_answer(raw, on_unknown=on_unknown)
 
 
 def _by_error(error: Exception, on_unknown: UnknownVerdict) -> Answer | Outage:
@@ -152,7 +172,7 @@ def _by_words(
     result: EvaluationResult | None, failure: Exception | None, on_unknown: UnknownVerdict
 ) -> Answer | Outage:
     if result is not None and not _is_fallback(result):
-        return parse_answer(result.raw, on_unknown=on_unknown, result=result)
+        return parse_answer(result.raw, on_unknown=on_unknown)
     if result is not None or isinstance(failure, GovernanceAPIError | OpenBoxNetworkError):
         reason = str(failure) if result is None else str(result.reason)
         found = _STATUS.search(reason)

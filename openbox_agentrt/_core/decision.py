@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+import msgspec
 from openbox_core.contracts.results import EvaluationResult, PatchDirective, Verdict
 
 from .._wire.redaction_shapes import MISSING, Missing
@@ -29,8 +29,7 @@ AcelOutcome = Literal["allowed", "refused", "shadow", "unmet"]
 ApprovalOutcome = Literal["approved", "rejected", "expired", "timeout"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guardrails:
+class Guardrails(msgspec.Struct, frozen=True, kw_only=True):
     """
     Core's guardrail result.
 
@@ -48,8 +47,7 @@ class Guardrails:
     input_type: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """
     Core's answer to one event, parsed strictly once.
 
@@ -62,7 +60,7 @@ class Answer:
         approval_expires_at: When a pending approval runs out; None when Core did not say.
         unreachable: Core could not be asked and the call passes ungoverned, under ``fail_open``.
         local: The verdict is not Core's: an outage, or an answer that was not understood.
-        result: The answer as openbox_core read it, when there was one.
+        raw: The JSON that Core sent, when it was an object.
     """
 
     verdict: Verdict
@@ -78,7 +76,18 @@ class Answer:
     guardrails: Guardrails | None = None
     unreachable: bool = False
     local: bool = False
-    result: EvaluationResult | None = None
+    raw: Mapping[str, Any] | None = None
+
+    @property
+    def result(self) -> EvaluationResult | None:
+        """The answer as openbox_core reads it; None when there was none, or it cannot be read that way."""
+        if self.raw is None:
+            return None
+        try:
+            return EvaluationResult.from_dict(dict(self.raw))
+        except (AttributeError, TypeError, ValueError):
+            # What its parser does with a verdict that is no text. The answer has been read strictly, here.
+            return None
 
     @property
     def latches(self) -> bool:
@@ -86,8 +95,7 @@ class Answer:
         return self.verdict is Verdict.HALT and not self.local
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """
     The record of one gate: what was judged, by whom, and what came out.
 
@@ -136,7 +144,7 @@ class Decision:
         """Every field that is set, as JSON-safe values under the attribute's name; verdicts in lower case."""
         return {
             name: _plain(value)
-            for name in Decision.__slots__
+            for name in Decision.__struct_fields__
             if (value := getattr(self, name)) not in (None, ())
         }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import pickle
@@ -64,13 +63,13 @@ def test_a_decision_as_json_is_json() -> None:
 @pytest.mark.parametrize("value", [FULL, Answer(verdict=Verdict.HALT), Guardrails(redacted_input=MISSING)])
 def test_values_are_frozen_and_survive_pickling(value: Any) -> None:
     """They are passed around, and travel with errors."""
-    name = dataclasses.fields(value)[0].name
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    name = value.__struct_fields__[0]
+    with pytest.raises(AttributeError, match="immutable"):
         setattr(value, name, None)
 
     again = pickle.loads(pickle.dumps(value))
 
-    assert dataclasses.fields(again) == dataclasses.fields(value)
+    assert repr(again) == repr(value)  # a risk that is not a number is not equal to itself
     if isinstance(value, Guardrails):
         assert again.redacted_input is MISSING
     assert repr(MISSING) == "MISSING"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from openbox_core.contracts.events import EventEnvelope, EventType
 from openbox_core.contracts.results import Verdict
 from openbox_core.errors import OpenBoxAuthError
 
 from openbox_agentrt._core.connection import Connection, connect
-from openbox_agentrt._core.direct_client import DirectClient
 from openbox_agentrt._wire.run_identity import RunIdentity
 from openbox_agentrt.errors import GovernanceUnavailableError
-from openbox_agentrt.lifecycle_events import workflow_started
+from openbox_agentrt.lifecycle_events import tool_started, workflow_started
 from openbox_agentrt.options import GovernanceOptions
 
 
@@ -51,15 +55,12 @@ def connected(core: StubCore, **options: Any) -> Connection:
     return connect(settings, NoRecorder())  # type: ignore[arg-type]  # no hook is installed that would call it
 
 
-def event() -> Any:
-    identity = RunIdentity.mint(
-        task_queue="q",
-        session_id="s",
-        agent_name="a",
-        parent_workflow_id=None,
-        multi_agent_session_id=None,
-    )
-    return workflow_started(identity)
+def identity(agent_name: str = "a") -> RunIdentity:
+    return RunIdentity.mint(task_queue="q", session_id="s", agent_name=agent_name)
+
+
+def event() -> EventEnvelope:
+    return workflow_started(identity())
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def without_http(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_http")
 async def test_a_gate_needs_no_http_library() -> None:
-    """This fails as well when openbox_core no longer posts through what the client overrides."""
+    """Nothing is parsed, merged or pooled on the way to a Core in this process."""
     core = StubCore()
 
     answer = await connected(core).gate.judge(event())
@@ -83,19 +84,84 @@ async def test_a_gate_needs_no_http_library() -> None:
     assert [(method, path) for method, path, _, _ in core.asked] == [("POST", "/api/v1/governance/evaluate")]
 
 
-async def test_both_ways_carry_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The body is openbox_core's own, and so are the headers that Core reads."""
-    short, long, sent = StubCore(), StubCore(), event()
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(workflow_started(identity()), id="the start of a run"),
+        pytest.param(
+            tool_started(identity(), "a1", "größe", {"text": "é\u2028</", "deep": [{"n": 1.5}, None, True]}),
+            id="a tool call",
+        ),
+        pytest.param(workflow_started(identity(agent_name="half a \ud83d")), id="half a character"),
+    ],
+)
+async def test_both_ways_say_the_same(sent: EventEnvelope) -> None:
+    """What is written here is what openbox_core would have written, and so are the headers."""
+    short, long = StubCore(), StubCore()
     await connected(short).gate.judge(sent)
-    monkeypatch.setattr(DirectClient, "_async", DirectClient.__mro__[1]._async)  # type: ignore[attr-defined]  # private
+    slow = connected(long)
+    client: Any = slow.runtime.client
+    client.signs = True  # as if it did: then openbox_core makes the request
 
-    await connected(long).gate.judge(sent)
+    await slow.gate.judge(sent)
 
     (_, path, headers, body), (_, long_path, long_headers, long_body) = *short.asked, *long.asked
     assert path == long_path
     assert {**json.loads(body), "timestamp": None} == {**json.loads(long_body), "timestamp": None}
-    assert headers.items() <= long_headers.items()
+    assert json.loads(body)["timestamp"] is not None
+    assert headers == long_headers
     assert {"authorization", "content-type", "x-openbox-sdk-version"} <= headers.keys()
+
+
+async def test_a_request_that_is_signed_is_made_by_openbox_core() -> None:
+    """The signature covers the bytes, so whoever signs also writes."""
+    core = StubCore()
+    key = base64.b64encode(Ed25519PrivateKey.generate().private_bytes_raw()).decode()
+
+    await connected(
+        core, agent_did="did:aip:6ba7b810-9dad-41d1-80b4-00c04fd430c8", agent_private_key=key
+    ).gate.judge(event())
+
+    ((_, _, headers, body),) = core.asked
+    assert headers["x-openbox-body-sha256"] == hashlib.sha256(body).hexdigest()
+    assert "x-openbox-agent-signature" in headers
+
+
+async def test_keys_that_openbox_core_redacts_are_redacted() -> None:
+    """Its privacy settings hold on the short way as well."""
+    core = StubCore()
+    connection = connected(core)
+    object.__setattr__(connection.runtime.config.privacy, "redact_keys", frozenset({"password"}))
+
+    await connection.gate.judge(tool_started(identity(), "a1", "login", {"Password": "hunter2"}))
+
+    assert b"hunter2" not in core.asked[0][3]
+
+
+async def test_what_openbox_core_would_not_send_is_not_sent() -> None:
+    """Its strict rules come before the request; nothing of it is an ALLOW."""
+    core = StubCore()
+    nobody = EventEnvelope(event_type=EventType.WORKFLOW_STARTED, payload={"workflow_id": "w"})
+
+    with pytest.raises(GovernanceUnavailableError, match="run_id"):
+        await connected(core).gate.judge(nobody)
+    assert core.asked == []
+
+
+async def test_core_is_asked_outside_the_activity() -> None:
+    """What it does - a query, a request - is not the agent's, and must not be governed as if it were."""
+    bound: ContextVar[str] = ContextVar("bound", default="nothing")
+    seen: list[str] = []
+
+    class Looking(StubCore):
+        def handle(self, *request: Any) -> Any:
+            seen.append(bound.get())
+            return super().handle(*request)
+
+    bound.set("an activity")
+    await connected(Looking()).gate.judge(event())
+
+    assert seen == ["nothing"]
 
 
 @pytest.mark.usefixtures("without_http")

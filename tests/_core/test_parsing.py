@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from openbox_core.contracts.results import EvaluationResult, PatchDirective
 
 from openbox_agentrt._core.decision import MISSING, Verdict
-from openbox_agentrt._core.parsing import parse_answer, parse_time
+from openbox_agentrt._core.parsing import AmbiguousJSONError, decoded, parse_answer, parse_time
 
 UNDERSTOOD: dict[str, tuple[dict[str, Any], Verdict]] = {
     "allow": ({"verdict": "allow"}, Verdict.ALLOW),
@@ -188,15 +189,20 @@ def test_what_core_says_beside_the_verdict_is_kept() -> None:
         "approval_id": ["x"], "approval_expiration_time": "2024-01-02 03:04:05",
         "patch": {"new_input": {"amount": 5}},
     }  # fmt: skip
-    result = EvaluationResult.from_dict(raw)
 
-    answer = parse_answer(raw, result=result)
+    answer = parse_answer(raw)
 
     assert (answer.reason, answer.policy_id, answer.governance_event_id) == ("no", "7", "e1")
     assert (answer.trust_tier, answer.approval_id) == ("gold", None)
     assert answer.approval_expires_at == datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
     assert answer.patch == PatchDirective(new_input={"amount": 5}, governance_event_id="e1", reason="no")
-    assert answer.result is result
+    assert answer.result == EvaluationResult.from_dict(raw)
+
+
+def test_what_openbox_core_cannot_read_has_no_result() -> None:
+    """The answer itself was read strictly; only the view of the other library is missing."""
+    assert parse_answer({"verdict": 7}).result is None
+    assert parse_answer([]).result is None
 
 
 @pytest.mark.parametrize(
@@ -255,3 +261,35 @@ def test_any_answer_is_read_and_only_an_allow_allows(raw: dict[str, Any]) -> Non
         words = {str(raw[name]).strip().lower() for name in ("verdict", "action") if raw.get(name)}
         assert words & {"allow", "continue"}
         assert words <= {"allow", "continue", ""}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param('{"a":1,"a":2}', id="plain"),
+        pytest.param('{"a" : 1, "a" :2}', id="blanks"),
+        pytest.param('{"x":[{"b":{"a":1,"a":2}}]}', id="deep"),
+        pytest.param('{"a":1,"\\u0061":2}', id="escaped"),
+        pytest.param('{"a":":","a":2}', id="a colon in a text"),
+    ],
+)
+def test_a_key_that_occurs_twice_is_found(body: str) -> None:
+    """Whichever of the two readers sees it."""
+    with pytest.raises(AmbiguousJSONError):
+        decoded(body)
+
+
+@given(
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        max_leaves=12,
+    ),
+    ascii_only=st.booleans(),
+    indent=st.none() | st.just(1),
+)
+def test_decoding_is_what_the_standard_library_says(value: Any, ascii_only: bool, indent: int | None) -> None:
+    """The quick reader changes nothing but the time."""
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+
+    assert decoded(text.encode(errors="surrogatepass")) == json.loads(text)
