@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -26,6 +26,7 @@ from openbox_core.errors import (
 )
 
 from .._wire.error_info import scrub
+from .._wire.times import stamped
 from ..errors import GovernanceUnavailableError
 from .decision import Answer
 from .direct_client import DirectClient
@@ -69,12 +70,17 @@ async def attempt(
     runtime: OpenBoxRuntime,
     event: EventEnvelope,
     *,
+    stamp: str,
     limit: float,
     on_unknown: UnknownVerdict,
-    now: datetime,
+    now: Callable[[], datetime],
 ) -> Answer | Outage:
     """
     Ask once, for at most `limit` seconds.
+
+    Args:
+        stamp: The time of an event that has none.
+        now: The time of day.
 
     Raises:
         GovernanceUnavailableError: Core did not take the question, or it could not be put.
@@ -83,14 +89,16 @@ async def attempt(
     client = runtime.client
     direct = client if isinstance(client, DirectClient) else None
     if direct is not None and not direct.signs:
-        return await _attempt_directly(direct, runtime.config.privacy.redact_keys, event, on_unknown, now)
+        return await _attempt_directly(
+            direct, runtime.config.privacy.redact_keys, event, stamp, on_unknown, now
+        )
     result: EvaluationResult | None = None
     failure: Exception | None = None
     with recording() as exchange:
         try:
             # A Core in this process answers before anything else runs; a timer would never fire.
             async with asyncio.timeout(limit if direct is None else None):
-                result = await runtime.gate.aevaluate(event)
+                result = await runtime.gate.aevaluate(stamped(event, stamp))
         except OpenBoxAuthError:
             raise
         except TimeoutError:
@@ -111,11 +119,12 @@ async def _attempt_directly(
     client: DirectClient,
     redact_keys: Collection[str],
     event: EventEnvelope,
+    stamp: str,
     on_unknown: UnknownVerdict,
-    now: datetime,
+    now: Callable[[], datetime],
 ) -> Answer | Outage:
     try:
-        exchange = await client.ask(event, redact_keys=redact_keys)
+        exchange = await client.ask(event, stamp, redact_keys=redact_keys)
     except (ContractError, ValueError) as error:
         raise _refused(f"the event could not be put to core: {error}", None) from error
     if exchange.status is None:
@@ -129,12 +138,12 @@ def _by_status(
     status: int,
     failure: Exception | None,
     on_unknown: UnknownVerdict,
-    now: datetime,
+    now: Callable[[], datetime],
 ) -> Answer | Outage:
     if status in (401, 403):
         raise OpenBoxAuthError(f"core rejected the request: HTTP {status}") from failure
     if is_outage_status(status):
-        wait = _retry_after(exchange.retry_after, now)
+        wait = _retry_after(exchange.retry_after, now())
         return Outage(reason=f"core answered HTTP {status}", status=status, retry_after=wait)
     if not 200 <= status < 300:
         raise _refused(f"core did not take the event: HTTP {status}", status) from failure

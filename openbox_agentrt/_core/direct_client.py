@@ -64,15 +64,16 @@ class DirectClient(EvaluationClient):
         known = {name: value for name, value in sdk.items() if value is not None}
         self._headers: Final = {"Content-Type": _JSON, **build_auth_headers(api_key, **known)}
 
-    async def ask(self, event: EventEnvelope, *, redact_keys: Collection[str] = ()) -> Exchange:
+    async def ask(self, event: EventEnvelope, stamp: str, *, redact_keys: Collection[str] = ()) -> Exchange:
         """
-        Put a stamped `event` to Core. Only for a client that does not sign.
+        Put `event` to Core, with the time `stamp` unless it has one. Only for a client that does not sign.
 
         Raises:
             ContractError: It is not an event that openbox_core would send.
         """
         validate_lifecycle(event)
         payload = event.to_payload_dict()
+        payload.setdefault("timestamp", stamp)
         if redact_keys:
             payload, _ = apply_redaction(payload, frozenset(redact_keys))
         exchange = Exchange(path=EVALUATE_PATH)

@@ -19,9 +19,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from openbox_core.contracts.events import EventEnvelope, rfc3339_from_datetime
+from openbox_core.contracts.events import EventEnvelope
 from openbox_core.errors import OpenBoxAuthError
 
+from .._wire.times import rfc3339, stamped
 from ..errors import (
     GovernanceBlockedError,
     GovernanceError,
@@ -111,7 +112,7 @@ class CoreGate:
                 did not take the question.
             OpenBoxAuthError: Core answered 401 or 403, under any policy.
         """
-        outcome = await self._ask(event)
+        outcome = await self._ask(event, self._stamp(event))
         if isinstance(outcome, Answer):
             if outcome.local:
                 self.counts.not_understood += 1
@@ -127,16 +128,16 @@ class CoreGate:
             What Core had to say to it; None when Core has not heard of it yet, or never will, which is
             counted and logged. Raises nothing but cancellation.
         """
-        event = self._stamped(event)
+        stamp = self._stamp(event)
         if self._overdue.holds(event):
             # The next question that is answered says that the outage is over.
-            self._keep(event)
+            self._keep(event, stamp)
             return None
-        outcome = await self._report(event)
+        outcome = await self._report(event, stamp)
         if isinstance(outcome, Outage):
             # The outage itself has been logged, once.
             log.debug("a %s report did not reach openbox core: %s", event.event_type.value, outcome.reason)
-            self._keep(event)
+            self._keep(event, stamp)
             return None
         return outcome
 
@@ -157,18 +158,18 @@ class CoreGate:
             log.warning("gave up %d reports that openbox core could not be told in an outage", lost)
         return lost
 
-    def _keep(self, event: EventEnvelope) -> None:
-        if self._overdue.keep(event):
+    def _keep(self, event: EventEnvelope, stamp: str) -> None:
+        if self._overdue.keep(stamped(event, stamp)):
             self.counts.reports_late += 1
         else:
             self.counts.reports_lost += 1
 
     async def _told(self, event: EventEnvelope) -> bool:
-        return not isinstance(await self._report(event), Outage)
+        return not isinstance(await self._report(event, self._stamp(event)), Outage)
 
-    async def _report(self, event: EventEnvelope) -> Answer | Outage | None:
+    async def _report(self, event: EventEnvelope, stamp: str) -> Answer | Outage | None:
         try:
-            return await self._ask(event)
+            return await self._ask(event, stamp)
         except Exception as error:  # noqa: BLE001
             # Fail-open by nature: the work has been done, and a report cannot undo it.
             self.counts.reports_lost += 1
@@ -217,8 +218,7 @@ class CoreGate:
             ApprovalKey.of(answer, workflow_id, run_id, activity_id, event)
         )
 
-    async def _ask(self, event: EventEnvelope) -> Answer | Outage:
-        event = self._stamped(event)
+    async def _ask(self, event: EventEnvelope, stamp: str) -> Answer | Outage:
         ends = self._clock() + self._options.gate_budget
         backoff = FIRST_BACKOFF
         outage = Outage(reason="there was no time to ask core")
@@ -234,7 +234,7 @@ class CoreGate:
             self.counts.requests += 1
             if number > 0:
                 self._retried()
-            outcome = await self._attempt(event, permit, left)
+            outcome = await self._attempt(event, stamp, permit, left)
             if isinstance(outcome, Answer):
                 return outcome
             outage = outcome
@@ -247,15 +247,18 @@ class CoreGate:
         self._outage(outage)
         return outage
 
-    async def _attempt(self, event: EventEnvelope, permit: Permit, left: float) -> Answer | Outage:
+    async def _attempt(
+        self, event: EventEnvelope, stamp: str, permit: Permit, left: float
+    ) -> Answer | Outage:
         limit = left if permit.limit is None else min(left, permit.limit)
         try:
             outcome = await attempt(
                 self._runtime,
                 event,
+                stamp=stamp,
                 limit=limit,
                 on_unknown=self._options.on_unknown_verdict,
-                now=self._now(),
+                now=self._now,
             )
         except OpenBoxAuthError:
             self._answered()
@@ -319,9 +322,9 @@ class CoreGate:
             log.warning("openbox core answers again")
         self._overdue.tell_soon()
 
-    def _stamped(self, event: EventEnvelope) -> EventEnvelope:
+    def _stamp(self, event: EventEnvelope) -> str:
         # Once, so that a retry says when it happened and not when it was asked again.
-        return event if event.timestamp else replace(event, timestamp=rfc3339_from_datetime(self._now()))
+        return event.timestamp or rfc3339(self._now())
 
 
 def raise_for_answer(answer: Answer, *, event: str | None = None) -> None:

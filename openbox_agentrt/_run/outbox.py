@@ -21,12 +21,13 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import Context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice, takewhile
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from openbox_core.serialization import rfc3339_now
+from .._wire.times import rfc3339, stamped
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
@@ -124,8 +125,7 @@ class Outbox:
     def post(self, event: EventEnvelope, *, heed: Heed | None = None, beside: object = None) -> None:
         """Queue `event`; a detached task sends it. Never waits and never raises."""
         # Stamped now: it may be sent later, and says when it happened.
-        stamped = event if event.timestamp else replace(event, timestamp=rfc3339_now())
-        self._queue.append(_Queued(stamped, heed, beside))
+        self._queue.append(_Queued(stamped(event, rfc3339(datetime.now(UTC))), heed, beside))
         self._drain.watch(self)
         self._ensure_worker()
 

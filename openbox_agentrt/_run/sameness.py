@@ -8,14 +8,97 @@ fields nor a text of its own is compared by its type alone.
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Mapping, Set
 from typing import Any, Final
 
-__all__ = ("canonical",)
+__all__ = ("Judged", "canonical", "snapshot")
 
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+_PLAIN_DEPTH: Final = 16
+
+
+class Judged:
+    """
+    An input as it was judged.
+
+    Args:
+        value: The input.
+        shared: Whether somebody else may change it from now on. What nobody else has is kept as it is.
+    """
+
+    __slots__ = ("_text", "_value")
+
+    def __init__(self, value: Any, *, shared: bool) -> None:
+        self._value = value
+        self._text = canonical(value) if shared else None
+
+    def is_same(self, other: Any) -> bool:
+        """Whether `other` is the same input. Never raises."""
+        if self._text is not None:
+            return canonical(other) == self._text
+        try:
+            return _is_same(self._value, other, 0)
+        except (_NotPlainError, RuntimeError):
+            # RuntimeError: somebody changes a mapping that is being read.
+            return canonical(other) == canonical(self._value)
+
+
+def snapshot(value: Any) -> Any:
+    """A copy that nobody else can change; `value` itself where there are live objects in it."""
+    try:
+        return _copied(value, 0)
+    except (_NotPlainError, RuntimeError):
+        pass
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # noqa: BLE001
+        # What cannot be copied is compared before it is used.
+        return value
+
+
+class _NotPlainError(Exception):
+    """A value is more than JSON data, or deeper than most."""
+
+
+def _copied(value: Any, depth: int) -> Any:
+    kind = type(value)
+    if kind in _IMMUTABLE:
+        return value
+    if depth < _PLAIN_DEPTH:
+        if kind is dict:
+            return {
+                _copied(key, _PLAIN_DEPTH): item if type(item) in _IMMUTABLE else _copied(item, depth + 1)
+                for key, item in value.items()
+            }
+        if kind is list:
+            return [item if type(item) in _IMMUTABLE else _copied(item, depth + 1) for item in value]
+    raise _NotPlainError
+
+
+def _is_same(one: Any, other: Any, depth: int) -> bool:
+    """What comparing the canonical texts of JSON data would say."""
+    kind = type(one)
+    if kind is float or depth == _PLAIN_DEPTH:
+        raise _NotPlainError  # a zero has a sign, and NaN is not equal to itself
+    if kind in _IMMUTABLE and type(other) in _IMMUTABLE:
+        return kind is type(other) and one == other
+    if kind is dict and type(other) is dict:
+        if len(one) != len(other):
+            return False
+        for key, item in one.items():
+            if type(key) is not str:
+                raise _NotPlainError
+            if key not in other or not _is_same(item, other[key], depth + 1):
+                return False
+        return True
+    if kind is list and type(other) is list:
+        return len(one) == len(other) and all(
+            _is_same(item, another, depth + 1) for item, another in zip(one, other, strict=True)
+        )
+    raise _NotPlainError
 
 
 def canonical(value: Any) -> str:
@@ -82,3 +165,6 @@ def _tokens(root: Any) -> list[str]:
 
 def _key(key: Any) -> str:
     return f"{type(key).__name__} {key if isinstance(key, str) else _text(key)}"
+
+
+_IMMUTABLE: Final = frozenset({str, int, float, bool, type(None)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -18,7 +17,7 @@ from .._run.case import ApprovalPending
 from .._run.cases import tool_case
 from .._run.contracts import adopt_conditions
 from .._run.pauses import call_key
-from .._run.sameness import canonical
+from .._run.sameness import Judged, snapshot
 from .._run.state import current_run
 from ..errors import GovernanceBlockedError, GovernanceError, GovernanceUnavailableError
 from ..message_extraction import redacted_output
@@ -43,24 +42,27 @@ class ToolRun:
     and guardrails of the user, which may rewrite the arguments, and an approval may take an hour in which
     somebody changes them in place. So they are compared once more at the last moment, and judged again if
     they differ.
+
+    Args:
+        shared: Whether what was judged is handed to others, who may change it.
     """
 
-    def __init__(self, activity: Activity, call: Any, *, side_effect: str | None) -> None:
+    def __init__(self, activity: Activity, call: Any, *, side_effect: str | None, shared: bool) -> None:
         self.activity = activity
         self.name = call.name
         self._side_effect = side_effect
-        self._judged = canonical(activity.content)
+        self._judged = Judged(activity.content, shared=shared)
         self._clock: asyncio.Timeout | None = None
 
     async def run(self, arguments: Mapping[str, Any], work: Work) -> Any:
         """Do `work` with `arguments`, once it is sure that they are what was judged."""
         activity = self.activity
         row = activity.id
-        if canonical(arguments) != self._judged:
+        if not self._judged.is_same(arguments):
             await self._judge_again(arguments)
             if activity.content is not activity.case.content:
                 arguments = activity.content  # a redacted copy
-            if canonical(arguments) != self._judged:
+            if not self._judged.is_same(arguments):
                 # Somebody changed them while they were judged again, and would go on doing so.
                 activity.denied = GovernanceBlockedError(
                     "its arguments change while they are judged", event=self.name
@@ -104,7 +106,7 @@ class ToolRun:
             pausable=activity.case.pausable,
         )
         await activity.restart(case)
-        self._judged = canonical(activity.content)
+        self._judged = Judged(activity.content, shared=True)
         if clock is not None and left is not None:
             clock.reschedule(asyncio.get_running_loop().time() + left)
 
@@ -149,7 +151,13 @@ async def call_tool(
             await activity.start()
         untouched = arguments is call.arguments and activity.content is activity.case.content
         ready = call if untouched else replace(call, arguments=activity.content)
-        tool_run = ToolRun(activity, call, side_effect=side_effect)
+        tool_run = ToolRun(
+            activity,
+            call,
+            side_effect=side_effect,
+            # A copy that could not be made is the original.
+            shared=not untouched or activity.content is arguments,
+        )
         value = await activity.perform(lambda: invoke(ready, tool_run), runs_at_once=not prepares)
         answer = await activity.complete(value, result=value)
     except ApprovalPending as pending:
@@ -163,15 +171,6 @@ async def call_tool(
     if judge.options.redact_outputs:
         value = _redacted_value(activity, value, answer)
     return value
-
-
-def snapshot(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Arguments that nobody else can change: what is judged, and laid under a redaction."""
-    try:
-        return copy.deepcopy(arguments)
-    except Exception:  # noqa: BLE001
-        # Live objects that cannot be copied: there is only the original, which is compared before it is used.
-        return arguments
 
 
 def _paused_activity(run: RunState, key: str) -> Activity | None:

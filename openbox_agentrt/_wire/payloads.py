@@ -34,11 +34,12 @@ import math
 import re
 from collections import deque
 from collections.abc import Mapping, Set
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from ..evidence.objects import fields_of, name_of, scalars
+from .times import rfc3339
 
 __all__ = ("DEFAULT_MAX_BYTES", "Json", "is_cut", "json_safe", "safe_text")
 
@@ -46,7 +47,10 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 DEFAULT_MAX_BYTES: Final = 1_000_000
 MAX_DEPTH: Final = 64
+_PLAIN_DEPTH: Final = 16
 _NODE_BYTES: Final = 2
+_MOST_BYTES_OF_A_CHARACTER: Final = 4
+_WHOLE: Final = 2**63 - 1
 _OBJECT_TEXT: Final = 1_000
 _ADDRESS = re.compile(r"(?: at)? 0x[0-9a-fA-F]{6,16}\b")
 _CUT = re.compile(r"\[cut: [0-9]+ [a-z ]+(?:, sha256 [0-9a-f]{64})?\]")
@@ -54,6 +58,14 @@ _CUT = re.compile(r"\[cut: [0-9]+ [a-z ]+(?:, sha256 [0-9a-f]{64})?\]")
 
 def json_safe(value: object, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:
     """`value` as plain JSON data of about `max_bytes` at most; see the module for what becomes what."""
+    left = [max_bytes]
+    try:
+        plain = _plain(value, left, 0)
+        if left[0] > 0:
+            return plain
+    except (_NotPlainError, RuntimeError):
+        # RuntimeError: somebody changes a mapping that is being read.
+        pass
     return _Converter(max_bytes).convert(value, 0)
 
 
@@ -71,6 +83,50 @@ def safe_text(text: str) -> str:
 def is_cut(text: str) -> bool:
     """Whether `text` carries the mark of something that was cut."""
     return _CUT.search(text) is not None
+
+
+class _NotPlainError(Exception):
+    """A value is not JSON data as it stands."""
+
+
+def _plain(value: Any, left: list[int], depth: int) -> Any:
+    """
+    A copy of what is JSON data already, which most values are; `_Converter` would make the same of it.
+
+    Args:
+        left: The bytes that may be used, in its only item. What is taken from it is never less than what the
+            converter would take, so that nothing has to be cut if some are left.
+    """
+    kind = type(value)
+    if kind is str:
+        if value.isascii():
+            left[0] -= len(value) + _NODE_BYTES
+            return value
+        left[0] -= _MOST_BYTES_OF_A_CHARACTER * len(value) + _NODE_BYTES
+        return safe_text(value)
+    left[0] -= _NODE_BYTES
+    if kind is dict:
+        if depth == _PLAIN_DEPTH:
+            raise _NotPlainError
+        copy = {}
+        for key, item in value.items():
+            if type(key) is not str or not key.isascii():
+                raise _NotPlainError
+            left[0] -= len(key)
+            copy[key] = _plain(item, left, depth + 1)
+        return copy
+    if kind is list or kind is tuple:
+        if depth == _PLAIN_DEPTH:
+            raise _NotPlainError
+        return [_plain(item, left, depth + 1) for item in value]
+    if (
+        value is None
+        or kind is bool
+        or (kind is int and -_WHOLE <= value <= _WHOLE)
+        or (kind is float and math.isfinite(value))
+    ):
+        return value
+    raise _NotPlainError
 
 
 class _Converter:
@@ -175,7 +231,7 @@ class _Converter:
             items = self._items(value, list(value), depth)
             return sorted(items, key=_canonical) if isinstance(items, list) else items
         if issubclass(kind, datetime):
-            return _rfc3339(value)
+            return rfc3339(value)
         if issubclass(kind, scalars()):
             return self._text(str(value))
         if issubclass(kind, BaseException):
@@ -218,11 +274,6 @@ def _canonical(value: Json) -> str:
 def _whole(number: int) -> int | str:
     # Decoders know at most 64 bits, and Python refuses to print very long numbers in decimals.
     return number if -(2**63) <= number < 2**64 else hex(number)
-
-
-def _rfc3339(moment: datetime) -> str:
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _object_text(value: object, kind: type) -> str:

@@ -120,9 +120,17 @@ class RunIdentity:
         Raises:
             ValueError: `extra` holds a key that says whose event this is.
         """
-        taken = RESERVED_KEYS.intersection(extra or ())
-        if taken:
-            raise ValueError(f"extra must not hold {', '.join(repr(key) for key in sorted(taken))}")
-        flat = {"session_id": self.session_id, "agent_name": self.agent_name, **fields}
-        body = {key: value for key, value in flat.items() if value is not None}
-        return {**json_safe(extra or {}, max_bytes=max_bytes), **body}
+        body: dict[str, Any] = {}
+        if extra:
+            taken = RESERVED_KEYS.intersection(extra)
+            if taken:
+                raise ValueError(f"extra must not hold {', '.join(repr(key) for key in sorted(taken))}")
+            body.update(json_safe(extra, max_bytes=max_bytes))
+        if self.session_id is not None:
+            body["session_id"] = self.session_id
+        if self.agent_name is not None:
+            body["agent_name"] = self.agent_name
+        for key, value in fields.items():
+            if value is not None:
+                body[key] = value
+        return body

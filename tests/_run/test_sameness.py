@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import enum
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from openbox_agentrt._run.sameness import canonical
+from openbox_agentrt._run.sameness import Judged, canonical, snapshot
 
 
 class Plain:
@@ -74,6 +77,8 @@ def test_what_differs_is_told_apart(name: str) -> None:
     one, other = PAIRS[name]
     assert canonical({"a": [one]}) != canonical({"a": [other]})
     assert canonical({"a": [one]}) == canonical({"a": [one]})
+    assert not Judged({"a": [one]}, shared=False).is_same({"a": [other]})
+    assert Judged({"a": [one]}, shared=False).is_same({"a": [one]})
 
 
 @pytest.mark.parametrize("value", [Plain([1]), Silent(1), Slotted(), iter([1]), {Plain(1)}, {1: Plain(2)}])
@@ -85,3 +90,56 @@ def test_a_copy_is_the_same(value: Any) -> None:
 def test_the_order_of_keys_does_not_count() -> None:
     """Nor does the kind of a sequence."""
     assert canonical({"a": 1, "b": (2,)}) == canonical({"b": [2], "a": 1})
+
+
+class Number(enum.IntEnum):
+    """To JSON, its members are numbers."""
+
+    ONE = 1
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.sampled_from([0, 1, 0.0, -0.0, 1.0, float("nan"), "1", "", b"1", Number.ONE, (1,), {1}])
+    | st.text(max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "b", 1, True]), inner, max_size=2)
+    ),
+    max_leaves=6,
+)
+
+
+@given(one=values, other=values)
+def test_plain_data_is_compared_as_its_canonical_text(one: Any, other: Any) -> None:
+    """The short way says what the long one says."""
+    same = canonical(one) == canonical(other)
+
+    assert Judged(one, shared=False).is_same(other) == same
+    assert Judged(one, shared=True).is_same(other) == same
+    assert Judged(one, shared=False).is_same(copy.deepcopy(one))
+
+
+@given(value=values)
+def test_a_snapshot_is_the_same(value: Any) -> None:
+    """Of the same types, too, since it is what conditions and redactions see."""
+    assert repr(snapshot(value)) == repr(value)
+
+
+def test_a_snapshot_does_not_change() -> None:
+    """Nor does what is judged of something that others hold."""
+    inner: list[Any] = [1]
+    value: dict[str, Any] = {"plain": inner, "kept": (inner, {"x": inner})}
+    taken, judged = snapshot(value), Judged(value, shared=True)
+
+    inner.append(2)
+
+    assert taken == {"plain": [1], "kept": ([1], {"x": [1]})}
+    assert judged.is_same(taken)
+    assert not judged.is_same(value)
+
+
+def test_a_snapshot_of_live_objects_is_the_original() -> None:
+    """It is compared before it is used."""
+    value = {"a": [1], "lock": threading.Lock()}
+    assert snapshot(value) is value

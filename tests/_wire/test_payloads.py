@@ -24,7 +24,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openbox_agentrt._wire.payloads import is_cut, json_safe, safe_text
+from openbox_agentrt._wire.payloads import _Converter, is_cut, json_safe, safe_text
 
 
 class Colour(enum.Enum):
@@ -302,3 +302,46 @@ def test_text_that_is_safe_stays_the_same(text: str) -> None:
 
     assert safe_text(safe) is safe
     assert (safe == text) == (not any(0xD800 <= ord(char) <= 0xDFFF for char in text))
+
+
+class Word(str):
+    """Text of another type."""
+
+    __slots__ = ()
+
+
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(codec=None), max_size=6)
+    | st.sampled_from([2**63, -(2**63), 2**64, "\ud83d", "\ud83d\ude00", b"x", Word("word"), (1, 2), {1}])
+)
+
+
+@given(
+    value=st.recursive(
+        leaves,
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.text(max_size=3) | st.integers(), inner, max_size=3)
+            | st.tuples(inner, inner)
+        ),
+        max_leaves=15,
+    ),
+    max_bytes=st.integers(min_value=0, max_value=120) | st.just(1_000_000),
+)
+def test_plain_data_takes_a_short_way_to_the_same_place(value: Any, max_bytes: int) -> None:
+    """What is JSON data already is copied quickly; nobody can tell from the result."""
+    assert repr(json_safe(value, max_bytes=max_bytes)) == repr(_Converter(max_bytes).convert(value, 0))
+
+
+def test_the_short_way_makes_a_copy() -> None:
+    """What is sent later is what it was, whatever is done to it meanwhile."""
+    inner: list[Any] = [1]
+    sent = json_safe({"a": inner, "b": {"c": inner}})
+
+    inner.append(2)
+
+    assert sent == {"a": [1], "b": {"c": [1]}}
