@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -89,9 +89,14 @@ async def attempt(
     client = runtime.client
     direct = client if isinstance(client, DirectClient) else None
     if direct is not None and not direct.signs:
-        return await _attempt_directly(
-            direct, runtime.config.privacy.redact_keys, event, stamp, on_unknown, now
-        )
+        try:
+            exchange = await direct.ask(event, stamp, redact_keys=runtime.config.privacy.redact_keys)
+        except (ContractError, ValueError) as error:
+            raise _refused(f"the event could not be put to core: {error}", None) from error
+        if exchange.status is not None:
+            return _by_status(exchange, exchange.status, None, on_unknown, now)
+        assert exchange.error is not None
+        return _by_error(exchange.error, on_unknown)
     result: EvaluationResult | None = None
     failure: Exception | None = None
     with recording() as exchange:
@@ -113,24 +118,6 @@ async def attempt(
     if exchange.error is not None:
         return _by_error(exchange.error, on_unknown)
     return _by_words(result, failure, on_unknown)
-
-
-async def _attempt_directly(
-    client: DirectClient,
-    redact_keys: Collection[str],
-    event: EventEnvelope,
-    stamp: str,
-    on_unknown: UnknownVerdict,
-    now: Callable[[], datetime],
-) -> Answer | Outage:
-    try:
-        exchange = await client.ask(event, stamp, redact_keys=redact_keys)
-    except (ContractError, ValueError) as error:
-        raise _refused(f"the event could not be put to core: {error}", None) from error
-    if exchange.status is None:
-        assert exchange.error is not None
-        return _by_error(exchange.error, on_unknown)
-    return _by_status(exchange, exchange.status, None, on_unknown, now)
 
 
 def _by_status(

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 __all__ = ("Breaker", "Permit")
 
@@ -24,8 +25,7 @@ Seconds that failures in a row have to span. A hundred requests that one reset c
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Permit:
+class Permit(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """
     Leave to make one attempt. It is given back with exactly one of the breaker's methods.
 

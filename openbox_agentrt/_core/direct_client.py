@@ -77,7 +77,16 @@ class DirectClient(EvaluationClient):
         if redact_keys:
             payload, _ = apply_redaction(payload, frozenset(redact_keys))
         exchange = Exchange(path=EVALUATE_PATH)
-        await self._carried(exchange, "POST", EVALUATE_PATH, self._headers, _written(payload))
+        body = _written(payload)
+        try:
+            status, headers, exchange.body = await self.carry("POST", EVALUATE_PATH, self._headers, body)
+        except Exception as error:  # noqa: BLE001
+            # For whoever reads the exchange: nothing of it is an ALLOW.
+            exchange.error = error
+            return exchange
+        exchange.status = status
+        if status != 200:
+            exchange.retry_after = _named(headers, "retry-after")
         return exchange
 
     # NB: a name of openbox_core that is not public. Should it change, requests take the transport again.
@@ -91,20 +100,6 @@ class DirectClient(EvaluationClient):
         """One request of a gate, and its answer."""
         # In an empty context: nothing that Core does belongs to the activity that it is asked about.
         return Context().run(self._core.handle, method, path, headers, body)
-
-    async def _carried(
-        self, exchange: Exchange, method: str, path: str, headers: Mapping[str, str], body: bytes
-    ) -> Mapping[str, str]:
-        """`carry`, written down in `exchange`; the headers of the answer, none where there was none."""
-        try:
-            exchange.status, answered, exchange.body = await self.carry(method, path, headers, body)
-        except Exception as error:  # noqa: BLE001
-            # For whoever reads the exchange: nothing of it is an ALLOW.
-            exchange.error = error
-            return {}
-        if exchange.status != 200:
-            exchange.retry_after = _named(answered, "retry-after")
-        return answered
 
 
 class _Line:
@@ -128,10 +123,14 @@ class _Line:
     async def _ask(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> WireAnswer:
         exchange, path = self._exchange, url.removeprefix(self._base)
         exchange.begin(path)
-        answered = await self._client._carried(exchange, method, path, headers, body)
-        if exchange.error is not None:
-            raise exchange.error
-        return WireAnswer(exchange.status or 0, answered, exchange.body or b"")
+        try:
+            status, answered, content = await self._client.carry(method, path, headers, body)
+        except Exception as error:
+            exchange.error = error
+            raise
+        exchange.status, exchange.body = status, content
+        exchange.retry_after = _named(answered, "retry-after")
+        return WireAnswer(status, answered, content)
 
 
 def _written(payload: dict[str, Any]) -> bytes:

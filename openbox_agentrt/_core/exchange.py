@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from openbox_core.instrumentation.http import suppress_http_instrumentation
 
 __all__ = (
@@ -32,8 +32,7 @@ class AnswerTooLargeError(Exception):
         super().__init__(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
 
 
-@dataclass(slots=True, eq=False)
-class Exchange:
+class Exchange(msgspec.Struct, eq=False):
     """
     The last request of a question; a question may need others first, such as fetching a token.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
@@ -64,7 +64,7 @@ def decoded(body: bytes | str) -> object:
     try:
         value = _DECODER.decode(data)
         # Every key has its colon: with as many of the one as of the other, no key was written twice.
-        if _keys(value) == data.count(b":"):
+        if type(value) not in _CONTAINERS or _keys(value) == data.count(b":"):
             return value
     except (ValueError, RecursionError):
         # Not for this reader, which knows neither NaN nor half a character. The other one says what it is.
@@ -73,9 +73,11 @@ def decoded(body: bytes | str) -> object:
 
 
 def _keys(value: Any) -> int:
-    if type(value) is dict:
-        return len(value) + sum(map(_keys, value.values()))
-    return sum(map(_keys, value)) if type(value) is list else 0
+    count, inside = (len(value), value.values()) if type(value) is dict else (0, value)
+    for item in inside:
+        if type(item) in _CONTAINERS:
+            count += _keys(item)
+    return count
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -107,17 +109,11 @@ def parse_answer(raw: object, *, on_unknown: UnknownVerdict = "block") -> Answer
         verdict = Verdict.CONSTRAIN
     answer = Answer(
         verdict=Verdict.BLOCK if verdict is None else verdict,
-        reason=_text(raw.get("reason")),
-        policy_id=_text(raw.get("policy_id")),
-        governance_event_id=_text(raw.get("governance_event_id")),
-        risk_score=_number(raw.get("risk_score")),
-        trust_tier=_text(raw.get("trust_tier")),
         constraints=constraints,
         patch=_patch(raw) if verdict is Verdict.BLOCK else None,
-        approval_id=_text(raw.get("approval_id")),
-        approval_expires_at=parse_time(raw.get("approval_expiration_time")),
         guardrails=guardrails,
         raw=raw,
+        **{_READERS[name][0]: _READERS[name][1](value) for name, value in raw.items() if name in _READERS},
     )
     if not problems or (verdict is not None and verdict.should_stop()):
         return answer
@@ -244,8 +240,6 @@ def _patch(raw: Mapping[str, Any]) -> PatchDirective | None:
 
 
 def _text(value: object) -> str | None:
-    if value is None:
-        return None
     if isinstance(value, str):
         return value if value.strip() else None
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
@@ -282,4 +276,16 @@ def _shown(value: object) -> str:
     return f"of JSON type {_kind(value)}"
 
 
+_READERS: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
+    "reason": ("reason", _text),
+    "policy_id": ("policy_id", _text),
+    "governance_event_id": ("governance_event_id", _text),
+    "risk_score": ("risk_score", _number),
+    "trust_tier": ("trust_tier", _text),
+    "approval_id": ("approval_id", _text),
+    "approval_expiration_time": ("approval_expires_at", parse_time),
+}
+"""What is read one by one: the field of `Answer`, and how."""
+
+_CONTAINERS: Final = (dict, list)
 _DECODER: Final = msgspec.json.Decoder()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 Fit = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """
     One thing that may happen only if nobody objects.
 
@@ -56,8 +56,7 @@ class Case:
         return first if isinstance(first, Mapping) else {"input": content}
 
 
-@dataclass(slots=True, kw_only=True)
-class Ruling:
+class Ruling(msgspec.Struct, kw_only=True, eq=False):
     """
     The case may go on, with what has to be kept.
 
@@ -82,8 +81,7 @@ class ApprovalPending(Exception):
         self.waiting = waiting
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What has to be kept while a person decides."""
 
     case: Case

@@ -10,8 +10,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from .._core.decision import Decision
 from ..errors import GovernanceHaltError, UngovernedCallError
@@ -28,8 +30,7 @@ if TYPE_CHECKING:
     from .redactions import Redactions
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(msgspec.Struct, frozen=True, eq=False):
     """
     Where a task stands: in `run`, and there in `activity`, or between activities.
 
@@ -267,6 +268,8 @@ class RunState:
 
     def refusal(self, event: str) -> GovernanceError | None:
         """Why `event` may not start now, as far as the run itself knows; None when it may."""
+        if self._halt_error is None and self.parent is None and not self.ending and not self.parked:
+            return None
         halt = self._stopped_by()
         if halt is not None:
             return GovernanceHaltError(

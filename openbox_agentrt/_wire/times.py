@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
@@ -12,11 +14,16 @@ if TYPE_CHECKING:
 __all__ = ("rfc3339", "stamped")
 
 
+_ENCODER: Final = msgspec.json.Encoder()
+_WITH_MICROSECONDS: Final = len('"2026-01-02T03:04:05.678901Z"')
+
+
 def rfc3339(moment: datetime) -> str:
     """`moment` in UTC, in milliseconds, with a ``Z``; a naive one counts as UTC."""
     if moment.tzinfo is not UTC:
         moment = moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return f"{moment.isoformat(timespec='milliseconds')[:-6]}Z"
+    text = _ENCODER.encode(moment).decode()  # in quotes, with six digits or none
+    return f"{text[1:24]}Z" if len(text) == _WITH_MICROSECONDS else f"{text[1:20]}.000Z"
 
 
 def stamped(event: EventEnvelope, time: str) -> EventEnvelope:

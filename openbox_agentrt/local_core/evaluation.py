@@ -55,7 +55,7 @@ class Evaluator:
         # The ids of answers: UUIDs whose last part counts.
         self._ids = map(f"{str(uuid.uuid4())[:-12]}{{:012x}}".format, count(1))
 
-    def answer(self, event: Event, caller: Mapping[str, str]) -> str:
+    def answer(self, event: Event, caller: Mapping[str, str]) -> bytes:
         """
         The answer to `event`, as JSON.
 
@@ -64,14 +64,14 @@ class Evaluator:
         """
         now = self._clock()
         if event.key is None:
-            text, _ = self._judged(event, now)
-            self._store.add(event, text, now=now, caller=caller)
-            return text
+            said, _ = self._judged(event, now)
+            self._store.add(event, said, now=now, caller=caller)
+            return said
         session = self._store.session(event.workflow_id, event.run_id)
         earlier = self._store.first(event)
         if earlier is not None:
-            text = earlier.answer
-            changed = _without_time(decoded(earlier.text)) != _without_time(event.payload)
+            said = earlier.answer
+            changed = _without_time(decoded(earlier.body)) != _without_time(event.payload)
             if changed:
                 logger.warning(
                     "%s of %s has the ids of an earlier event and another content; it was not judged",
@@ -81,27 +81,27 @@ class Evaluator:
             # The very event that ended or halted the run is answered as before, or its sender could
             # not retry it. Anything else would be let in after the end.
             stopped = self._stop(session)
-            if stopped is not None and not event.terminal and json.loads(text)["verdict"] != "halt":
-                text = stopped
-            self._store.add(event, text, now=now, caller=caller, same_as=earlier.seq, changed=changed)
-            return text
+            if stopped is not None and not event.terminal and json.loads(said)["verdict"] != "halt":
+                said = stopped
+            self._store.add(event, said, now=now, caller=caller, same_as=earlier.seq, changed=changed)
+            return said
         stopped = self._stop(session)
         if stopped is not None:
-            text, halted = stopped, session.halted
+            said, halted = stopped, session.halted
         else:
-            text, ruling = self._judged(event, now)
+            said, ruling = self._judged(event, now)
             halted = (ruling.reason or "halted by the policy") if ruling.verdict == "halt" else None
-        self._store.add(event, text, now=now, caller=caller)
+        self._store.add(event, said, now=now, caller=caller)
         sealed_by = session.sealed_by or (event.event_type if event.terminal else None)
         if (sealed_by, halted) != session:
             self._store.set_session(event.workflow_id, event.run_id, Session(sealed_by, halted))
-        return text
+        return said
 
-    def _judged(self, event: Event, now: float) -> tuple[str, Ruling]:
+    def _judged(self, event: Event, now: float) -> tuple[bytes, Ruling]:
         ruling = self._judge.rule(event.payload, lambda: self._store.history(event.workflow_id, event.run_id))
         answer = self._answer(ruling.verdict, ruling.reason)
         answer["policy_id"] = self._judge.name
-        if found := self._guarded(event):
+        if self._guard is not None and (found := self._guarded(event, self._guard)):
             answer["guardrails_result"] = dict(found)
         if ruling.verdict == "require_approval" and event.asks:
             approval = self._approval(event, ruling, now)
@@ -109,8 +109,10 @@ class Evaluator:
             if approval.expires_at is not None:
                 answer["approval_expiration_time"] = rfc3339(approval.expires_at)
         # A policy may say null to leave a field out, such as an approval id.
-        answer.update(ruling.extra)
-        return _encoded({key: value for key, value in answer.items() if value is not None}), ruling
+        if ruling.extra:
+            answer.update(ruling.extra)
+            answer = {key: value for key, value in answer.items() if value is not None}
+        return _encoded(answer), ruling
 
     def _answer(self, verdict: str, reason: str) -> dict[str, Any]:
         answer: dict[str, Any] = {
@@ -123,18 +125,18 @@ class Evaluator:
             answer["reason"] = reason
         return answer
 
-    def _stop(self, session: Session) -> str | None:
+    def _stop(self, session: Session) -> bytes | None:
         if session.halted is not None:
             return _encoded(self._answer("halt", f"the run was halted: {session.halted}"))
         if session.sealed_by is not None:
             return _encoded(self._answer("halt", f"the run has ended with {session.sealed_by}"))
         return None
 
-    def _guarded(self, event: Event) -> Mapping[str, Any] | None:
-        if self._guard is None or event.hook:
+    def _guarded(self, event: Event, guard: Guard) -> Mapping[str, Any] | None:
+        if event.hook:
             return None
         try:
-            found = self._guard(event.payload)
+            found = guard(event.payload)
             json.dumps(found, allow_nan=False)
             return found
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything
@@ -162,12 +164,12 @@ class Evaluator:
         return approval
 
 
-def _encoded(answer: dict[str, Any]) -> str:
+def _encoded(answer: dict[str, Any]) -> bytes:
     try:
-        return _ENCODER.encode(answer).decode()
+        return _ENCODER.encode(answer)
     except (TypeError, ValueError):
         # A policy's own values may have keys that are no text, or half a character.
-        return json.dumps(answer)
+        return json.dumps(answer).encode()
 
 
 def _without_time(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,12 +46,12 @@ class FileStore:
             " WHERE workflow_id = ? AND run_id = ? AND dedup_key = ? ORDER BY seq LIMIT 1",
             (event.workflow_id, event.run_id, event.key),
         ).fetchone()
-        return None if row is None else Answered(*row)
+        return None if row is None else Answered(row[0], row[1].encode(), row[2].encode())
 
     def add(
         self,
         event: Event,
-        answer: str,
+        answer: bytes,
         *,
         now: float,
         caller: Mapping[str, str],
@@ -75,8 +75,8 @@ class FileStore:
                 changed,
                 caller.get("sdk"),
                 caller.get("agent_did"),
-                event.text,
-                answer,
+                event.body.decode(),
+                answer.decode(),
             ),
         )
 
@@ -86,7 +86,7 @@ class FileStore:
             " ORDER BY seq",
             (workflow_id, run_id),
         )
-        return [decoded(row[0]) for row in rows]
+        return [decoded(row[0].encode()) for row in rows]
 
     def records(self, workflow_id: str | None = None) -> list[Record]:
         where, values = ("", ()) if workflow_id is None else (" WHERE workflow_id = ?", (workflow_id,))
@@ -99,7 +99,7 @@ class FileStore:
             Record(
                 seq=seq,
                 received_at=received_at,
-                event=decoded(payload),
+                event=decoded(payload.encode()),
                 answer=json.loads(answer),
                 same_as=same_as,
                 changed=bool(changed),

@@ -23,8 +23,11 @@ class _Row(NamedTuple):
     same_as: int | None
     changed: bool
     caller: Mapping[str, str]
-    text: str
-    answer: str
+    body: bytes
+    answer: bytes
+
+
+_FRESH = Session()
 
 
 @dataclass(slots=True)
@@ -35,13 +38,13 @@ class _Run:
         first: The place of the first row with each key.
     """
 
-    session: Session = field(default_factory=Session)
+    session: Session = _FRESH
     rows: list[_Row] = field(default_factory=list)
     first: dict[str, int] = field(default_factory=dict)
 
 
 class MemoryStore:
-    """A `Store` of lists. Bodies are kept as text, and decoded when somebody looks at them."""
+    """A `Store` of lists. Bodies are kept as they came, and decoded when somebody looks at them."""
 
     def __init__(self) -> None:
         self._rows: list[_Row] = []
@@ -54,7 +57,7 @@ class MemoryStore:
 
     def session(self, workflow_id: str, run_id: str) -> Session:
         run = self._runs.get((workflow_id, run_id))
-        return Session() if run is None else run.session
+        return _FRESH if run is None else run.session
 
     def set_session(self, workflow_id: str, run_id: str, session: Session) -> None:
         self._run(workflow_id, run_id).session = session
@@ -65,12 +68,12 @@ class MemoryStore:
         if seq is None:
             return None
         row = self._rows[seq - 1]
-        return Answered(seq, row.text, row.answer)
+        return Answered(seq, row.body, row.answer)
 
     def add(
         self,
         event: Event,
-        answer: str,
+        answer: bytes,
         *,
         now: float,
         caller: Mapping[str, str],
@@ -88,7 +91,7 @@ class MemoryStore:
             same_as,
             changed,
             caller,
-            event.text,
+            event.body,
             answer,
         )
         self._rows.append(row)
@@ -100,14 +103,14 @@ class MemoryStore:
 
     def history(self, workflow_id: str, run_id: str) -> list[dict[str, Any]]:
         run = self._runs.get((workflow_id, run_id))
-        return [] if run is None else [decoded(row.text) for row in run.rows]
+        return [] if run is None else [decoded(row.body) for row in run.rows]
 
     def records(self, workflow_id: str | None = None) -> list[Record]:
         return [
             Record(
                 seq=seq,
                 received_at=row.received_at,
-                event=decoded(row.text),
+                event=decoded(row.body),
                 answer=json.loads(row.answer),
                 same_as=row.same_as,
                 changed=row.changed,

@@ -6,8 +6,9 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
+
+import msgspec
 
 from .failures import place_of
 
@@ -25,8 +26,7 @@ _SPELLINGS: dict[str, Verdict] = {**_VERDICTS, "continue": "allow", "stop": "hal
 _DECISION_KEYS = ("decision", "verdict", "action")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruling:
+class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     """
     A decision of the policy, understood.
 
@@ -37,7 +37,7 @@ class Ruling:
 
     verdict: Verdict
     reason: str = ""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = {}
     fault: bool = False
 
 

@@ -66,9 +66,9 @@ class Routes:
                 )
             )
             return error_answer(error)
-        return 200, {"content-type": "application/json"}, answer.encode()
+        return 200, {"content-type": "application/json"}, answer
 
-    def _dispatch(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> str:
+    def _dispatch(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> bytes:
         if path not in _ROUTES:
             raise WireError(404, "not_found", "there is no such route")
         version, route = _ROUTES[path]
@@ -87,10 +87,10 @@ class Routes:
             if not self._doorkeeper.has_identity(version, caller):
                 raise WireError(401, "identity_required", "a handoff has to say which agent sends it")
             handoff = read_handoff(body)
-            return json.dumps({"handoff_id": str(uuid.uuid4()), "status": "accepted", **handoff})
-        return json.dumps({"valid": True, **caller})
+            return json.dumps({"handoff_id": str(uuid.uuid4()), "status": "accepted", **handoff}).encode()
+        return json.dumps({"valid": True, **caller}).encode()
 
-    def _poll(self, body: bytes) -> str:
+    def _poll(self, body: bytes) -> bytes:
         ids = read_poll(body)
         asked = {"id": ids["approval_id"]} if ids["approval_id"] else {}
         found = self._store.approvals(
@@ -99,7 +99,7 @@ class Routes:
         if not found:
             raise WireError(404, "unknown_approval", "nothing of that run and activity waits for approval")
         # An activity can be asked about more than once, since each of its operations can need approval.
-        return json.dumps(found[-1].poll_answer(self._clock()))
+        return json.dumps(found[-1].poll_answer(self._clock())).encode()
 
 
 def error_answer(error: WireError) -> HttpAnswer:

@@ -55,8 +55,8 @@ class Answered(NamedTuple):
     """An event that was answered: its place, its body and its answer, as they were written."""
 
     seq: int
-    text: str
-    answer: str
+    body: bytes
+    answer: bytes
 
 
 class Store(Protocol):
@@ -74,7 +74,7 @@ class Store(Protocol):
     def add(
         self,
         event: Event,
-        answer: str,
+        answer: bytes,
         *,
         now: float,
         caller: Mapping[str, str],
@@ -103,7 +103,7 @@ class Store(Protocol):
         """Write a decision down, unless there is one. Says whether it was written."""
 
 
-def decoded(text: str) -> dict[str, Any]:
+def decoded(body: bytes) -> dict[str, Any]:
     """The body of an event that was accepted."""
-    value: dict[str, Any] = decode(text.encode("utf-8"))[1]
+    value: dict[str, Any] = decode(body)[1]
     return value

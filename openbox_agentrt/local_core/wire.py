@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -13,28 +14,51 @@ TERMINAL_EVENTS = frozenset({"WorkflowCompleted", "WorkflowFailed"})
 ACTIVITY_EVENTS = frozenset({"ActivityStarted", "ActivityCompleted"})
 EVENT_TYPES = TERMINAL_EVENTS | ACTIVITY_EVENTS | {"WorkflowStarted", "SignalReceived", "Handoff"}
 _STAGES = ("started", "completed")
-_FIELDS: Mapping[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(
-        (
-            "source",
-            "workflow_id",
-            "run_id",
-            "activity_id",
-            "activity_type",
-            "task_queue",
-            "session_id",
-            "agent_name",
-            "status",
-            "parent_workflow_id",
-            "multi_agent_session_id",
-        ),
-        ((str,), "a text"),
-    ),
-    "activity_input": ((list,), "a list"),
-    "signal_args": ((list,), "a list"),
-    "error": ((dict,), "an object"),
-    "duration_ms": ((int, float), "a number"),
+_RUN_FIELDS = ("workflow_id", "run_id", "workflow_type")
+_ACTIVITY_FIELDS = ("activity_id", "activity_type")
+_HANDOFF_FIELDS = ("from_agent_did", "multi_agent_session_id")
+
+_Text = str | None
+_Objects = list[msgspec.Raw] | None
+
+
+class _Body(msgspec.Struct):
+    """The fields of an event whose form Core looks at."""
+
+    event_type: str
+    source: _Text = None
+    workflow_id: _Text = None
+    run_id: _Text = None
+    workflow_type: _Text = None
+    activity_id: _Text = None
+    activity_type: _Text = None
+    task_queue: _Text = None
+    session_id: _Text = None
+    agent_name: _Text = None
+    status: _Text = None
+    parent_workflow_id: _Text = None
+    from_agent_did: _Text = None
+    multi_agent_session_id: _Text = None
+    signal_name: _Text = None
+    activity_input: _Objects = None
+    signal_args: _Objects = None
+    error: dict[str, msgspec.Raw] | None = None
+    duration_ms: int | float | None = None
+    timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    hook_trigger: bool = False
+    spans: _Objects = None
+
+
+_FORMS = {
+    "activity_input": "a list",
+    "signal_args": "a list",
+    "spans": "a list",
+    "error": "an object",
+    "duration_ms": "a number",
+    "timestamp": "a time in RFC 3339 form",
+    "hook_trigger": "true or false",
 }
+"""What a field must be that is no text."""
 
 
 class WireError(Exception):
@@ -63,7 +87,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: What makes two events the same one; ``None`` for an event that is never a repetition.
-        text: The body as it was sent.
+        body: JSON, in whole characters.
         payload: The body, decoded.
     """
 
@@ -74,7 +98,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     activity_type: str
     hook: bool
     key: str | None
-    text: str
+    body: bytes
     payload: dict[str, Any]
 
     @property
@@ -87,20 +111,21 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
         return self.event_type in ("ActivityStarted", "SignalReceived")
 
 
-def decode(body: bytes) -> tuple[str, Any]:
+def decode(body: bytes) -> tuple[bytes, Any]:
     """
-    The text of a JSON body and its value.
+    A JSON body in whole characters, and its value.
 
     Raises:
         WireError: 400, for anything that is not JSON. NaN and Infinity are not, nor is a number beyond
             all bounds.
     """
     try:
-        text = body.decode("utf-8")
-        # A lone surrogate can be written in JSON but in no encoding, so neither SQLite nor a policy could
-        # take it.
-        whole = "\\ud" not in text and "\\uD" not in text
-        return text, _DECODER.decode(body if whole else _whole_characters(text))
+        if b"\\" in body and (b"\\ud" in body or b"\\uD" in body):
+            # A lone surrogate can be written in JSON but in no encoding, so neither SQLite nor a policy could
+            # take it. It becomes a question mark, as a replacing decoder would make it.
+            text = json.dumps(json.loads(body.decode()), ensure_ascii=False)
+            body = text.encode("utf-8", errors="replace")
+        return body, _DECODER.decode(body)
     except (ValueError, RecursionError) as error:
         raise WireError(400, "invalid_json", f"the body is not JSON ({type(error).__name__})") from error
 
@@ -112,26 +137,23 @@ def read_event(body: bytes) -> Event:
     Raises:
         WireError: 400 when it is not JSON, 422 when it is not an event.
     """
-    text, payload = decode(body)
-    if not isinstance(payload, dict):
+    whole, payload = decode(body)
+    if type(payload) is not dict:
         raise _unprocessable("the body must be an object")
-    event_type = payload.get("event_type")
-    if not isinstance(event_type, str) or event_type not in EVENT_TYPES:
-        raise _unprocessable("'event_type' is not an event that Core knows")
-    _check_common(payload)
+    known = _read(whole)
+    event_type = known.event_type
+    if event_type not in EVENT_TYPES:
+        raise _unknown_event_type()
     if event_type == "Handoff":
-        for field in ("from_agent_did", "multi_agent_session_id"):
-            _required_text(payload, field)
-        return _event(payload, text, event_type, hook=False, key=None)
-    for field in ("workflow_id", "run_id", "workflow_type"):
-        _required_text(payload, field)
-    hook = _check_spans(payload, event_type)
+        _require(known, _HANDOFF_FIELDS)
+        return _event(known, payload, whole, key=None)
+    _require(known, _RUN_FIELDS)
+    _check_spans(known, payload)
     if event_type in ACTIVITY_EVENTS:
-        for field in ("activity_id", "activity_type"):
-            _required_text(payload, field)
+        _require(known, _ACTIVITY_FIELDS)
     if event_type == "SignalReceived":
-        _required_text(payload, "signal_name")
-    return _event(payload, text, event_type, hook=hook, key=_key(payload, event_type, hook))
+        _require(known, ("signal_name",))
+    return _event(known, payload, whole, key=_key(known, payload))
 
 
 def read_poll(body: bytes) -> Mapping[str, str]:
@@ -166,48 +188,45 @@ def read_handoff(body: bytes) -> dict[str, str]:
     }
 
 
-def _event(payload: dict[str, Any], text: str, event_type: str, *, hook: bool, key: str | None) -> Event:
+def _read(body: bytes) -> _Body:
+    try:
+        return _BODIES.decode(body)
+    except msgspec.ValidationError as error:
+        found = re.search(r"`\$\.(\w+)", str(error))
+        field = "event_type" if found is None else found[1]
+        if field == "event_type":
+            raise _unknown_event_type() from None
+        raise _unprocessable(f"{field!r} must be {_FORMS.get(field, 'a text')}") from None
+
+
+def _unknown_event_type() -> WireError:
+    return _unprocessable("'event_type' is not an event that Core knows")
+
+
+def _event(known: _Body, payload: dict[str, Any], body: bytes, *, key: str | None) -> Event:
     return Event(
-        event_type=event_type,
-        workflow_id=payload.get("workflow_id") or "",
-        run_id=payload.get("run_id") or "",
-        activity_id=payload.get("activity_id") or "",
-        activity_type=payload.get("activity_type") or "",
-        hook=hook,
+        event_type=known.event_type,
+        workflow_id=known.workflow_id or "",
+        run_id=known.run_id or "",
+        activity_id=known.activity_id or "",
+        activity_type=known.activity_type or "",
+        hook=known.hook_trigger,
         key=key,
-        text=text,
+        body=body,
         payload=payload,
     )
 
 
-def _check_common(payload: dict[str, Any]) -> None:
-    for field, value in payload.items():
-        if value is None or field not in _FIELDS:
-            continue
-        kinds, form = _FIELDS[field]
-        if type(value) not in kinds:
-            raise _unprocessable(f"{field!r} must be {form}")
-    timestamp = payload.get("timestamp")
-    if timestamp is not None and not _is_time(timestamp):
-        raise _unprocessable("'timestamp' must be a time in RFC 3339 form")
-
-
-def _check_spans(payload: dict[str, Any], event_type: str) -> bool:
-    hook = payload.get("hook_trigger", False)
-    if not isinstance(hook, bool):
-        raise _unprocessable("'hook_trigger' must be true or false")
-    spans = payload.get("spans")
-    if not isinstance(spans, list | None):
-        raise _unprocessable("'spans' must be a list")
-    if not hook:
-        if spans:
-            raise _unprocessable(f"{event_type} carries 'spans' without 'hook_trigger'")
-        return False
-    if event_type != "ActivityStarted":
-        raise _unprocessable(f"'hook_trigger' does not go with {event_type}")
-    if not spans:
+def _check_spans(known: _Body, payload: dict[str, Any]) -> None:
+    if not known.hook_trigger:
+        if known.spans:
+            raise _unprocessable(f"{known.event_type} carries 'spans' without 'hook_trigger'")
+        return
+    if known.event_type != "ActivityStarted":
+        raise _unprocessable(f"'hook_trigger' does not go with {known.event_type}")
+    if not known.spans:
         raise _unprocessable("'hook_trigger' needs at least one span")
-    for index, span in enumerate(spans):
+    for index, span in enumerate(payload["spans"]):
         if not isinstance(span, dict):
             raise _unprocessable(f"'spans[{index}]' must be an object")
         if span.get("stage") not in _STAGES:
@@ -215,25 +234,35 @@ def _check_spans(payload: dict[str, Any], event_type: str) -> bool:
         for field in ("span_id", "trace_id", "parent_span_id"):
             if not isinstance(span.get(field), str | None):
                 raise _unprocessable(f"'spans[{index}].{field}' must be a hexadecimal string")
-    return True
 
 
-def _key(payload: dict[str, Any], event_type: str, hook: bool) -> str:
-    if hook:
+def _key(known: _Body, payload: dict[str, Any]) -> str:
+    if known.hook_trigger:
         spans = [[span.get("span_id"), span.get("hook_type"), span["stage"]] for span in payload["spans"]]
-        return f"hook:{json.dumps([payload['activity_id'], spans])}"
-    if event_type == "SignalReceived":
+        return f"hook:{json.dumps([known.activity_id, spans])}"
+    if known.event_type == "SignalReceived":
         # A signal may have no activity id. Without its content, the second prompt of a run would be
         # answered with the verdict on the first.
-        content = [payload["signal_name"], payload.get("signal_args"), payload.get("activity_id")]
-        return f"{event_type}:{json.dumps(content, sort_keys=True)}"
-    return f"{event_type}:{payload.get('activity_id', '')}"
+        content = [known.signal_name, payload.get("signal_args"), payload.get("activity_id")]
+        return f"{known.event_type}:{json.dumps(content, sort_keys=True)}"
+    return f"{known.event_type}:{known.activity_id or ''}"
+
+
+def _require(known: _Body, fields: tuple[str, ...]) -> None:
+    for field in fields:
+        value = getattr(known, field)
+        if not value or value.isspace():
+            raise _missing(field)
+
+
+def _missing(field: str) -> WireError:
+    return _unprocessable(f"{field!r} is missing or not a text")
 
 
 def _required_text(payload: dict[str, Any], field: str) -> str:
     value = payload.get(field)
     if not isinstance(value, str) or not value.strip():
-        raise _unprocessable(f"{field!r} is missing or not a text")
+        raise _missing(field)
     return value
 
 
@@ -244,22 +273,9 @@ def _optional_text(payload: dict[str, Any], field: str) -> str:
     return value or ""
 
 
-def _is_time(value: object) -> bool:
-    if not isinstance(value, str) or "T" not in value:
-        return False
-    try:
-        return datetime.fromisoformat(value).tzinfo is not None
-    except ValueError:
-        return False
-
-
-def _whole_characters(text: str) -> bytes:
-    """The same JSON with a question mark for each lone surrogate, as a replacing decoder would make it."""
-    return json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", errors="replace")
-
-
 def _unprocessable(message: str) -> WireError:
     return WireError(422, "unprocessable", message)
 
 
 _DECODER = msgspec.json.Decoder()
+_BODIES = msgspec.json.Decoder(_Body)
