@@ -6,6 +6,8 @@ to their caller: payloads are made JSON-safe, ``activity_input`` is always a lis
 ``activity_output`` (the name that Core reads), an ``error`` is always an object, and nothing can overwrite a
 field that says which run and which activity an event belongs to. Absent values are absent keys. The sender
 stamps the time, unless `timestamp` is given.
+
+The two events of an activity are made so often that they are built here, as those factories would build them.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal
 
 from openbox_core.contracts import events as base
-from openbox_core.contracts.events import EventEnvelope
+from openbox_core.contracts.events import EventEnvelope, EventType
 
 from ._wire.payloads import DEFAULT_MAX_BYTES, json_safe, safe_text
 from ._wire.run_identity import RESERVED_KEYS, RunIdentity
@@ -177,12 +179,14 @@ def _started(
     max_bytes: int,
     timestamp: str | None,
 ) -> EventEnvelope:
-    return base.activity_started(
-        **run.common_fields(timestamp),
+    payload = run.payload(run.extra_fields(fields, extra, max_bytes))
+    payload["activity_input"] = json_safe(activity_input, max_bytes=max_bytes)
+    return EventEnvelope(
+        event_type=EventType.ACTIVITY_STARTED,
+        payload=payload,
         activity_id=activity_id,
         activity_type=safe_text(activity_type),
-        activity_input=json_safe(activity_input, max_bytes=max_bytes),
-        extra=run.extra_fields(fields, extra, max_bytes),
+        timestamp=timestamp,
     )
 
 
@@ -212,12 +216,15 @@ def activity_completed(
         fields["activity_output"] = json_safe(output, max_bytes=max_bytes)
     if duration_ms is not None:
         fields["duration_ms"] = max(0, round(duration_ms))
-    return base.activity_completed(
-        **run.common_fields(timestamp),
+    payload = run.payload(run.extra_fields(fields, extra, max_bytes))
+    if error is not None:
+        payload["error"] = json_safe(error)
+    return EventEnvelope(
+        event_type=EventType.ACTIVITY_COMPLETED,
+        payload=payload,
         activity_id=activity_id,
         activity_type=safe_text(activity_type),
-        error=None if error is None else json_safe(error),
-        extra=run.extra_fields(fields, extra, max_bytes),
+        timestamp=timestamp,
     )
 
 

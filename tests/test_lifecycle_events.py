@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openbox_core.contracts import events as base
 from openbox_core.contracts.events import EventEnvelope
 from openbox_core.validation.registry import validate_lifecycle
 
@@ -224,3 +225,21 @@ def test_a_handoff_needs_the_shared_session() -> None:
     """Without it Core cannot tell which agents belong together, so nothing is sent."""
     with pytest.raises(ValueError, match="multi_agent_session_id"):
         events.handoff(RUN, "did:aip:x")
+
+
+@pytest.mark.parametrize("run", [RUN, BARE, NESTED], ids=["full", "bare", "nested"])
+def test_the_events_of_an_activity_are_those_of_the_base_sdk(run: RunIdentity) -> None:
+    """They are built here, for speed; whatever its factories come to add has to be added here as well."""
+    common = run.common_fields(AT)
+    extra = run.extra_fields({"llm_model": "m-1"}, {"team": "a"}, 1000)
+    ended = run.extra_fields({"status": "failed", "duration_ms": 3}, None, 1000)
+    error = error_info(type="ValueError", message="no")
+
+    assert events._started(
+        run, "a-1", "add", [{"a": 1}], {"llm_model": "m-1"}, {"team": "a"}, 1000, AT
+    ) == base.activity_started(
+        **common, activity_id="a-1", activity_type="add", activity_input=[{"a": 1}], extra=extra
+    )
+    assert events.activity_completed(
+        run, "a-1", "add", status="failed", error=error, duration_ms=3, timestamp=AT
+    ) == base.activity_completed(**common, activity_id="a-1", activity_type="add", error=error, extra=ended)

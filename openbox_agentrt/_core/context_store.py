@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextvars import Token
+from typing import Any, Protocol
 
 from openbox_core.context import ContextStore, canonical_trace_key
 from openbox_core.contracts.context import ActivityContext
@@ -12,9 +14,17 @@ __all__ = ("BoundedContextStore",)
 MAX_TRACES = 4_096
 
 
+class _HasContext(Protocol):
+    @property
+    def context(self) -> ActivityContext: ...
+
+
 class BoundedContextStore(ContextStore):
     """
     A store of one governance, never the one that the process shares.
+
+    An activity is bound as it is. Its context is made when somebody asks for it: most activities do no I/O
+    that is governed.
 
     The span processor of openbox_core registers every trace and takes none out. Traces are therefore
     forgotten in the order of their last use, beyond `MAX_TRACES`.
@@ -23,6 +33,15 @@ class BoundedContextStore(ContextStore):
     def __init__(self) -> None:
         super().__init__()
         self._traces: OrderedDict[int, ActivityContext] = OrderedDict()
+
+    def bind_activity(self, activity: _HasContext) -> Token[Any]:
+        """Like `bind`, with the context that `activity` will have when it is asked for."""
+        bound: Any = activity
+        return self._current.set(bound)
+
+    def current_activity_context(self) -> ActivityContext | None:
+        bound: Any = self._current.get()
+        return bound if bound is None or isinstance(bound, ActivityContext) else bound.context
 
     def register_trace(self, trace_id: int | str, ctx: ActivityContext) -> None:
         key = canonical_trace_key(trace_id)

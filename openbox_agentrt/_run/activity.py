@@ -159,7 +159,8 @@ class Activity:
             # Cancellation included: the row must not stay open.
             await self.check(error)
             raise
-        await self.check(None)
+        if self.denied is not None or self.refusals:
+            await self.check(None)
         result: T = value
         return result
 
@@ -223,10 +224,10 @@ class Activity:
                 failed.
         """
         try:
-            if self.ran:
-                await self.held.commit(self.case, self.content, result, measured)
-            else:
+            if not self.ran:
                 self.held.abort(None)  # a dry run: the work was let through and did not happen
+            elif self.held:
+                await self.held.commit(self.case, self.content, result, measured)
         except BaseException as error:
             # The result is not to be used, or the commit was interrupted: either way the work failed.
             await self.fail(error)

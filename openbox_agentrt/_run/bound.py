@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from openbox_core.contracts.context import ActivityContext
 
+from .._core.context_store import BoundedContextStore
 from .state import POSITION, Position
 
 if TYPE_CHECKING:
@@ -32,7 +33,11 @@ class Bound:
     def __enter__(self) -> Activity:
         activity = self._activity
         self._position = POSITION.set(Position(activity.run, activity, POSITION.get()))
-        self._context = activity.run.judge.store.bind(activity.context)
+        store = activity.run.judge.store
+        if isinstance(store, BoundedContextStore):
+            self._context = store.bind_activity(activity)
+        else:
+            self._context = store.bind(activity.context)
         return activity
 
     def __exit__(self, *_: object) -> None:

@@ -32,6 +32,10 @@ class Held:
         self._reservation: Reservation | None = None
         self._released = False
 
+    def __bool__(self) -> bool:
+        """Whether there is something to settle."""
+        return self._reservation is not None
+
     def accept(self, reservation: Reservation | None) -> None:
         """Hold `reservation` from now on."""
         self._reservation = reservation

@@ -150,7 +150,7 @@ class Judge:
         """
         docket = Docket(run, case)
         self._check_run(docket)
-        reservation = await self.reserve(docket)
+        reservation = None if run.contracts is None else await self.reserve(docket)
         try:
             return await self._ask_core(docket, reservation, asking)
         except ApprovalPending:
@@ -226,7 +226,8 @@ class Judge:
         if case.envelope is None:
             decision = docket.close(Verdict.ALLOW, source="disabled")
             return Ruling(decision=decision, reservation=reservation, content=case.content)
-        await run.catch_up()
+        if run.is_behind():
+            await run.catch_up()
         # Something that ended before may have been answered by a HALT only now.
         self._check_run(docket)
         event = case.envelope()
@@ -245,7 +246,8 @@ class Judge:
         docket.note(answer)
         if answer.unreachable:
             run.ungoverned += 1
-        self._enforce(docket, answer)
+        if answer.verdict is not Verdict.ALLOW or answer.guardrails is not None:
+            self._enforce(docket, answer)
         return await self._conclude(docket, answer, reservation)
 
     def _enforce(self, docket: Docket, answer: Answer) -> None:
@@ -268,7 +270,7 @@ class Judge:
         self, docket: Docket, answer: Answer, reservation: Reservation | None, *, resumed: bool = False
     ) -> Ruling:
         """Redaction, a person's approval, constraints; and a last look whether the run still goes on."""
-        content = self._redacted(docket, answer)
+        content = docket.case.content if answer.guardrails is None else self._redacted(docket, answer)
         if answer.verdict is Verdict.REQUIRE_APPROVAL:
             await self._approved(docket, answer, reservation, resumed=resumed)
         # Whatever else was asked for: a person who approves a call does not lift its constraints.

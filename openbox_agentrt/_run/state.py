@@ -228,6 +228,10 @@ class RunState:
                 took_effect=False,
             )
 
+    def is_behind(self) -> bool:
+        """Whether there is something to `catch_up` with."""
+        return bool(self.outbox.pending) or (self.parent is not None and self.parent.is_behind())
+
     async def catch_up(self) -> None:
         """
         Wait until Core has answered what ended before in this run and in those around it.

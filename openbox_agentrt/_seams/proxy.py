@@ -167,7 +167,9 @@ def stand_in(base: type[Proxy], wrapped: Any, judge: Judge, *, members: Collecti
         members: Names to have at class level, forwarded: runtime protocols look for them there.
     """
     kind = type(wrapped)
-    made = _TYPES.setdefault(kind, {})
+    made = _TYPES.get(kind)
+    if made is None:
+        made = _TYPES.setdefault(kind, {})
     key = (base, frozenset(members))
     cls = made.get(key)
     if cls is None:

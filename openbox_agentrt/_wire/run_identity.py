@@ -111,6 +111,19 @@ class RunIdentity:
             "timestamp": timestamp,
         }
 
+    def payload(self, extra: Mapping[str, Any]) -> dict[str, Any]:
+        """The payload of an event that has the given `extra_fields`, as those factories make it."""
+        payload: dict[str, Any] = {
+            "workflow_id": self.workflow_id,
+            "run_id": self.run_id,
+            "workflow_type": self.workflow_type,
+            "task_queue": self.task_queue,
+        }
+        if self.multi_agent_session_id:
+            payload["multi_agent_session_id"] = self.multi_agent_session_id
+        payload.update(extra)
+        return payload
+
     def extra_fields(
         self, fields: Mapping[str, Any], extra: Mapping[str, Any] | None, max_bytes: int
     ) -> dict[str, Any]:

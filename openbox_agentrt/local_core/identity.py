@@ -9,6 +9,8 @@ import hmac
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import lru_cache
+from types import MappingProxyType
 
 from .wire import WireError
 
@@ -49,7 +51,7 @@ class Doorkeeper:
 
     def admit(
         self, version: str, method: str, path: str, headers: Mapping[str, str], body: bytes
-    ) -> dict[str, str]:
+    ) -> Mapping[str, str]:
         """
         What the caller says of itself: ``sdk``, and ``agent_did`` for a signed request.
 
@@ -59,7 +61,7 @@ class Doorkeeper:
         given = headers.get("authorization", "").encode("utf-8", errors="replace")
         if not hmac.compare_digest(given, self._authorization):
             raise WireError(401, "invalid_api_key", "the API key is missing or wrong")
-        caller = {"sdk": headers["x-openbox-sdk-version"]} if "x-openbox-sdk-version" in headers else {}
+        caller = _caller(headers.get("x-openbox-sdk-version"))
         if version == "v2" and not headers.get(_ASSERTION):
             raise WireError(401, "assertion_missing", "a v2 request needs an agent assertion")
         if version == "v3" and not headers.get(_WORKLOAD_TOKEN):
@@ -68,7 +70,7 @@ class Doorkeeper:
             raise WireError(401, "assertion_malformed", "the agent assertion is not a compact JWT")
         if version == "v1" and not _SIGNED.isdisjoint(headers):
             self._check_signature(method, path, headers, body)
-            caller["agent_did"] = headers[_DID]
+            return {**caller, "agent_did": headers[_DID]}
         return caller
 
     def has_identity(self, version: str, caller: Mapping[str, str]) -> bool:
@@ -105,6 +107,12 @@ class Doorkeeper:
             )
         except (ValueError, OverflowError):
             return False
+
+
+@lru_cache(maxsize=64)
+def _caller(sdk: str | None) -> Mapping[str, str]:
+    """One mapping for all requests of an SDK: every event is kept with it."""
+    return MappingProxyType({} if sdk is None else {"sdk": sdk})
 
 
 def _verifies(public_key: str, signature: str, message: bytes) -> bool:

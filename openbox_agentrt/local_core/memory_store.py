@@ -4,22 +4,44 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
+
+import msgspec
 
 from .approvals import Approval, State
 from .store import Answered, Record, RefusedRequest, Session, decoded
 from .wire import Event
 
+_FRESH = Session()
+
+
+class _Run:
+    """
+    A run.
+
+    Attributes:
+        rows: Its rows, repetitions left out.
+        first: The place of the first row with each key.
+    """
+
+    __slots__ = ("first", "key", "rows", "session")
+
+    def __init__(self, key: tuple[str, str]) -> None:
+        self.key = key
+        self.session = _FRESH
+        self.rows: list[_Row] = []
+        self.first: dict[str, int] = {}
+
 
 class _Row(NamedTuple):
+    """
+    An event. What its body says is not kept a second time: in a long run, memory that is touched once and
+    kept costs more than what is done with it.
+    """
+
     received_at: float
-    workflow_id: str
-    run_id: str
-    event_type: str
-    activity_id: str
-    activity_type: str
-    hook: bool
+    run: _Run
     same_as: int | None
     changed: bool
     caller: Mapping[str, str]
@@ -27,20 +49,13 @@ class _Row(NamedTuple):
     answer: bytes
 
 
-_FRESH = Session()
+class _Move(msgspec.Struct):
+    """What `moves` looks at."""
 
-
-@dataclass(slots=True)
-class _Run:
-    """
-    Attributes:
-        rows: Its rows, repetitions left out.
-        first: The place of the first row with each key.
-    """
-
-    session: Session = _FRESH
-    rows: list[_Row] = field(default_factory=list)
-    first: dict[str, int] = field(default_factory=dict)
+    event_type: str
+    activity_id: str | None = None
+    activity_type: str | None = None
+    hook_trigger: bool = False
 
 
 class MemoryStore:
@@ -80,23 +95,10 @@ class MemoryStore:
         same_as: int | None = None,
         changed: bool = False,
     ) -> None:
-        row = _Row(
-            now,
-            event.workflow_id,
-            event.run_id,
-            event.event_type,
-            event.activity_id,
-            event.activity_type,
-            event.hook,
-            same_as,
-            changed,
-            caller,
-            event.body,
-            answer,
-        )
+        run = self._run(event.workflow_id, event.run_id)
+        row = _Row(now, run, same_as, changed, caller, event.body, answer)
         self._rows.append(row)
         if same_as is None:
-            run = self._run(event.workflow_id, event.run_id)
             run.rows.append(row)
             if event.key is not None:
                 run.first.setdefault(event.key, len(self._rows))
@@ -117,21 +119,16 @@ class MemoryStore:
                 caller=dict(row.caller),
             )
             for seq, row in enumerate(self._rows, 1)
-            if workflow_id is None or row.workflow_id == workflow_id
+            if workflow_id is None or row.run.key[0] == workflow_id
         ]
 
     def moves(self) -> Iterator[tuple[str, str, str, str, str, bool]]:
         for row in tuple(self._rows):
-            if not row.hook:
+            move = _MOVES.decode(row.body)
+            if not move.hook_trigger:
                 retry = row.same_as is not None and not row.changed
-                yield (
-                    row.workflow_id,
-                    row.run_id,
-                    row.event_type,
-                    row.activity_id,
-                    row.activity_type,
-                    retry,
-                )
+                kind, activity = move.event_type, move.activity_id or ""
+                yield (*row.run.key, kind, activity, move.activity_type or "", retry)
 
     def refuse(self, request: RefusedRequest) -> None:
         self._refused.append(request)
@@ -161,9 +158,12 @@ class MemoryStore:
         key = workflow_id, run_id
         run = self._runs.get(key)
         if run is None:
-            run = self._runs[key] = _Run()
+            run = self._runs[key] = _Run(key)
         return run
 
 
 def _copied(approval: Approval) -> Approval:
     return replace(approval, event=json.loads(json.dumps(approval.event)))
+
+
+_MOVES = msgspec.json.Decoder(_Move)

@@ -575,6 +575,25 @@ class TestContextStore:
         store.clear()
         assert store.context_for_trace(1) is None
 
+    def test_the_context_of_an_activity_is_made_when_it_is_asked_for(self) -> None:
+        """Most activities do no I/O that is governed."""
+        made: list[ActivityContext] = []
+
+        class Activity:
+            @property
+            def context(self) -> ActivityContext:
+                made.append(CONTEXT)
+                return CONTEXT
+
+        store = BoundedContextStore()
+        token = store.bind_activity(Activity())
+        assert made == []
+        assert store.current_activity_context() is CONTEXT
+
+        store.reset(token)
+
+        assert store.current_activity_context() is None
+
     def test_a_connection_never_uses_the_shared_store(self, to: Connecting) -> None:
         """Closing one governance must not clear another's."""
         first, second = to(), to()

@@ -9,14 +9,25 @@ from typing import Any
 from benchmarks.agents import Shape
 from benchmarks.cores import InstantCore
 from openbox_agentrt import create_openbox_agentrt
+from openbox_agentrt.local_core import LocalCore
 
 Count = Callable[[Callable[[], object]], Any]
 
 
-def work_of_run(calls: int, work_of: Count) -> int:
+MOST_STEPS = 6_800
+"""
+Instructions of one activity with a local Core, and a tenth more. There is no room for a second reading of an
+answer, a second copy of a payload, or a lookup in a database.
+"""
+
+
+def work_of_run(calls: int, work_of: Count, core: Any = None) -> int:
     async def governed() -> None:
         governance = await create_openbox_agentrt(
-            core=InstantCore(), install_instrumentation=False, validate=False, environ={}
+            core=InstantCore() if core is None else core,
+            install_instrumentation=False,
+            validate=False,
+            environ={},
         )
         async with governance:
             await Shape(name="", calls=calls).run(governance.govern_loop)
@@ -33,3 +44,13 @@ def test_a_governed_activity_costs_the_same_throughout_a_run(work_of: Count) -> 
 
     assert early > 1000, "counted nothing: this test would pass without checking anything"
     assert late < 1.1 * early
+
+
+def test_an_activity_with_a_local_core_is_a_few_thousand_instructions(work_of: Count) -> None:
+    """Asking, answering and reporting; what the libraries underneath do is not counted."""
+    with LocalCore(lambda event: None, guardrails=False) as core:
+        work_of_run(1, work_of, core)
+        ten, twenty = (work_of_run(calls, work_of, core) for calls in (10, 20))
+    steps = (twenty - ten) / 20  # ten tool calls and ten model calls
+
+    assert 0.6 * MOST_STEPS < steps < MOST_STEPS
