@@ -75,6 +75,7 @@ class CoreGate:
     ) -> None:
         self._runtime = runtime
         self._options = options
+        self._options = options
         self._breaker = Breaker(clock=clock) if breaker is None else breaker
         self._clock = clock
         self._sleep = sleep
@@ -134,8 +135,7 @@ class CoreGate:
             self._keep(event, stamp)
             return None
         outcome = await self._report(event, stamp)
-        if isinstance(outcome, Outage):
-            # The outage itself has been logged, once.
+        if isinstance(outcome, Outage):  # the outage itself has been logged, once
             log.debug("a %s report did not reach openbox core: %s", event.event_type.value, outcome.reason)
             self._keep(event, stamp)
             return None
@@ -219,11 +219,12 @@ class CoreGate:
         )
 
     async def _ask(self, event: EventEnvelope, stamp: str) -> Answer | Outage:
-        ends = self._clock() + self._options.gate_budget
-        backoff = FIRST_BACKOFF
+        left, backoff = self._options.gate_budget, FIRST_BACKOFF
+        ends = self._clock() + left
         outage = Outage(reason="there was no time to ask core")
         for number in range(MAX_ATTEMPTS):
-            left = ends - self._clock()
+            if number > 0:
+                left = ends - self._clock()
             if left <= 0:
                 break
             permit = self._breaker.admit()

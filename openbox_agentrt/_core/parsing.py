@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
@@ -94,8 +94,17 @@ def parse_answer(raw: object, *, on_unknown: UnknownVerdict = "block") -> Answer
     Args:
         on_unknown: What an answer that is not understood counts as.
     """
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, dict):
         return not_understood(f"a JSON {_kind(raw)} is not an answer", on_unknown)
+    if raw.keys() <= _PLAIN and _agreed(raw) is Verdict.ALLOW:
+        # Most answers: nothing in them can make it stricter.
+        return Answer(
+            verdict=Verdict.ALLOW,
+            reason=_text(raw.get("reason")),
+            policy_id=_text(raw.get("policy_id")),
+            governance_event_id=_text(raw.get("governance_event_id")),
+            raw=raw,
+        )
     problems: list[str] = []
     verdict: Verdict | None
     try:
@@ -109,11 +118,17 @@ def parse_answer(raw: object, *, on_unknown: UnknownVerdict = "block") -> Answer
         verdict = Verdict.CONSTRAIN
     answer = Answer(
         verdict=Verdict.BLOCK if verdict is None else verdict,
+        reason=_text(raw.get("reason")),
+        policy_id=_text(raw.get("policy_id")),
+        governance_event_id=_text(raw.get("governance_event_id")),
+        risk_score=_number(raw.get("risk_score")),
+        trust_tier=_text(raw.get("trust_tier")),
         constraints=constraints,
         patch=_patch(raw) if verdict is Verdict.BLOCK else None,
+        approval_id=_text(raw.get("approval_id")),
+        approval_expires_at=parse_time(raw.get("approval_expiration_time")),
         guardrails=guardrails,
         raw=raw,
-        **{_READERS[name][0]: _READERS[name][1](value) for name, value in raw.items() if name in _READERS},
     )
     if not problems or (verdict is not None and verdict.should_stop()):
         return answer
@@ -153,12 +168,16 @@ def _tried(read: Any, raw: Mapping[str, Any], problems: list[str], *, default: A
         return default
 
 
-def _verdict(raw: Mapping[str, Any]) -> Verdict:
+def _agreed(raw: Mapping[str, Any]) -> Verdict | None:
+    """The verdict, where both fields say the same in the very words of the vocabulary."""
     one, other = raw.get("verdict"), raw.get("action")
-    if type(one) is str and type(other) is str:
-        verdict = WORDS.get(one)
-        if verdict is not None and WORDS.get(other) is verdict:
-            return verdict  # both, as written in the vocabulary: nothing to weigh
+    if type(one) is not str or type(other) is not str:
+        return None
+    verdict = WORDS.get(one)
+    return verdict if WORDS.get(other) is verdict else None
+
+
+def _verdict(raw: Mapping[str, Any]) -> Verdict:
     found = []
     unknown: list[str] = []
     for name in ("verdict", "action"):
@@ -276,16 +295,6 @@ def _shown(value: object) -> str:
     return f"of JSON type {_kind(value)}"
 
 
-_READERS: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
-    "reason": ("reason", _text),
-    "policy_id": ("policy_id", _text),
-    "governance_event_id": ("governance_event_id", _text),
-    "risk_score": ("risk_score", _number),
-    "trust_tier": ("trust_tier", _text),
-    "approval_id": ("approval_id", _text),
-    "approval_expiration_time": ("approval_expires_at", parse_time),
-}
-"""What is read one by one: the field of `Answer`, and how."""
-
+_PLAIN: Final = frozenset({"verdict", "action", "reason", "policy_id", "governance_event_id"})
 _CONTAINERS: Final = (dict, list)
 _DECODER: Final = msgspec.json.Decoder()

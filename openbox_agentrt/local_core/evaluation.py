@@ -137,7 +137,8 @@ class Evaluator:
             return None
         try:
             found = guard(event.payload)
-            json.dumps(found, allow_nan=False)
+            if found is not None:
+                json.dumps(found, allow_nan=False)
             return found
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything
             # Fail-closed: data that could not be looked at must not pass as if nothing were in it.

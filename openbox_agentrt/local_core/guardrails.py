@@ -28,9 +28,9 @@ def find_personal_data(event: Mapping[str, Any]) -> dict[str, Any] | None:
     # An empty environment: a variable that switches Agent-RT's own morpher off is not about this one.
     morpher = PIIMorpher(environ={})
     redacted = morpher.morph(event[field])
-    reasons = list(_differences(event[field], redacted, field))
-    if not reasons:
+    if redacted == event[field]:
         return None
+    reasons = _differences(event[field], redacted, field)
     return {
         "input_type": field,
         "redacted_input": redacted,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from openbox_core.contracts.results import EvaluationResult, PatchDirective
 
 from openbox_agentrt._core.decision import MISSING, Verdict
@@ -293,3 +294,18 @@ def test_decoding_is_what_the_standard_library_says(value: Any, ascii_only: bool
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
 
     assert decoded(text.encode(errors="surrogatepass")) == json.loads(text)
+
+
+@given(
+    raw=st.dictionaries(
+        st.sampled_from(["verdict", "action", "reason", "policy_id", "governance_event_id", "constraints"]),
+        st.sampled_from(
+            ["allow", "continue", "ALLOW", " allow", "block", "halt", "", None, 7, "text", [], {}]
+        ),
+    )
+)
+def test_a_plain_allow_takes_a_short_way_to_the_same_answer(raw: dict[str, Any]) -> None:
+    """A field that says nothing sends it the long way."""
+    short, long = parse_answer(raw), parse_answer({**raw, "risk_score": None})
+
+    assert structs.replace(short, raw=None) == structs.replace(long, raw=None)
