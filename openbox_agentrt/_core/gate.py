@@ -221,7 +221,7 @@ class CoreGate:
     async def _ask(self, event: EventEnvelope, stamp: str) -> Answer | Outage:
         left, backoff = self._options.gate_budget, FIRST_BACKOFF
         ends = self._clock() + left
-        outage = Outage(reason="there was no time to ask core")
+        outage: Outage | None = None
         for number in range(MAX_ATTEMPTS):
             if number > 0:
                 left = ends - self._clock()
@@ -230,58 +230,51 @@ class CoreGate:
             permit = self._breaker.admit()
             if permit is None:
                 self.counts.breaker_skipped += 1
-                outage = replace(outage, reason="core was not asked, it has not been answering")
+                skipped = "core was not asked, it has not been answering"
+                outage = Outage(reason=skipped) if outage is None else replace(outage, reason=skipped)
                 break
             self.counts.requests += 1
             if number > 0:
                 self._retried()
-            outcome = await self._attempt(event, stamp, permit, left)
+            limit = left if permit.limit is None else min(left, permit.limit)
+            try:
+                outcome = await attempt(
+                    self._runtime,
+                    event,
+                    stamp=stamp,
+                    limit=limit,
+                    on_unknown=self._options.on_unknown_verdict,
+                    now=self._now,
+                )
+            except BaseException as error:
+                self._failed(error, permit)
+                raise
             if isinstance(outcome, Answer):
+                self._answered()
                 return outcome
             outage = outcome
+            enough = min(limit, self._options.gate_budget / 2)
+            waited = outage.timed_out and self._clock() - permit.started >= enough
+            self._breaker.failed(permit, waited_to_the_end=waited)
             # Jitter, so that many runs that failed together do not come back together.
             wait = max(outage.retry_after, backoff * (0.5 + random.random() / 2))
             if number + 1 == MAX_ATTEMPTS or wait >= ends - self._clock():
                 break
             await self._sleep(wait)
             backoff = min(2 * backoff, LONGEST_BACKOFF)
+        outage = outage or Outage(reason="there was no time to ask core")
         self._outage(outage)
         return outage
 
-    async def _attempt(
-        self, event: EventEnvelope, stamp: str, permit: Permit, left: float
-    ) -> Answer | Outage:
-        limit = left if permit.limit is None else min(left, permit.limit)
-        try:
-            outcome = await attempt(
-                self._runtime,
-                event,
-                stamp=stamp,
-                limit=limit,
-                on_unknown=self._options.on_unknown_verdict,
-                now=self._now,
-            )
-        except OpenBoxAuthError:
+    def _failed(self, error: BaseException, permit: Permit) -> None:
+        """An attempt ended with `error`; what that says about the line to Core."""
+        refusal = error if isinstance(error, GovernanceUnavailableError) else None
+        self.counts.refused += refusal is not None
+        if isinstance(error, OpenBoxAuthError) or (refusal is not None and refusal.status is not None):
             self._answered()
-            raise
-        except GovernanceUnavailableError as error:
-            self.counts.refused += 1
-            if error.status is None:
-                self._breaker.abandoned(permit)
-            else:
-                self._answered()
-            raise
-        except BaseException:
-            # Cancelled, most of the time: that says nothing about Core.
-            self._breaker.abandoned(permit)
-            raise
-        if isinstance(outcome, Outage):
-            enough = min(limit, self._options.gate_budget / 2)
-            waited = outcome.timed_out and self._clock() - permit.started >= enough
-            self._breaker.failed(permit, waited_to_the_end=waited)
         else:
-            self._answered()
-        return outcome
+            # Nothing: it was cancelled, most of the time, or the event could not be put to Core.
+            self._breaker.abandoned(permit)
 
     def _without_core(self, event: EventEnvelope, outage: Outage, destructive: bool) -> Answer:
         policies = (self._options.on_api_error, self._runtime.config.on_api_error)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from openbox_core.contracts.results import Verdict
 
@@ -43,36 +43,13 @@ from .state import POSITION
 
 if TYPE_CHECKING:
     from openbox_core.context import ContextStore
-    from openbox_core.contracts.events import EventEnvelope
 
+    from .._core.asking import Gate
     from .._core.decision import Answer, ApprovalOutcome
     from ..options import GovernanceOptions
     from .contracts import Reservation
     from .sessions import ContractSessions
     from .state import RunState
-
-
-class Gate(Protocol):
-    """What is needed of Core. Retries, budgets, breakers and fail policies are behind it."""
-
-    async def judge(self, event: EventEnvelope, *, destructive: bool = False) -> Answer: ...
-
-    async def approve(
-        self,
-        answer: Answer,
-        *,
-        workflow_id: str,
-        run_id: str,
-        activity_id: str,
-        cancelled: Callable[[], GovernanceError | None],
-        event: str | None = None,
-    ) -> None: ...
-
-    async def approved(
-        self, answer: Answer, *, workflow_id: str, run_id: str, activity_id: str, event: str | None = None
-    ) -> bool: ...
-
-    async def report(self, event: EventEnvelope) -> Answer | None: ...
 
 
 class Judge:
@@ -248,7 +225,9 @@ class Judge:
             run.ungoverned += 1
         if answer.verdict is not Verdict.ALLOW or answer.guardrails is not None:
             self._enforce(docket, answer)
-        return await self._conclude(docket, answer, reservation)
+            return await self._conclude(docket, answer, reservation)
+        # Nothing to redact, to wait for or to satisfy.
+        return self._passed(docket, answer, reservation, case.content)
 
     def _enforce(self, docket: Docket, answer: Answer) -> None:
         """HALT, then BLOCK, then the guardrails."""
@@ -270,11 +249,21 @@ class Judge:
         self, docket: Docket, answer: Answer, reservation: Reservation | None, *, resumed: bool = False
     ) -> Ruling:
         """Redaction, a person's approval, constraints; and a last look whether the run still goes on."""
-        content = docket.case.content if answer.guardrails is None else self._redacted(docket, answer)
+        content = self._redacted(docket, answer)
         if answer.verdict is Verdict.REQUIRE_APPROVAL:
             await self._approved(docket, answer, reservation, resumed=resumed)
         # Whatever else was asked for: a person who approves a call does not lift its constraints.
         guards = await constrained(docket, answer) if answer.constraints else ()
+        return self._passed(docket, answer, reservation, content, guards)
+
+    def _passed(
+        self,
+        docket: Docket,
+        answer: Answer,
+        reservation: Reservation | None,
+        content: Any,
+        guards: tuple[Any, ...] = (),
+    ) -> Ruling:
         # While Core or a person was asked, a parallel call may have halted the run, or the run may have
         # ended.
         self._check_run(docket)

@@ -62,12 +62,14 @@ class GovernedRegistry(Proxy):
             seconds = None if definition is None else timeout_of(definition)
             view = view_of(inner, judge, tool_run)
             clean_args, clean_kwargs = _without_redacted(tool_run, args, kwargs)
+            if seconds is None:
+                return await view.execute(ready, *clean_args, **clean_kwargs)
             try:
                 return await tool_run.within(
                     seconds, lambda: view.execute(ready, *clean_args, **clean_kwargs)
                 )
             except ToolTimeoutError:
-                if seconds is None or EXECUTION_TIMEOUT_ENV not in os.environ:
+                if EXECUTION_TIMEOUT_ENV not in os.environ:
                     raise
                 # The loop has a timeout of its own then, and would replace ours by its number.
                 return timed_out(call.name, seconds)

@@ -74,7 +74,7 @@ class ToolRun:
         with activity.bound():  # nested work belongs to the new row
             return await work(arguments)
 
-    async def within(self, seconds: float | None, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def within(self, seconds: float, work: Callable[[], Awaitable[Any]]) -> Any:
         """
         Do `work` in the tool's own time, which begins only now: judges and people have all the time they
         need.
@@ -82,8 +82,6 @@ class ToolRun:
         Raises:
             ToolTimeoutError: As Agent-RT would.
         """
-        if seconds is None:
-            return await work()
         try:
             async with asyncio.timeout(seconds) as self._clock:
                 return await work()
