@@ -35,7 +35,8 @@ def build_session(mode: Mode = "enforce") -> Session:
     session.add_contract_group(
         "refund_policy",
         [
-            must_precede("verify_customer", "issue_refund"),
+            # By ticket: who verified one customer may not refund another.
+            must_precede("verify_customer", "issue_refund", key="ticket_id"),
             at_most_total("issue_refund", "amount", limit=REFUND_CAP),
         ],
     )

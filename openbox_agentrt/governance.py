@@ -15,7 +15,7 @@ from ._run.bound import activity_context
 from ._run.cases import custom_activity
 from ._run.contract_events import end_shared_session, end_shared_sessions
 from ._run.judge import Judge
-from ._run.observers import Observers, decision_meter, redactor_of
+from ._run.observers import Observers, decision_meter
 from ._run.scope import RunScope
 from ._run.state import RunState, current_run
 from ._seams.coverage import Coverage, coverage_of
@@ -24,6 +24,7 @@ from ._seams.install import Installation
 from ._seams.loop import GovernedAgentLoop, govern_loop
 from ._seams.provider import wrap_provider
 from ._seams.registry import wrap_tool_registry
+from .evidence.redaction import redactor_of
 
 if TYPE_CHECKING:
     from openbox_core.contracts.context import ActivityContext

@@ -97,7 +97,7 @@ def contract_violation(
             signals.
         event: Tool name, ``llm_call``, ``user_prompt`` or activity type.
         contracts: The contracts, as written in the rules.
-        enforced: Whether the call was refused; False in shadow mode and for an unmet obligation.
+        enforced: Whether something was refused; False at the end of a run, when nothing can be any more.
     """
     violation = {"event": event, "contracts": list(contracts), "reason": reason, "enforced": enforced}
     fields = {"contract_violation": json_safe({k: v for k, v in violation.items() if v is not None})}

@@ -13,8 +13,8 @@ from ..acel.contract import TemporalContract
 from ..acel.registry import rules_hash
 from ..acel.session import Session
 from ..errors import OptionError
+from ..evidence.redaction import redactor_of
 from .evidence import Recorder, SessionRecorder, foreign_evidence
-from .observers import redactor_of
 from .sessions import ContractSession, ContractSessions
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import OptionError
-from .observers import redactor_of
+from ..evidence.redaction import redactor_of
 
 if TYPE_CHECKING:
     from ..acel.violations import Violation

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openbox_core.contracts.results import Verdict
 from opentelemetry import trace
 
-from ..evidence.redaction import SECRET_PATTERNS, Redactor, redact_record
+from ..evidence.redaction import Redactor, redact_record
 
 if TYPE_CHECKING:
     from .._core.decision import Decision
@@ -110,11 +110,6 @@ def _attribute(value: Any) -> Any:
     if isinstance(value, list):
         return [str(item) for item in value]
     return value if isinstance(value, str | bool | int | float) else str(value)
-
-
-def redactor_of(fields: Collection[str] | None) -> Redactor:
-    """What hides the given names, and in any case what looks like a key or a token."""
-    return Redactor(() if fields is None else fields, patterns=SECRET_PATTERNS)
 
 
 def decision_meter(metrics: Any) -> DecisionMeter | None:

@@ -21,7 +21,14 @@ from typing import Any, Final
 from .canonical import legacy_canonical, sha256_hex
 from .freezing import Json, freeze
 
-__all__ = ("SECRET_PATTERNS", "Redactor", "redact_record", "redact_violation", "redaction_marker")
+__all__ = (
+    "SECRET_PATTERNS",
+    "Redactor",
+    "redact_record",
+    "redact_violation",
+    "redaction_marker",
+    "redactor_of",
+)
 
 SECRET_PATTERNS: Final[tuple[str, ...]] = (
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
@@ -190,6 +197,11 @@ class Redactor:
             pieces += (text[done:start], quote, self.marker(value.strip(quote) if quote else value), quote)
             done = end
         return "".join((*pieces, text[done:])) if pieces else text
+
+
+def redactor_of(fields: Iterable[str] | str | None) -> Redactor:
+    """What hides the given names, and in any case what looks like a key or a token."""
+    return Redactor(() if fields is None else fields, patterns=SECRET_PATTERNS)
 
 
 def redact_violation(

@@ -90,7 +90,7 @@ class ACELMiddleware:
             weakref.finalize(self, table.close)
         else:
             raise ValueError(
-                "ACELMiddleware requires exactly one of session and session_factory, "
+                "exactly one of session and session_factory is needed, "
                 f"got session={session!r}, session_factory={session_factory!r}"
             )
 

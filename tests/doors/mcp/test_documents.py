@@ -34,6 +34,11 @@ def refund(amount: Any, broken: str | None = None) -> Step:
 CONVERSATIONS: dict[str, list[Step]] = {
     "a task that breaks nothing": [OPEN, VERIFY, refund(40), CLOSE],
     "no refund before verification": [OPEN, refund(60, "needs verify_customer"), VERIFY, refund(60)],
+    "another customer": [
+        OPEN,
+        VERIFY,
+        ("issue_refund", {"ticket_id": "T-d", "amount": 20}, "needs verify_customer"),
+    ],
     "800 dollars": [OPEN, VERIFY, refund(800, "500 left of 500")],
     "split": [OPEN, VERIFY, refund(300), refund(200), refund(300, "0 left of 500")],
     "a negative amount": [OPEN, VERIFY, refund(-300, "at_most_total"), refund(600, "500 left of 500")],
