@@ -32,7 +32,7 @@ def verify(
         str | None, typer.Option(help="Session that the log has to be of (format 2).", metavar="ID")
     ] = None,
     rules: Annotated[
-        str | None, typer.Option(help="Rules file that the log has to be of (format 2).", metavar="FILE")
+        str | None, typer.Option(help="Rules file that its sessions have to have run under (format 2).", metavar="FILE")
     ] = None,
     head: Annotated[
         str | None, typer.Option(help="A head that was kept elsewhere (format 2).", metavar="FILE")
@@ -113,6 +113,9 @@ def _failure(report: Report) -> str:
             f"Everything from bundle {report.first_bad} onward cannot be trusted."
         )
     where = f" in {report.file}" if report.file else ""
+    if report.problem == "foreign":
+        # It may be whole, and somebody else's.
+        return f"FAIL — not the log that was asked for{where} — {report.reason}."
     return (
         f"FAIL — tampering detected ({report.problem}){where} — {report.reason}. "
         f"Everything from line {report.first_bad} onward cannot be trusted."

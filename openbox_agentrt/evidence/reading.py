@@ -65,7 +65,8 @@ def verify_file(
         public_key: Public key that it has to be signed with, in hexadecimal. Without one nothing is
             authenticated: the report then says no more than that the log is consistent in itself.
         session_id: Session that the log has to have been opened for (format 2).
-        rules_hash: Rules that it has to have been opened with (format 2).
+        rules_hash: Rules that it has to have been opened with, and all its sessions to have run under
+            (format 2).
         head: A head that was kept elsewhere, instead of the one beside the log (format 2). The log has to
             hold everything that it vouches for.
         partial: The parts before this one were put away on purpose (format 2).

@@ -5,7 +5,7 @@ Nothing here opens a file. Lines are taken in the order in which they stand; the
 reported, and what comes after it cannot be trusted either.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +29,7 @@ class Expectation:
         verifier: Check of the head's signature, or None to authenticate nothing.
         key_id: Short name of the key that the verifier stands for.
         session_id: Session that the log has to be of, or None for any.
-        rules_hash: Rules that it has to have been opened with, or None for any.
+        rules_hash: Rules that all its sessions have to have run under, or None for any.
         partial: The entries start in the middle of the log, earlier parts having been put away.
     """
 
@@ -52,6 +52,7 @@ class _Walk:
     records: int = 0
     header: dict[str, Any] | None = None
     sealed_hash: str | None = None
+    names_rules: bool = False
     unsigned: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -74,6 +75,8 @@ def verify_lines(parts: Iterable[tuple[str, Iterable[bytes]]], expected: Expecta
         for name, lines in parts:
             _check_part(walk, name, lines)
         _check_head(walk)
+        if expected.rules_hash is not None and not walk.names_rules:
+            raise BadEntry("foreign", "the log does not say which rules it is of", at=walk.first)
     except BadEntry as error:
         bad = error
     return _report(walk, bad)
@@ -117,13 +120,21 @@ def _check_header(walk: _Walk, name: str, line: Line) -> None:
     if walk.expected.partial:
         walk.seq = walk.first = line.seq
         walk.prev = line.prev
-    for what, key, wanted in (
-        ("session", "session_id", walk.expected.session_id),
-        ("rules", "rules_hash", walk.expected.rules_hash),
-    ):
-        if wanted is not None and header.get(key) != wanted:
-            reason = f"the log was opened for {what} {header.get(key)!r}, not {wanted!r}"
-            raise BadEntry("foreign", reason, at=walk.seq, file=name)
+    session = walk.expected.session_id
+    if session is not None and header.get("session_id") != session:
+        reason = f"the log was opened for session {header.get('session_id')!r}, not {session!r}"
+        raise BadEntry("foreign", reason, at=walk.seq, file=name)
+    if header.get("rules_hash") is not None:
+        # A log that several sessions share names the rules of each when it begins.
+        _check_rules(walk, name, "the log was opened", header)
+
+
+def _check_rules(walk: _Walk, name: str, what: str, said: Mapping[str, Any]) -> None:
+    found, wanted = said.get("rules_hash"), walk.expected.rules_hash
+    if wanted is not None and found != wanted:
+        rules = f"under rules {found!r}" if found is not None else "under rules that it does not name"
+        raise BadEntry("foreign", f"{what} {rules}, not {wanted!r}", at=walk.seq, file=name)
+    walk.names_rules = True
 
 
 def _check_link(walk: _Walk, name: str, line: Line) -> None:
@@ -137,6 +148,8 @@ def _check_link(walk: _Walk, name: str, line: Line) -> None:
         raise BadEntry("unlinked", f"line {at} does not follow from the one before it", at=at, file=name)
     if line.type == "resumed":
         _note_unsigned(walk, line)
+    if line.type == "session":
+        _check_rules(walk, name, f"session {line.session!r} runs", line.data())
     walk.prev = line.hash
     walk.seq += 1
     walk.records += line.type in ("violation", "decision")

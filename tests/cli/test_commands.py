@@ -424,7 +424,23 @@ def test_verify_of_another_session(run: Run, tmp_path: Path) -> None:
     """A log that is genuine and of another session is found."""
     log_of(tmp_path / "e.jsonl")
 
-    assert run("verify", "e.jsonl", "--session-id", "other")[0] == 1
+    code, out, err = run("verify", "e.jsonl", "--session-id", "other")
+
+    assert (code, out) == (1, "")
+    assert "FAIL — not the log that was asked for" in err
+    assert "session 's', not 'other'" in err
+    assert "tampering" not in err
+
+
+def test_verify_of_a_log_that_names_no_rules(run: Run, tmp_path: Path) -> None:
+    """Nobody can say that it is of these; nor that anybody changed it."""
+    log_of(tmp_path / "e.jsonl")
+
+    code, _, err = run("verify", "e.jsonl", "--rules", "rules.yaml")
+
+    assert code == 1
+    assert "not the log that was asked for (foreign)" not in err
+    assert "the log does not say which rules it is of" in err
 
 
 def test_verify_with_a_head_that_was_kept(run: Run, tmp_path: Path) -> None:

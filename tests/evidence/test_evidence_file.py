@@ -112,6 +112,33 @@ def test_one_log_serves_many_sessions(path: Path, violation: MakeViolation) -> N
     assert lines(path)[1]["body"] == {"rules_hash": "r-1"}
 
 
+@pytest.mark.parametrize(
+    ("header", "sessions", "problem"),
+    [
+        pytest.param("r-1", [], None, id="of one session"),
+        pytest.param("r-2", [], "opened under rules 'r-2'", id="of one session, other rules"),
+        pytest.param(None, ["r-1", "r-1"], None, id="shared"),
+        pytest.param(None, ["r-1", "r-2"], "session 's-1' runs under rules 'r-2'", id="shared, other rules"),
+        pytest.param(None, ["r-1", None], "rules that it does not name", id="shared, one without a name"),
+        pytest.param("r-1", ["r-2"], "session 's-0' runs under rules 'r-2'", id="a session with its own"),
+        pytest.param(None, [], "does not say which rules", id="no rules at all"),
+    ],
+)
+def test_all_sessions_have_to_run_under_the_rules(
+    path: Path, header: str | None, sessions: list[str | None], problem: str | None
+) -> None:
+    """Whoever asks for rules is told of every session that ran under others."""
+    with EvidenceFile(path, rules_hash=header) as log:
+        for number, rules in enumerate(sessions):
+            log.for_session(f"s-{number}", rules_hash=rules)
+
+    report = verify_file(path, rules_hash="r-1")
+
+    assert report.ok is (problem is None)
+    assert problem is None or (report.problem == "foreign" and problem in str(report.reason))
+    assert verify_file(path).ok
+
+
 def test_the_file_is_private(path: Path, violation: MakeViolation) -> None:
     """What a tool was called with is nobody else's business."""
     with EvidenceFile(path.parent / "new" / "e.jsonl") as log:
