@@ -78,6 +78,8 @@ def serve(
         if on_ready is not None:
             on_ready(url_of(bound))
         server.run(sockets=[bound])
+    # It was interrupted: nothing else ends it. Not every loop says so when the server has ended by then.
+    raise KeyboardInterrupt
 
 
 @contextmanager

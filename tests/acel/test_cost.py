@@ -55,7 +55,8 @@ def instructions(work: Callable[[], Any]) -> int:
             sys.settrace(before)
         return count
 
-    return min(once() for _ in range(4))
+    # Python 3.12 traces no instructions of a function whose first call it is.
+    return min(count for _ in range(4) if (count := once()))
 
 
 def pay(session: Session) -> None:
