@@ -32,7 +32,8 @@ def verify(
         str | None, typer.Option(help="Session that the log has to be of (format 2).", metavar="ID")
     ] = None,
     rules: Annotated[
-        str | None, typer.Option(help="Rules file that its sessions have to have run under (format 2).", metavar="FILE")
+        str | None,
+        typer.Option(help="Rules file that its sessions have to have run under (format 2).", metavar="FILE"),
     ] = None,
     head: Annotated[
         str | None, typer.Option(help="A head that was kept elsewhere (format 2).", metavar="FILE")
