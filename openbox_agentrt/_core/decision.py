@@ -1,4 +1,9 @@
-"""What Core answered, and what was decided: plain values that every other part passes around."""
+"""
+What Core answered, and what was decided: plain values that every other part passes around.
+
+They are structs, because every gate makes them: a frozen dataclass with twenty fields takes fourteen times as
+long.
+"""
 
 from __future__ import annotations
 

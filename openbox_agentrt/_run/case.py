@@ -1,4 +1,8 @@
-"""What is about to happen, in the words that the judges need, and what became of it."""
+"""
+What is about to happen, in the words that the judges need, and what became of it.
+
+Structs, because every activity makes them.
+"""
 
 from __future__ import annotations
 
