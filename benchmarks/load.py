@@ -1,7 +1,8 @@
 """
 Many governed runs at once against a Core that is slow and fails now and then, in another process.
 
-    python -m benchmarks load                 1000 runs at once with 10 activities each, then an hour's worth
+    python -m benchmarks load                 1000 runs at once with 10 activities each, then 1000 in rounds
+    python -m benchmarks load --rounds 2000   an hour of it
     python -m benchmarks load --quick         a tenth of it
 
 What must come out: every call ran once, no row and no workflow is open at Core, no report was lost, memory
@@ -210,11 +211,18 @@ def show(name: str, outcome: Outcome) -> None:
     )
     print(f"  open at core {len(outcome.problems)}, counts {dict(outcome.counts)}")
     print(f"  descriptors {outcome.descriptors_before} before, {outcome.descriptors_after} after")
-    print(f"  live objects by round {list(outcome.objects)}")
-    print(f"  resident by round {[f'{size / 2**20:.0f} MiB' for size in outcome.rss_bytes]}")
+    print(f"  live objects by round: {_course([f'{count:,}' for count in outcome.objects])}")
+    print(f"  resident by round: {_course([f'{size / 2**20:.0f} MiB' for size in outcome.rss_bytes])}")
     for problem in outcome.problems[:10]:
         print(f"  {problem}")
     print("  clean" if outcome.is_clean else "  NOT CLEAN")
+
+
+def _course(values: Sequence[str]) -> str:
+    """How values went, in at most ten of them."""
+    step = max(1, (len(values) - 1) // 9 + 1)
+    shown = [*values[:-1:step], *values[-1:]]
+    return ", ".join(shown)
 
 
 def main(argv: Sequence[str]) -> int:
