@@ -26,7 +26,7 @@ LAYERS = [
     {"_errors"},
     {"acel"},
     {"evidence"},
-    {"_extras", "_version"},
+    {"_extras", "_ids", "_version"},
 ]
 """What a part imports stands in its own row or below it."""
 

@@ -106,8 +106,7 @@ def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
     if _says_expired(raw) or ran_out or "halt" in words or "stop" in words:
         return PollAnswer(state=ApprovalState.EXPIRED, reason=reason)
     if "block" in words:
-        patch = handle_patch(ApprovalResult.from_dict({**raw, "action": "block", "expired": False}))
-        return PollAnswer(state=ApprovalState.REJECTED, reason=reason, patch=patch)
+        return PollAnswer(state=ApprovalState.REJECTED, reason=reason, patch=_patch(raw))
     decided = words[0] if words[0] else words[1]
     if decided in ("allow", "continue"):
         return PollAnswer(state=ApprovalState.APPROVED, reason=reason)
@@ -243,6 +242,14 @@ class ApprovalWait:
         while (left := until - self._clock()) > 0:
             _raise_if(cancelled())
             await self._sleep(min(left, _SLICE_SECONDS))
+
+
+def _patch(raw: Mapping[str, Any]) -> PatchDirective | None:
+    try:
+        return handle_patch(ApprovalResult.from_dict({**raw, "action": "block", "expired": False}))
+    except Exception:  # noqa: BLE001
+        # A patch that openbox_core cannot read, such as one that is nested too deeply. The no is one without.
+        return None
 
 
 def _raise_if(error: GovernanceError | None) -> None:

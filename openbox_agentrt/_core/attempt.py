@@ -91,7 +91,7 @@ async def attempt(
     if direct is not None and not direct.signs:
         try:
             exchange = await direct.ask(event, stamp, redact_keys=runtime.config.privacy.redact_keys)
-        except (ContractError, ValueError) as error:
+        except (ContractError, ValueError, RecursionError) as error:
             raise _refused(f"the event could not be put to core: {error}", None) from error
         if exchange.status is not None:
             return _by_status(exchange, exchange.status, None, on_unknown, now)
@@ -128,7 +128,7 @@ def _by_status(
     now: Callable[[], datetime],
 ) -> Answer | Outage:
     if status in (401, 403):
-        raise OpenBoxAuthError(f"core rejected the request: HTTP {status}") from failure
+        raise OpenBoxAuthError(f"core rejected the request (HTTP {status}); check the api key") from failure
     if is_outage_status(status):
         wait = _retry_after(exchange.retry_after, now())
         return Outage(reason=f"core answered HTTP {status}", status=status, retry_after=wait)

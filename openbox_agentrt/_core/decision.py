@@ -66,6 +66,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         unreachable: Core could not be asked and the call passes ungoverned, under ``fail_open``.
         local: The verdict is not Core's: an outage, or an answer that was not understood.
         raw: The JSON that Core sent, when it was an object.
+        made_up: The result that openbox_core made itself, where Core sent none.
     """
 
     verdict: Verdict
@@ -82,16 +83,18 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     unreachable: bool = False
     local: bool = False
     raw: Mapping[str, Any] | None = None
+    made_up: EvaluationResult | None = None
 
     @property
     def result(self) -> EvaluationResult | None:
         """The answer as openbox_core reads it; None when there was none, or it cannot be read that way."""
         if self.raw is None:
-            return None
+            return self.made_up
         try:
             return EvaluationResult.from_dict(dict(self.raw))
-        except (AttributeError, TypeError, ValueError):
-            # What its parser does with a verdict that is no text. The answer has been read strictly, here.
+        except Exception:  # noqa: BLE001
+            # Its parser fails on a verdict that is no text, and on what is nested deeply. The answer has been
+            # read strictly already: this must not keep it from being enforced.
             return None
 
     @property

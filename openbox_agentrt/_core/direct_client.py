@@ -70,23 +70,25 @@ class DirectClient(EvaluationClient):
 
         Raises:
             ContractError: It is not an event that openbox_core would send.
+            RecursionError: It is nested too deeply to be written.
         """
         validate_lifecycle(event)
         payload = event.to_payload_dict()
-        payload.setdefault("timestamp", stamp)
+        if not event.timestamp:
+            payload["timestamp"] = stamp
         if redact_keys:
             payload, _ = apply_redaction(payload, frozenset(redact_keys))
         exchange = Exchange(path=EVALUATE_PATH)
         body = _written(payload)
         try:
-            status, headers, exchange.body = await self.carry("POST", EVALUATE_PATH, self._headers, body)
+            status, headers, exchange.body = await self.carry("POST", EVALUATE_PATH, {**self._headers}, body)
         except Exception as error:  # noqa: BLE001
             # For whoever reads the exchange: nothing of it is an ALLOW.
             exchange.error = error
             return exchange
         exchange.status = status
         if status != 200:
-            exchange.retry_after = _named(headers, "retry-after")
+            exchange.retry_after = _named(headers or {}, "retry-after")
         return exchange
 
     # NB: a name of openbox_core that is not public. Should it change, requests take the transport again.

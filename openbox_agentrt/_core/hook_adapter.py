@@ -140,7 +140,7 @@ def _answer(result: EvaluationResult) -> Answer:
     """
     local = result.fallback_used or LOCAL_MARK in result.raw or not result.raw
     if local:
-        return Answer(verdict=result.verdict, reason=result.reason, local=True, raw=result.raw or None)
+        return Answer(verdict=result.verdict, reason=result.reason, local=True, made_up=result)
     answer = parse_answer(result.raw)
     if answer.verdict.priority < Verdict.BLOCK.priority <= result.verdict.priority:
         return Answer(verdict=result.verdict, reason=result.reason, raw=result.raw)

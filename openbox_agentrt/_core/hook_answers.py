@@ -76,4 +76,6 @@ def _answer(
         body |= {name: raw[name] for name in kept if isinstance(raw.get(name), str)}
     if local:
         body[LOCAL_MARK] = True
-    return httpx.Response(200, json=body, request=request)
+    # In ASCII: half a character in a reason could not be written otherwise, and the answer would be lost.
+    content, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+    return httpx.Response(200, content=content, headers=headers, request=request)

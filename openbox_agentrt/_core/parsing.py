@@ -19,6 +19,7 @@ import msgspec
 from msgspec import structs
 from openbox_core.contracts.results import EvaluationResult, PatchDirective, Verdict, handle_patch
 
+from .._wire.payloads import safe_text
 from .._wire.redaction_shapes import MISSING
 from .decision import Answer, Guardrails
 
@@ -51,7 +52,7 @@ class _NotUnderstoodError(Exception):
     """Part of an answer is outside the vocabulary; the message says which."""
 
 
-def decoded(body: bytes | str) -> object:
+def decoded(body: bytes) -> object:
     """
     The JSON in `body`.
 
@@ -60,16 +61,15 @@ def decoded(body: bytes | str) -> object:
         ValueError: It is not JSON.
         RecursionError: It is nested too deeply.
     """
-    data = body.encode() if isinstance(body, str) else body
     try:
-        value = _DECODER.decode(data)
+        value = _DECODER.decode(body)
         # Every key has its colon: with as many of the one as of the other, no key was written twice.
-        if type(value) not in _CONTAINERS or _keys(value) == data.count(b":"):
+        if type(value) not in _CONTAINERS or _keys(value) == body.count(b":"):
             return value
     except (ValueError, RecursionError):
         # Not for this reader, which knows neither NaN nor half a character. The other one says what it is.
         pass
-    return json.loads(data, object_pairs_hook=_once)
+    return json.loads(body, object_pairs_hook=_once)
 
 
 def _keys(value: Any) -> int:
@@ -224,7 +224,7 @@ def _passed(guardrails: Mapping[str, Any]) -> bool:
 def _reasons(value: object) -> tuple[str, ...]:
     items = value if isinstance(value, list) else [value]
     texts = (item.get("reason") if isinstance(item, Mapping) else item for item in items)
-    return tuple(text for text in texts if isinstance(text, str) and text.strip())
+    return tuple(safe_text(text) for text in texts if isinstance(text, str) and text.strip())
 
 
 def _constraints(raw: Mapping[str, Any]) -> tuple[str, ...]:
@@ -255,12 +255,17 @@ def _constraint(item: object) -> list[str]:
 
 def _patch(raw: Mapping[str, Any]) -> PatchDirective | None:
     kept = {key: raw[key] for key in ("patch", "reason", "governance_event_id") if key in raw}
-    return handle_patch(EvaluationResult.from_dict({"verdict": "block", **kept}))
+    try:
+        return handle_patch(EvaluationResult.from_dict({"verdict": "block", **kept}))
+    except Exception:  # noqa: BLE001
+        # A patch that openbox_core cannot read, such as one that is nested too deeply. It is blocked without.
+        return None
 
 
 def _text(value: object) -> str | None:
     if isinstance(value, str):
-        return value if value.strip() else None
+        # In whole characters: it becomes the message of an error, which somebody prints.
+        return safe_text(value) if value.strip() else None
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from .._ids import new_id
 from .._wire.redaction_shapes import fit_redaction
 from ..lifecycle_events import (
     LLM_ACTIVITY,
@@ -18,7 +19,6 @@ from ..lifecycle_events import (
 from ..message_extraction import redacted_arguments, redacted_prompt
 from .activity import Activity
 from .case import Case
-from .row import new_row_id
 
 if TYPE_CHECKING:
     from .state import RunState
@@ -53,7 +53,7 @@ def llm_activity(
         activity_id: The id of the pre-screen; a fresh one otherwise.
     """
     options = run.judge.options
-    row = activity_id or new_row_id()
+    row = activity_id or new_id()
     max_bytes = options.max_payload_bytes
     arguments = {"prompt": prompt} if model is None else {"prompt": prompt, "llm_model": model}
     case = Case(
@@ -77,7 +77,7 @@ def tool_case(
 ) -> Case:
     """A tool call, with a fresh row."""
     options = run.judge.options
-    row = new_row_id()
+    row = new_id()
     max_bytes = options.max_payload_bytes
     return Case(
         event=tool,
@@ -107,7 +107,7 @@ def tool_case(
 def custom_activity(run: RunState, activity_type: str, activity_input: Iterable[Any]) -> Activity:
     """A user's own piece of work."""
     items = list(activity_input)
-    row = new_row_id()
+    row = new_id()
     max_bytes = run.judge.options.max_payload_bytes
     arguments = items[0] if len(items) == 1 and isinstance(items[0], Mapping) else {"input": items}
     case = Case(

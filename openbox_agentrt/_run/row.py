@@ -7,8 +7,6 @@ however many ways out of the activity are taken at the same time.
 
 from __future__ import annotations
 
-import os
-import random
 from collections.abc import Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -25,27 +23,11 @@ if TYPE_CHECKING:
     from .case import Case
     from .state import RunState
 
-# Not the generator that programs seed: their runs would have the ids of an earlier process. Nor would a fork
-# have its parent's.
-_RANDOM = random.Random()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_RANDOM.seed)
-
 ABANDONED = "AbandonedActivity"
 OUTLIVED_RUN = error_info(type=ABANDONED, message="run ended before the activity completed")
 SUPERSEDED = error_info(
     type="ArgumentsChanged", message="the arguments were changed after they were judged, and are judged again"
 )
-
-
-def new_row_id() -> str:
-    """
-    A UUID of version 4, as text. It names a row and keeps no secret, so it is not worth the system call that
-    `uuid.uuid4` makes.
-    """
-    digits = _RANDOM.randbytes(16).hex()
-    # "4" is the version and "a" the variant.
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
 def status_of(error: BaseException) -> ActivityStatus:

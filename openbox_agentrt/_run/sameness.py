@@ -18,6 +18,7 @@ __all__ = ("Judged", "canonical", "snapshot")
 
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 _PLAIN_DEPTH: Final = 16
+_PLAIN_ITEMS: Final = 10_000
 
 
 class Judged:
@@ -46,35 +47,45 @@ class Judged:
             return canonical(other) == canonical(self._value)
 
 
-def snapshot(value: Any) -> Any:
-    """A copy that nobody else can change; `value` itself where there are live objects in it."""
+def snapshot(value: Any) -> tuple[Any, bool]:
+    """
+    A copy, and whether nobody else can change it.
+
+    Where there are objects in it, they decide what a copy of them is, and it may be they themselves. What
+    cannot be copied at all is returned as it is.
+    """
     try:
-        return _copied(value, 0)
+        return _copied(value, [_PLAIN_ITEMS], 0), True
     except (_NotPlainError, RuntimeError):
         pass
     try:
-        return copy.deepcopy(value)
+        return copy.deepcopy(value), False
     except Exception:  # noqa: BLE001
         # What cannot be copied is compared before it is used.
-        return value
+        return value, False
 
 
 class _NotPlainError(Exception):
     """A value is more than JSON data, or deeper than most."""
 
 
-def _copied(value: Any, depth: int) -> Any:
+def _copied(value: Any, room: list[int], depth: int) -> Any:
     kind = type(value)
     if kind in _IMMUTABLE:
         return value
-    if depth < _PLAIN_DEPTH:
-        if kind is dict:
-            return {
-                _copied(key, _PLAIN_DEPTH): item if type(item) in _IMMUTABLE else _copied(item, depth + 1)
-                for key, item in value.items()
-            }
+    if depth < _PLAIN_DEPTH and (kind is dict or kind is list):
+        # What stands in several places is copied for each of them, so there is a bound on how often.
+        room[0] -= len(value)
+        if room[0] < 0:
+            raise _NotPlainError
         if kind is list:
-            return [item if type(item) in _IMMUTABLE else _copied(item, depth + 1) for item in value]
+            return [item if type(item) in _IMMUTABLE else _copied(item, room, depth + 1) for item in value]
+        copied = {}
+        for key, item in value.items():
+            if type(key) not in _IMMUTABLE:
+                raise _NotPlainError
+            copied[key] = item if type(item) in _IMMUTABLE else _copied(item, room, depth + 1)
+        return copied
     raise _NotPlainError
 
 
@@ -86,14 +97,12 @@ def _is_same(one: Any, other: Any, depth: int) -> bool:
     if kind in _IMMUTABLE and type(other) in _IMMUTABLE:
         return kind is type(other) and one == other
     if kind is dict and type(other) is dict:
-        if len(one) != len(other):
-            return False
-        for key, item in one.items():
-            if type(key) is not str:
-                raise _NotPlainError
-            if key not in other or not _is_same(item, other[key], depth + 1):
-                return False
-        return True
+        # Their own equality is not asked for: a key of another type may call itself the same.
+        if any(type(key) is not str for keys in (one, other) for key in keys):
+            raise _NotPlainError
+        return one.keys() == other.keys() and all(
+            _is_same(item, other[key], depth + 1) for key, item in one.items()
+        )
     if kind is list and type(other) is list:
         return len(one) == len(other) and all(
             _is_same(item, another, depth + 1) for item, another in zip(one, other, strict=True)

@@ -96,10 +96,11 @@ class ToolRun:
             when = clock.when()
             left = None if when is None else when - asyncio.get_running_loop().time()
             clock.reschedule(None)
+        copied, _ = snapshot(arguments)
         case = tool_case(
             activity.run,
             self.name,
-            snapshot(arguments),
+            copied,
             side_effect=self._side_effect,
             pausable=activity.case.pausable,
         )
@@ -135,14 +136,14 @@ async def call_tool(
     pauses = run.pausable and judge.options.approval_mode == "pause"
     key = call_key(call.id, call.name, call.arguments) if pauses else ""
     activity = _paused_activity(run, key)
+    is_private = False
     try:
         arguments = run.redactions.value(call.arguments)
         if activity is not None:
             await activity.resume()
         else:
-            case = tool_case(
-                run, call.name, snapshot(arguments), side_effect=side_effect, pausable=run.pausable
-            )
+            copied, is_private = snapshot(arguments)
+            case = tool_case(run, call.name, copied, side_effect=side_effect, pausable=run.pausable)
             activity = Activity(
                 run, case, activity_type=call.name, reported=judge.options.send_tool_end_event
             )
@@ -153,8 +154,7 @@ async def call_tool(
             activity,
             call,
             side_effect=side_effect,
-            # A copy that could not be made is the original.
-            shared=not untouched or activity.content is arguments,
+            shared=not (untouched and is_private),
         )
         value = await activity.perform(lambda: invoke(ready, tool_run), runs_at_once=not prepares)
         answer = await activity.complete(value, result=value)

@@ -33,7 +33,7 @@ import json
 import math
 import re
 from collections import deque
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final, TypeAlias
@@ -51,6 +51,7 @@ _PLAIN_DEPTH: Final = 16
 _NODE_BYTES: Final = 2
 _MOST_BYTES_OF_A_CHARACTER: Final = 4
 _WHOLE: Final = 2**63 - 1
+_CONTAINERS: Final = (dict, list, tuple)
 _OBJECT_TEXT: Final = 1_000
 _ADDRESS = re.compile(r"(?: at)? 0x[0-9a-fA-F]{6,16}\b")
 _CUT = re.compile(r"\[cut: [0-9]+ [a-z ]+(?:, sha256 [0-9a-f]{64})?\]")
@@ -58,11 +59,8 @@ _CUT = re.compile(r"\[cut: [0-9]+ [a-z ]+(?:, sha256 [0-9a-f]{64})?\]")
 
 def json_safe(value: object, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:
     """`value` as plain JSON data of about `max_bytes` at most; see the module for what becomes what."""
-    left = [max_bytes]
     try:
-        plain = _plain(value, left, 0)
-        if left[0] > 0:
-            return plain
+        return _plain(value, [max_bytes], 0)
     except (_NotPlainError, RuntimeError):
         # RuntimeError: somebody changes a mapping that is being read.
         pass
@@ -86,7 +84,7 @@ def is_cut(text: str) -> bool:
 
 
 class _NotPlainError(Exception):
-    """A value is not JSON data as it stands."""
+    """A value is not JSON data as it stands, or there is too much of it."""
 
 
 def _plain(value: Any, left: list[int], depth: int) -> Any:
@@ -98,13 +96,15 @@ def _plain(value: Any, left: list[int], depth: int) -> Any:
             converter would take, so that nothing has to be cut if some are left.
     """
     kind = type(value)
-    if kind is str:
-        if value.isascii():
-            left[0] -= len(value) + _NODE_BYTES
-            return value
-        left[0] -= _MOST_BYTES_OF_A_CHARACTER * len(value) + _NODE_BYTES
-        return safe_text(value)
     left[0] -= _NODE_BYTES
+    if kind is str:
+        plain = value.isascii()
+        left[0] -= len(value) if plain else _MOST_BYTES_OF_A_CHARACTER * len(value)
+        if left[0] <= 0:
+            raise _NotPlainError
+        return value if plain else safe_text(value)
+    if left[0] <= 0:
+        raise _NotPlainError  # something has to be cut, and the rest need not be looked at
     if kind is dict:
         if depth == _PLAIN_DEPTH:
             raise _NotPlainError
@@ -250,6 +250,9 @@ class _Converter:
 
 def _cut_mark(rest: object, what: str) -> str:
     count = len(rest) if isinstance(rest, list | tuple) else 0
+    if _is_shared(rest):
+        # Written out, a few lists in each other's places are more than a machine can write.
+        return f"[cut: {count} {what}]"
     try:
         import msgspec
 
@@ -258,6 +261,25 @@ def _cut_mark(rest: object, what: str) -> str:
         # Only plain data has a hash. The mark stays, so that the cut is not silent.
         return f"[cut: {count} {what}]"
     return f"[cut: {count} {what}, sha256 {digest}]"
+
+
+def _is_shared(root: object) -> bool:
+    """Whether a container stands in two places. Looks at plain containers only: nothing else has a hash."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        value = stack.pop()
+        if type(value) is dict:
+            items: Iterable[Any] = value.values()
+        elif type(value) is list or type(value) is tuple:
+            items = value
+        else:
+            continue
+        if id(value) in seen:
+            return True
+        seen.add(id(value))
+        stack.extend(item for item in items if type(item) in _CONTAINERS)
+    return False
 
 
 def _next_free(name: str, taken: Mapping[str, object]) -> str:

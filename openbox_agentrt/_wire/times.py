@@ -22,6 +22,9 @@ def rfc3339(moment: datetime) -> str:
     """`moment` in UTC, in milliseconds, with a ``Z``; a naive one counts as UTC."""
     if moment.tzinfo is not UTC:
         moment = moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    if type(moment) is not datetime:
+        # A subclass, such as those of pandas and freezegun, which the encoder does not take.
+        return f"{moment.isoformat(timespec='milliseconds')[:-6]}Z"
     text = _ENCODER.encode(moment).decode()  # in quotes, with six digits or none
     return f"{text[1:24]}Z" if len(text) == _WITH_MICROSECONDS else f"{text[1:20]}.000Z"
 

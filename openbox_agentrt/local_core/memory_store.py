@@ -125,7 +125,7 @@ class MemoryStore:
     def moves(self) -> Iterator[tuple[str, str, str, str, str, bool]]:
         for row in tuple(self._rows):
             move = _MOVES.decode(row.body)
-            if not move.hook_trigger:
+            if not move.hook_trigger or move.event_type == "Handoff":
                 retry = row.same_as is not None and not row.changed
                 kind, activity = move.event_type, move.activity_id or ""
                 yield (*row.run.key, kind, activity, move.activity_type or "", retry)

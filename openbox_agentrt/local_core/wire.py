@@ -151,14 +151,14 @@ def read_event(body: bytes) -> Event:
         raise _unknown_event_type()
     if event_type == "Handoff":
         _require(known, _HANDOFF_FIELDS)
-        return _event(known, payload, whole, key=None)
+        return _event(known, payload, whole, key=None, hook=False)
     _require(known, _RUN_FIELDS)
-    _check_spans(known, payload)
+    hook = _check_spans(known, payload)
     if event_type in ACTIVITY_EVENTS:
         _require(known, _ACTIVITY_FIELDS)
     if event_type == "SignalReceived":
         _require(known, ("signal_name",))
-    return _event(known, payload, whole, key=_key(known, payload))
+    return _event(known, payload, whole, key=_key(known, payload), hook=hook)
 
 
 def read_poll(body: bytes) -> Mapping[str, str]:
@@ -208,25 +208,26 @@ def _unknown_event_type() -> WireError:
     return _unprocessable("'event_type' is not an event that Core knows")
 
 
-def _event(known: _Body, payload: dict[str, Any], body: bytes, *, key: str | None) -> Event:
+def _event(known: _Body, payload: dict[str, Any], body: bytes, *, key: str | None, hook: bool) -> Event:
     return Event(
         event_type=known.event_type,
         workflow_id=known.workflow_id or "",
         run_id=known.run_id or "",
         activity_id=known.activity_id or "",
         activity_type=known.activity_type or "",
-        hook=known.hook_trigger,
+        hook=hook,
         key=key,
         body=body,
         payload=payload,
     )
 
 
-def _check_spans(known: _Body, payload: dict[str, Any]) -> None:
+def _check_spans(known: _Body, payload: dict[str, Any]) -> bool:
+    """Whether the event is about an operation inside an activity, which its spans then describe."""
     if not known.hook_trigger:
         if known.spans:
             raise _unprocessable(f"{known.event_type} carries 'spans' without 'hook_trigger'")
-        return
+        return False
     if known.event_type != "ActivityStarted":
         raise _unprocessable(f"'hook_trigger' does not go with {known.event_type}")
     if not known.spans:
@@ -239,6 +240,7 @@ def _check_spans(known: _Body, payload: dict[str, Any]) -> None:
         for field in ("span_id", "trace_id", "parent_span_id"):
             if not isinstance(span.get(field), str | None):
                 raise _unprocessable(f"'spans[{index}].{field}' must be a hexadecimal string")
+    return True
 
 
 def _key(known: _Body, payload: dict[str, Any]) -> str:

@@ -191,3 +191,56 @@ async def test_core_can_ask_to_wait() -> None:
         await connected(core).gate.judge(event())
 
     assert len(core.asked) == 1
+
+
+@pytest.mark.usefixtures("without_http")
+async def test_what_a_core_does_to_the_headers_is_its_own_affair() -> None:
+    """Each request has headers of its own."""
+
+    class Taking(StubCore):
+        def handle(self, method: str, path: str, headers: Any, body: bytes) -> Any:
+            self.asked.append((method, path, dict(headers), body))
+            headers.clear()
+            return self.answer
+
+    core = Taking()
+    gate = connected(core).gate
+    await gate.judge(event())
+    await gate.judge(event())
+
+    (_, _, first, _), (_, _, second, _) = core.asked
+    assert first == second != {}
+
+
+@pytest.mark.usefixtures("without_http")
+async def test_a_core_without_headers_is_an_outage_where_it_says_so() -> None:
+    """Nothing but the status counts."""
+    core: Any = StubCore(503)
+    core.answer = 503, None, b""
+
+    with pytest.raises(GovernanceUnavailableError, match="HTTP 503"):
+        await connected(core).gate.judge(event())
+
+
+@pytest.mark.usefixtures("without_http")
+async def test_an_empty_time_is_none() -> None:
+    """Then the event says when it was sent, as without one."""
+    core = StubCore()
+
+    await connected(core).gate.judge(workflow_started(identity(), timestamp=""))
+
+    assert json.loads(core.asked[0][3])["timestamp"].endswith("Z")
+
+
+@pytest.mark.usefixtures("without_http")
+async def test_what_cannot_be_written_is_not_let_through() -> None:
+    """An event inside itself never comes from here; if it did, it would be refused."""
+    payload: dict[str, Any] = {"workflow_id": "w", "run_id": "r", "workflow_type": "t"}
+    payload["itself"] = payload
+    core = StubCore()
+
+    with pytest.raises(GovernanceUnavailableError):
+        await connected(core).gate.judge(
+            EventEnvelope(event_type=EventType.WORKFLOW_STARTED, payload=payload)
+        )
+    assert core.asked == []

@@ -20,7 +20,7 @@ from openbox_agentrt._core import context_store
 from openbox_agentrt._core.connection import Connection
 from openbox_agentrt._core.context_store import BoundedContextStore
 from openbox_agentrt._core.decision import Verdict
-from openbox_agentrt._core.hook_adapter import HookAdapter
+from openbox_agentrt._core.hook_adapter import HookAdapter, _answer
 from openbox_agentrt._core.hook_payloads import _quiet_span, quiet_url
 from openbox_agentrt._core.instrumentation import InstrumentationWarning
 from openbox_agentrt.errors import (
@@ -168,6 +168,11 @@ STRICT = {
     "404": Fault.respond(404),
     "redirect": Fault.respond(302, body=b'{"verdict": "allow"}'),
     "nested too deeply": Fault.text(b"[" * 200_000 + b"]" * 200_000),
+    "half a character": Fault.text(b'{"verdict": "block", "reason": "\\ud83d"}'),
+    "a number that is none": Fault.text(b'{"verdict": "block", "risk_score": NaN}'),
+    "a deep patch": Fault.text(
+        b'{"verdict": "block", "patch": {"new_input": ' + b"[" * 600 + b"]" * 600 + b"}}"
+    ),
 }
 
 
@@ -437,6 +442,16 @@ def test_a_refusal_is_one_whatever_the_result_says(recorder: Any) -> None:
             adapter.raise_hook_blocked(EvaluationResult(verdict=verdict, raw={"verdict": "allow"}))
         with pytest.raises(GovernanceError):
             adapter.raise_lifecycle_blocked(EvaluationResult(verdict=verdict))
+
+
+def test_a_result_that_openbox_core_made_up_is_kept() -> None:
+    """It says that Core was not asked; the error carries it."""
+    made_up = EvaluationResult(verdict=Verdict.HALT, reason="unreachable", fallback_used=True)
+
+    answer = _answer(made_up)
+
+    assert (answer.verdict, answer.local, answer.latches) == (Verdict.HALT, True, False)
+    assert answer.result is made_up
 
 
 class TestOwnership:

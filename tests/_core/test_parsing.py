@@ -14,7 +14,9 @@ from msgspec import structs
 from openbox_core.contracts.results import EvaluationResult, PatchDirective
 
 from openbox_agentrt._core.decision import MISSING, Verdict
+from openbox_agentrt._core.gate import raise_for_answer
 from openbox_agentrt._core.parsing import AmbiguousJSONError, decoded, parse_answer, parse_time
+from openbox_agentrt.errors import GovernanceBlockedError, GovernanceHaltError
 
 UNDERSTOOD: dict[str, tuple[dict[str, Any], Verdict]] = {
     "allow": ({"verdict": "allow"}, Verdict.ALLOW),
@@ -277,7 +279,7 @@ def test_any_answer_is_read_and_only_an_allow_allows(raw: dict[str, Any]) -> Non
 def test_a_key_that_occurs_twice_is_found(body: str) -> None:
     """Whichever of the two readers sees it."""
     with pytest.raises(AmbiguousJSONError):
-        decoded(body)
+        decoded(body.encode())
 
 
 @given(
@@ -309,3 +311,34 @@ def test_a_plain_allow_takes_a_short_way_to_the_same_answer(raw: dict[str, Any])
     short, long = parse_answer(raw), parse_answer({**raw, "risk_score": None})
 
     assert structs.replace(short, raw=None) == structs.replace(long, raw=None)
+
+
+DEEP = b'"patch":{"new_input":' + b"[" * 600 + b"1" + b"]" * 600 + b"}"
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        pytest.param(b'{"verdict":"halt","action":"stop",' + DEEP + b"}", GovernanceHaltError, id="halt"),
+        pytest.param(
+            b'{"verdict":"block","action":"block",' + DEEP + b"}", GovernanceBlockedError, id="block"
+        ),
+    ],
+)
+def test_a_patch_that_nobody_can_read_takes_nothing_from_the_verdict(
+    body: bytes, error: type[Exception]
+) -> None:
+    """openbox_core fails on it; that must not stand between a verdict and its enforcement."""
+    answer = parse_answer(decoded(body))
+
+    assert answer.patch is None
+    assert answer.result is None
+    with pytest.raises(error):
+        raise_for_answer(answer)
+
+
+def test_what_core_says_can_be_printed() -> None:
+    """A reason with half a character in it is still a reason, and ends up in somebody's log."""
+    answer = parse_answer(decoded(b'{"verdict": "block", "reason": "no \\ud83d", "policy_id": "p"}'))
+
+    assert answer.reason == "no \ufffd"

@@ -123,17 +123,18 @@ def test_plain_data_is_compared_as_its_canonical_text(one: Any, other: Any) -> N
 @given(value=values)
 def test_a_snapshot_is_the_same(value: Any) -> None:
     """Of the same types, too, since it is what conditions and redactions see."""
-    assert repr(snapshot(value)) == repr(value)
+    assert repr(snapshot(value)[0]) == repr(value)
 
 
 def test_a_snapshot_does_not_change() -> None:
     """Nor does what is judged of something that others hold."""
     inner: list[Any] = [1]
     value: dict[str, Any] = {"plain": inner, "kept": (inner, {"x": inner})}
-    taken, judged = snapshot(value), Judged(value, shared=True)
+    (taken, private), judged = snapshot(value), Judged(value, shared=True)
 
     inner.append(2)
 
+    assert not private, "there is a tuple in it: it was copied by its own means"
     assert taken == {"plain": [1], "kept": ([1], {"x": [1]})}
     assert judged.is_same(taken)
     assert not judged.is_same(value)
@@ -142,4 +143,57 @@ def test_a_snapshot_does_not_change() -> None:
 def test_a_snapshot_of_live_objects_is_the_original() -> None:
     """It is compared before it is used."""
     value = {"a": [1], "lock": threading.Lock()}
-    assert snapshot(value) is value
+    copied, private = snapshot(value)
+
+    assert copied is value
+    assert not private
+
+
+class Itself:
+    """An object that is its own copy."""
+
+    def __deepcopy__(self, memo: object) -> Itself:
+        return self
+
+
+@pytest.mark.parametrize(
+    ("value", "private"),
+    [
+        pytest.param({"a": [1, {"b": None}]}, True, id="plain data"),
+        pytest.param({"a": Itself()}, False, id="an object that is its own copy"),
+        pytest.param({"a": {1, 2}}, False, id="a set"),
+        pytest.param({"a": [[0] * 200] * 200}, False, id="more than is copied quickly"),
+    ],
+)
+def test_only_what_was_copied_here_is_private(value: Any, private: bool) -> None:
+    """Whatever else an object says of a copy, somebody may hold what is in it."""
+    assert snapshot(value)[1] is private
+
+
+def test_what_is_large_by_sharing_is_copied_in_time() -> None:
+    """As `copy.deepcopy` does, which copies what is shared once."""
+    value: list[Any] = [0]
+    for _ in range(14):
+        value = [value] * 60
+
+    copied, _ = snapshot({"a": value})
+
+    assert copied["a"][0][0] is copied["a"][1][0]
+
+
+class Claims(str):
+    """A key that says that it is another one."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash("path")
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("key", [Claims("shadow"), Number.ONE, 1], ids=["claims", "enum", "number"])
+def test_a_key_of_another_type_is_another_key(key: Any) -> None:
+    """What it says of itself does not count."""
+    assert not Judged({"path": "/tmp"}, shared=False).is_same({key: "/tmp"})

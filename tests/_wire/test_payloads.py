@@ -345,3 +345,19 @@ def test_the_short_way_makes_a_copy() -> None:
     inner.append(2)
 
     assert sent == {"a": [1], "b": {"c": [1]}}
+
+
+def large_by_sharing(levels: int = 14) -> Any:
+    """A few lists; written out, there would be more of them than a machine can write."""
+    value: list[Any] = [0]
+    for _ in range(levels):
+        value = [value] * 60
+    return value
+
+
+def test_what_is_large_by_sharing_is_cut_in_time() -> None:
+    """Without looking at all of it."""
+    shown = json.dumps(json_safe(large_by_sharing(), max_bytes=10_000))
+
+    assert "[cut: " in shown
+    assert len(shown) < 1_000_000

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openbox_core.contracts.events import rfc3339_from_datetime
 
+from openbox_agentrt._wire.payloads import json_safe
 from openbox_agentrt._wire.run_identity import RunIdentity
 from openbox_agentrt._wire.times import rfc3339, stamped
 from openbox_agentrt.lifecycle_events import workflow_started
@@ -32,3 +33,16 @@ def test_an_event_keeps_the_time_that_it_has() -> None:
 
     assert first.timestamp == "2026-01-02T03:04:05.678Z"
     assert stamped(first, "2027-01-02T03:04:05.678Z") is first
+
+
+class Timestamp(datetime):
+    """What pandas, pendulum and freezegun make of the class."""
+
+
+def test_a_subclass_is_a_time_as_well() -> None:
+    """A policy over a date must see it, whichever library it came from."""
+    moment = Timestamp(2026, 12, 25, 1, 2, 3, 456789, tzinfo=UTC)
+
+    assert rfc3339(moment) == "2026-12-25T01:02:03.456Z"
+    assert rfc3339(Timestamp(2026, 12, 25)) == "2026-12-25T00:00:00.000Z"
+    assert json_safe([moment]) == ["2026-12-25T01:02:03.456Z"]

@@ -30,7 +30,7 @@ async def test_a_key_that_occurs_twice_is_no_answer() -> None:
 def test_a_key_that_occurs_twice_approves_nothing() -> None:
     """Nor inside an object."""
     with pytest.raises(AmbiguousJSONError):
-        decoded('{"a": [{"action": "block", "action": "allow"}]}')
+        decoded(b'{"a": [{"action": "block", "action": "allow"}]}')
 
 
 def test_the_guardrails_that_did_not_pass_count() -> None:

@@ -347,3 +347,21 @@ def _odd_number(value: Any) -> bool:
     except ValueError:
         return True
     return False
+
+
+def test_a_handoff_is_no_operation_inside_an_activity(make: Make, event_of: EventOf) -> None:
+    """Whatever it says of itself: it is looked at like any other event."""
+    handoff = {
+        "event_type": "Handoff",
+        "from_agent_did": "did:aip:a",
+        "multi_agent_session_id": "s",
+        "hook_trigger": True,
+    }
+    seen: list[Any] = []
+    talk = make(guardrails=seen.append)
+
+    status, _ = talk.post(EVALUATE, handoff)
+
+    assert status == 200
+    assert [event["event_type"] for event in seen] == ["Handoff"]
+    assert len(list(talk.core._store.moves())) == 1
