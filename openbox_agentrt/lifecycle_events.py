@@ -162,11 +162,16 @@ def tool_started(
         side_effect: Agent-RT's classification; its default ``none`` is left out.
     """
     # The model chooses the arguments: one named like the sentinel must not pass for a classification.
-    shown = {ESCAPED_SENTINEL if key == SENTINEL else key: value for key, value in arguments.items()}
+    shown = {ESCAPED_SENTINEL if _is_sentinel(key) else key: value for key, value in arguments.items()}
     hints = {"tool_type": tool_type, "side_effect": None if side_effect == "none" else side_effect}
     sentinel = {name: value for name, value in hints.items() if value is not None}
     activity_input = [shown, {SENTINEL: sentinel}] if sentinel else [shown]
     return _started(run, activity_id, tool, activity_input, {}, None, max_bytes, timestamp)
+
+
+def _is_sentinel(key: object) -> bool:
+    # By its text: what a key of another type calls itself equal to does not count.
+    return isinstance(key, str) and str.__eq__(key, SENTINEL)
 
 
 def _started(

@@ -34,6 +34,31 @@ async def test_a_halt_that_was_made_up_here_stops_one_call() -> None:
             assert run.halted is None
 
 
+@pytest.mark.leaves_rows_open("core never hears of what it is asked first")
+@pytest.mark.parametrize("patch", ["[" * 600 + "]" * 600, '"\\ud83d"', "NaN"], ids=["deep", "half", "nan"])
+async def test_a_halt_counts_whatever_comes_with_it(patch: str) -> None:
+    """What cannot be read beside the verdict takes nothing from it."""
+    body = f'{{"verdict": "halt", "action": "stop", "patch": {{"new_input": {patch}}}}}'
+    with FaultyCore() as faulty:
+        governance = await create_openbox_agentrt(
+            environ={}, api_url=faulty.url, api_key=faulty.api_key, install_instrumentation=False
+        )
+        ran: list[str] = []
+
+        async def swallow() -> None:
+            async with governance.run_scope():
+                faulty.plan(Fault.text(body.encode()), path="/evaluate")
+                for name in ("first", "second"):
+                    with pytest.raises(GovernanceHaltError):
+                        async with governance.activity(name, [1]):
+                            ran.append(name)
+
+        async with governance:
+            with pytest.raises(GovernanceHaltError):
+                await swallow()
+        assert ran == []
+
+
 async def test_a_halted_run_starts_nothing_that_core_is_not_asked_about(make_stage: Any, kit: Any) -> None:
     """Where a gate is switched off, an earlier HALT still counts."""
 

@@ -70,3 +70,66 @@ async def test_arguments_that_never_stand_still_are_refused(make_stage: Any, kit
     with pytest.raises(GovernanceBlockedError, match="change while they are judged"):
         await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("go")])
     assert ran == []
+
+
+class Query:
+    """A value that is its own copy, as handles and proxies are."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __deepcopy__(self, memo: object) -> Query:
+        return self
+
+    def __repr__(self) -> str:
+        return f"Query({self.text})"
+
+
+class Claims(str):
+    """A key that says that it is ``path``."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash("path")
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
+def change_in_place(call: Any) -> Any:
+    if isinstance(call.arguments["path"], Query):
+        call.arguments["path"].text = "secret"
+    return call
+
+
+def change_the_key(call: Any) -> Any:
+    return replace(call, arguments={Claims("secret"): call.arguments["path"]})
+
+
+@pytest.mark.parametrize(
+    ("value", "change"),
+    [
+        pytest.param(Query("public"), change_in_place, id="an object that is its own copy"),
+        pytest.param("public", change_the_key, id="a key that calls itself another"),
+    ],
+)
+async def test_what_was_judged_is_what_runs(make_stage: Any, kit: Any, value: Any, change: Any) -> None:
+    """A hook that rewrites the arguments has them judged again, whatever they say of themselves."""
+    ran: list[Any] = []
+
+    def policy(event: dict[str, Any]) -> str | None:
+        return "BLOCK" if "secret" in str(event.get("activity_input")) else None
+
+    async def rewrite(call: Any, *_: Any) -> Any:
+        return change(call)
+
+    stage = await make_stage(policy)
+    registry = kit.registry({"take": lambda **arguments: ran.append(arguments)})
+    registry.hooks = type(registry.hooks)(pre_call=rewrite)
+    governed = stage.governance.wrap_tool_registry(registry)
+
+    async with stage.governance.run_scope("go"):
+        with pytest.raises(GovernanceBlockedError):
+            await governed.execute(kit.call("take", {"path": value}))
+    assert ran == []
