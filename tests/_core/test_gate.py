@@ -736,3 +736,25 @@ def test_an_answer_raises_by_priority(answer: Answer, error: type[Exception] | N
     else:
         with pytest.raises(error):
             raise_for_answer(answer, event="refund")
+
+
+@pytest.mark.parametrize("status", [401, 422])
+async def test_a_probe_that_is_turned_away_has_found_core(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, status: int
+) -> None:
+    """A Core that says no is there: what comes after it is asked, and not kept from it."""
+    clock = ManualClock()
+    gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
+    with faulty.down():
+        for _ in range(3):
+            await gate.judge(event())
+    assert gate.breaker.is_open
+    clock.advance(60)
+    faulty.plan(Fault.respond(status))
+
+    with pytest.raises((OpenBoxAuthError, GovernanceUnavailableError)):
+        await gate.judge(event())
+
+    assert not gate.breaker.is_open
+    assert gate.counts.refused == (status == 422)
+    assert not (await gate.judge(event())).unreachable

@@ -169,6 +169,7 @@ STRICT = {
     "redirect": Fault.respond(302, body=b'{"verdict": "allow"}'),
     "nested too deeply": Fault.text(b"[" * 200_000 + b"]" * 200_000),
     "half a character": Fault.text(b'{"verdict": "block", "reason": "\\ud83d"}'),
+    "half a character in an id": Fault.text(b'{"verdict": "block", "policy_id": "\\ud83d"}'),
     "a number that is none": Fault.text(b'{"verdict": "block", "risk_score": NaN}'),
     "a deep patch": Fault.text(
         b'{"verdict": "block", "patch": {"new_input": ' + b"[" * 600 + b"]" * 600 + b"}}"

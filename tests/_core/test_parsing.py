@@ -342,3 +342,26 @@ def test_what_core_says_can_be_printed() -> None:
     answer = parse_answer(decoded(b'{"verdict": "block", "reason": "no \\ud83d", "policy_id": "p"}'))
 
     assert answer.reason == "no \ufffd"
+
+
+@pytest.mark.parametrize(
+    ("beside", "verdict", "passed"),
+    [
+        pytest.param({"constraints": ["read_only"]}, Verdict.CONSTRAIN, True, id="constraints"),
+        pytest.param(
+            {"guardrails_result": {"validation_passed": False}}, Verdict.ALLOW, False, id="guardrails"
+        ),
+        pytest.param(
+            {"guardrails": {"validation_passed": False}}, Verdict.ALLOW, False, id="their other name"
+        ),
+        pytest.param({"guardrails": "broken"}, Verdict.BLOCK, True, id="unreadable guardrails"),
+    ],
+)
+def test_an_allow_that_both_fields_agree_on_is_not_all(
+    beside: dict[str, Any], verdict: Verdict, passed: bool
+) -> None:
+    """What stands beside it counts, as it does where only one field says it."""
+    answer = parse_answer({"verdict": "allow", "action": "continue", **beside})
+
+    assert answer.verdict is verdict
+    assert (answer.guardrails is None or answer.guardrails.validation_passed) is passed

@@ -244,3 +244,26 @@ async def test_nothing_is_lost_when_core_stumbles(kit: Any) -> None:
         assert len(first) == 2 + 1 + 2 * 7
         kinds = [kind for kind, _ in moves(first)][2:-1]
         assert kinds == ["ActivityStarted", "ActivityCompleted"] * 7
+
+
+async def test_a_nested_run_waits_for_what_ended_around_it(
+    make_stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Core hears of the end of the outer activity before it is asked about the inner one."""
+    carry = DirectClient.carry
+
+    async def slowly(self: DirectClient, method: str, path: str, headers: Any, body: bytes) -> Any:
+        if b"ActivityCompleted" in body and b"outer" in body:
+            await asyncio.sleep(0.02)
+        return await carry(self, method, path, headers, body)
+
+    monkeypatch.setattr(DirectClient, "carry", slowly)
+    stage = await make_stage(telemetry="ordered")
+    async with stage.governance.run_scope():
+        async with stage.governance.activity("outer"):
+            pass
+        async with stage.governance.run_scope(), stage.governance.activity("inner"):
+            pass
+
+    told = [move for move in moves(stage.events()) if move[1] in ("outer", "inner")]
+    assert told.index(("ActivityCompleted", "outer")) < told.index(("ActivityStarted", "inner"))

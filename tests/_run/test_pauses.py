@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 from agent_rt import AgentCheckpoint, AgentLoop, AgentRunLimits, ToolLifecycleHooks, ToolRegistry
 
-from openbox_agentrt import ApprovalExpiredError, ApprovalRejectedError, GovernanceHaltError
+from openbox_agentrt import (
+    ApprovalExpiredError,
+    ApprovalRejectedError,
+    GovernanceHaltError,
+    UngovernedCallError,
+)
 from openbox_agentrt.testing import Call, Reply, ScriptedProvider
 
 
@@ -419,3 +424,30 @@ async def test_a_prompt_waits_also_in_pause_mode(make_stage: Any, kit: Any) -> N
     stage.core.approve(await stage.core.await_approval())
 
     assert (await running).termination_reason == "completed"
+
+
+async def test_a_paused_run_starts_nothing_meanwhile(make_stage: Any, kit: Any) -> None:
+    """A task that the run has left behind cannot act for it while a person decides."""
+    stage = await make_stage(RISKY, approval_mode="pause")
+    left: list[asyncio.Task[None]] = []
+    go = asyncio.Event()
+
+    async def later() -> None:
+        await go.wait()
+        async with stage.governance.activity("behind the back"):
+            pytest.fail("it ran")
+
+    async def leave() -> str:
+        left.append(asyncio.ensure_future(later()))
+        return "left"
+
+    paused = Paused(
+        stage, kit, {"leave": leave, "risky": lambda: "x"}, Call(name="leave"), Call(name="risky"), "done"
+    )
+    await paused.start()
+    go.set()
+
+    with pytest.raises(UngovernedCallError):
+        await left[0]
+    stage.core.approve(stage.core.pending_approvals()[0])
+    assert "behind the back" not in str(stage.events())

@@ -132,3 +132,34 @@ async def test_a_halt_is_no_error_for_the_model(kit: Any) -> None:
             faulty.plan(Fault.value({"verdict": "quarantine"}), path="/evaluate")
             with pytest.raises(GovernanceHaltError):
                 await registry.execute(kit.call("tool"))
+
+
+async def test_a_halt_around_a_nested_run_stops_it_too(make_stage: Any) -> None:
+    """While the inner run works, a parallel call of the outer one is halted."""
+    stage = await make_stage(lambda event: "HALT" if event.get("activity_type") == "bad" else None)
+    governance = stage.governance
+    inside, halted = asyncio.Event(), asyncio.Event()
+    ran: list[str] = []
+
+    async def nested() -> None:
+        async with governance.run_scope():
+            inside.set()
+            await halted.wait()
+            async with governance.activity("inner"):
+                ran.append("inner")
+
+    async def outer() -> None:
+        async with governance.run_scope():
+            working = asyncio.ensure_future(nested())
+            await inside.wait()
+            with pytest.raises(GovernanceHaltError):
+                async with governance.activity("bad"):
+                    ran.append("bad")
+            halted.set()
+            with pytest.raises(GovernanceHaltError):
+                await working
+
+    with pytest.raises(GovernanceHaltError):
+        await outer()
+    assert ran == []
+    assert [e["activity_type"] for e in stage.events("ActivityStarted")] == ["bad"]

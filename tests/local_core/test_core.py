@@ -347,3 +347,13 @@ def test_an_empty_file_is_used(make: Make, tmp_path: Path) -> None:
     make(path=path).send()
 
     assert path.stat().st_size > 0
+
+
+def test_a_repetition_is_not_history(make: Make) -> None:
+    """A policy that looks back sees what happened once, once; and each repetition names the first."""
+    talk = make()
+    for _ in range(3):
+        talk.send()
+
+    assert len(talk.core._store.history("wf", "run")) == 1
+    assert [record.same_as for record in talk.core.records()] == [None, 1, 1]
