@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from openbox_core.contracts.results import ApprovalResult, PatchDirective, handle_patch
+from openbox_core.contracts.results import ApprovalResult, PatchDirective
 from openbox_core.errors import OpenBoxAuthError
 
 from ..errors import (
@@ -27,7 +27,7 @@ from ..errors import (
     GovernanceUnavailableError,
 )
 from .exchange import APPROVAL, Exchange, recording
-from .parsing import decoded, parse_time
+from .parsing import decoded, parse_time, patch_in
 
 if TYPE_CHECKING:
     from openbox_core.client import EvaluationClient
@@ -106,7 +106,8 @@ def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
     if _says_expired(raw) or ran_out or "halt" in words or "stop" in words:
         return PollAnswer(state=ApprovalState.EXPIRED, reason=reason)
     if "block" in words:
-        return PollAnswer(state=ApprovalState.REJECTED, reason=reason, patch=_patch(raw))
+        patch = patch_in({**raw, "action": "block", "expired": False}, ApprovalResult.from_dict)
+        return PollAnswer(state=ApprovalState.REJECTED, reason=reason, patch=patch)
     decided = words[0] if words[0] else words[1]
     if decided in ("allow", "continue"):
         return PollAnswer(state=ApprovalState.APPROVED, reason=reason)
@@ -242,14 +243,6 @@ class ApprovalWait:
         while (left := until - self._clock()) > 0:
             _raise_if(cancelled())
             await self._sleep(min(left, _SLICE_SECONDS))
-
-
-def _patch(raw: Mapping[str, Any]) -> PatchDirective | None:
-    try:
-        return handle_patch(ApprovalResult.from_dict({**raw, "action": "block", "expired": False}))
-    except Exception:  # noqa: BLE001
-        # A patch that openbox_core cannot read, such as one that is nested too deeply. The no is one without.
-        return None
 
 
 def _raise_if(error: GovernanceError | None) -> None:

@@ -11,19 +11,33 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import structs
-from openbox_core.contracts.results import EvaluationResult, PatchDirective, Verdict, handle_patch
+from openbox_core.contracts.results import (
+    ApprovalResult,
+    EvaluationResult,
+    PatchDirective,
+    Verdict,
+    handle_patch,
+)
 
 from .._wire.payloads import safe_text
 from .._wire.redaction_shapes import MISSING
 from .decision import Answer, Guardrails
 
-__all__ = ("AmbiguousJSONError", "UnknownVerdict", "decoded", "not_understood", "parse_answer", "parse_time")
+__all__ = (
+    "AmbiguousJSONError",
+    "UnknownVerdict",
+    "decoded",
+    "not_understood",
+    "parse_answer",
+    "parse_time",
+    "patch_in",
+)
 
 UnknownVerdict = Literal["block", "halt"]
 
@@ -106,14 +120,9 @@ def parse_answer(raw: object, *, on_unknown: UnknownVerdict = "block") -> Answer
             raw=raw,
         )
     problems: list[str] = []
-    verdict: Verdict | None
-    try:
-        verdict, guardrails, constraints = _verdict(raw), _guardrails(raw), _constraints(raw)
-    except _NotUnderstoodError:
-        # One by one, so that what is understood and stricter is kept.
-        verdict = _tried(_verdict, raw, problems, default=None)
-        guardrails = _tried(_guardrails, raw, problems, default=None)
-        constraints = _tried(_constraints, raw, problems, default=())
+    verdict = _tried(_verdict, raw, problems, default=None)
+    guardrails = _tried(_guardrails, raw, problems, default=None)
+    constraints = _tried(_constraints, raw, problems, default=())
     if verdict is Verdict.ALLOW and constraints:
         verdict = Verdict.CONSTRAIN
     answer = Answer(
@@ -196,8 +205,6 @@ def _verdict(raw: Mapping[str, Any]) -> Verdict:
 
 
 def _guardrails(raw: Mapping[str, Any]) -> Guardrails | None:
-    if raw.get("guardrails_result") is None and raw.get("guardrails") is None:
-        return None
     found = [raw[name] for name in ("guardrails_result", "guardrails") if raw.get(name) not in (None, {})]
     if not found:
         return None
@@ -255,10 +262,17 @@ def _constraint(item: object) -> list[str]:
 
 def _patch(raw: Mapping[str, Any]) -> PatchDirective | None:
     kept = {key: raw[key] for key in ("patch", "reason", "governance_event_id") if key in raw}
+    return patch_in({"verdict": "block", **kept}, EvaluationResult.from_dict)
+
+
+def patch_in(
+    raw: dict[str, Any], read: Callable[[dict[str, Any]], EvaluationResult | ApprovalResult]
+) -> PatchDirective | None:
+    """The patch that openbox_core finds in a BLOCK or a no, once it has `read` it; None if it cannot."""
     try:
-        return handle_patch(EvaluationResult.from_dict({"verdict": "block", **kept}))
+        return handle_patch(read(raw))
     except Exception:  # noqa: BLE001
-        # A patch that openbox_core cannot read, such as one that is nested too deeply. It is blocked without.
+        # Such as one that is nested too deeply. The call is stopped all the same, without a patch.
         return None
 
 
