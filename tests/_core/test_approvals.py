@@ -322,3 +322,14 @@ async def test_a_cancelled_wait_ends_at_once(to: Connecting, faulty: FaultyCore)
             await task
 
     assert time.monotonic() - began < 2.0
+
+
+def test_a_no_counts_although_its_patch_cannot_be_read() -> None:
+    """openbox_core fails on what is nested deeply; the person has decided all the same."""
+    deep: Any = 1
+    for _ in range(600):
+        deep = [deep]
+
+    answer = parse_poll({"action": "block", "patch": {"new_input": deep}}, now=NOW)
+
+    assert (answer.state, answer.patch) == (ApprovalState.REJECTED, None)
