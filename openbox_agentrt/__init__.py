@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from ._core.decision import Decision
+    from ._loop.coverage import Coverage, Escape
+    from ._loop.loop import GovernedAgentLoop
     from ._run.state import RunState, current_run
-    from ._seams.coverage import Coverage, Escape
-    from ._seams.loop import GovernedAgentLoop
+    from .decision import Decision
     from .errors import (
         ApprovalExpiredError,
         ApprovalRejectedError,
@@ -46,15 +46,15 @@ _HOME = {
     "ApprovalRejectedError": "errors",
     "ApprovalTimeoutError": "errors",
     "ContractRefusedError": "errors",
-    "Coverage": "_seams.coverage",
-    "Decision": "_core.decision",
-    "Escape": "_seams.coverage",
+    "Coverage": "_loop.coverage",
+    "Decision": "decision",
+    "Escape": "_loop.coverage",
     "GovernanceBlockedError": "errors",
     "GovernanceError": "errors",
     "GovernanceHaltError": "errors",
     "GovernanceOptions": "options",
     "GovernanceUnavailableError": "errors",
-    "GovernedAgentLoop": "_seams.loop",
+    "GovernedAgentLoop": "_loop.loop",
     "GuardrailsValidationError": "errors",
     "InsecureURLError": "errors",
     "MalformedKeyError": "errors",

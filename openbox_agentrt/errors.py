@@ -38,8 +38,8 @@ from ._errors.options import InsecureURLError, MalformedKeyError, OptionError
 if TYPE_CHECKING:
     from openbox_core.contracts.results import EvaluationResult, PatchDirective, Verdict
 
-    from ._core.decision import Decision
     from .acel import Refusal
+    from .decision import Decision
 
 __all__ = (
     "ApprovalExpiredError",

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from openbox_core.context import activity_scope
 
-from ._run.activity import Activity
-from ._run.bound import activity_context
-from ._run.cases import custom_activity
+from ._activity.activity import Activity
+from ._activity.bound import activity_context
+from ._activity.cases import custom_activity
+from ._activity.judge import Judge
+from ._loop.coverage import Coverage, coverage_of
+from ._loop.executor import wrap_tool_executor
+from ._loop.install import Installation
+from ._loop.loop import GovernedAgentLoop, govern_loop
+from ._loop.provider import wrap_provider
+from ._loop.registry import wrap_tool_registry
 from ._run.contract_events import end_shared_session, end_shared_sessions
-from ._run.judge import Judge
 from ._run.observers import Observers, decision_meter
 from ._run.scope import RunScope
 from ._run.state import RunState, current_run
-from ._seams.coverage import Coverage, coverage_of
-from ._seams.executor import wrap_tool_executor
-from ._seams.install import Installation
-from ._seams.loop import GovernedAgentLoop, govern_loop
-from ._seams.provider import wrap_provider
-from ._seams.registry import wrap_tool_registry
 from .evidence.redaction import redactor_of
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from openbox_core.runtime import OpenBoxRuntime
 
     from ._core.connection import Connection
+    from ._run.contract_sessions import ContractSessions
     from ._run.hooks import Refusals
-    from ._run.sessions import ContractSessions
     from .acel.violations import Violation
     from .options import GovernanceOptions
 

@@ -19,8 +19,8 @@ from typing import Any, Final, Literal
 from openbox_core.contracts import events as base
 from openbox_core.contracts.events import EventEnvelope, EventType
 
+from ._wire.identity import RESERVED_KEYS, RunIdentity
 from ._wire.payloads import DEFAULT_MAX_BYTES, json_safe, safe_text
-from ._wire.run_identity import RESERVED_KEYS, RunIdentity
 
 __all__ = (
     "LLM_ACTIVITY",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from openbox_core.config import OpenBoxConfig
     from openbox_core.runtime import OpenBoxRuntime
 
-    from ._core.decision import Decision
+    from .decision import Decision
 
 __all__ = ("ENV_PREFIX", "GovernanceOptions", "OptionArguments")
 

@@ -10,8 +10,8 @@ import openbox_core
 import pytest
 
 from openbox_agentrt import errors
-from openbox_agentrt._core.decision import Decision, Verdict
 from openbox_agentrt.acel import Broken, Refusal
+from openbox_agentrt.decision import Decision, Verdict
 
 DECISION = Decision(event="refund", workflow_id="wf", run_id="run", verdict=Verdict.BLOCK, source="core")
 

@@ -13,7 +13,7 @@ from openbox_core.instrumentation import shared
 from openbox_core.runtime import OpenBoxRuntime
 
 from openbox_agentrt import OpenBoxAuthError, OptionError, create_openbox_agentrt
-from openbox_agentrt._core.transport import CoreTransport, LocalCoreTransport
+from openbox_agentrt._core.transport.wire import CoreTransport, LocalCoreTransport
 from openbox_agentrt.local_core import DEFAULT_API_KEY, LocalCore
 from openbox_agentrt.testing import FaultyCore
 

@@ -17,11 +17,11 @@ from agent_rt import (
     ToolRegistry,
 )
 
-from openbox_agentrt._seams.attributes import SEAMS
-from openbox_agentrt._seams.executor import GovernedExecutor
-from openbox_agentrt._seams.idempotency import FilteredIdempotencyStore
-from openbox_agentrt._seams.provider import OPTIONAL_MEMBERS, GovernedProvider, GovernedStreamingProvider
-from openbox_agentrt._seams.registry import GovernedRegistry, GovernedToolbase
+from openbox_agentrt._loop.attributes import SEAMS
+from openbox_agentrt._loop.executor import GovernedExecutor
+from openbox_agentrt._loop.idempotency import FilteredIdempotencyStore
+from openbox_agentrt._loop.provider import OPTIONAL_MEMBERS, GovernedProvider, GovernedStreamingProvider
+from openbox_agentrt._loop.registry import GovernedRegistry, GovernedToolbase
 
 REGISTRY_MEMBERS = {
     "capability_descriptors",

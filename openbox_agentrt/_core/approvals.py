@@ -26,13 +26,13 @@ from ..errors import (
     GovernanceError,
     GovernanceUnavailableError,
 )
-from .exchange import APPROVAL, Exchange, recording
 from .parsing import decoded, parse_time, patch_in
+from .transport.exchange import APPROVAL, Exchange, recording
 
 if TYPE_CHECKING:
     from openbox_core.client import EvaluationClient
 
-    from .decision import Answer
+    from ..decision import Answer
 
 __all__ = ("ApprovalKey", "ApprovalState", "ApprovalWait", "PollAnswer", "parse_poll")
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
 
+    from ..decision import Answer
     from ..errors import GovernanceError
-    from .decision import Answer
 
 __all__ = ("Gate",)
 

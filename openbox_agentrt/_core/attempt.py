@@ -27,11 +27,11 @@ from openbox_core.errors import (
 
 from .._wire.error_info import scrub
 from .._wire.times import stamped
+from ..decision import Answer
 from ..errors import GovernanceUnavailableError
-from .decision import Answer
-from .direct_client import DirectClient
-from .exchange import EVALUATE, AnswerTooLargeError, Exchange, recording
 from .parsing import AmbiguousJSONError, UnknownVerdict, decoded, not_understood, parse_answer
+from .transport.exchange import EVALUATE, AnswerTooLargeError, Exchange, recording
+from .transport.local import DirectClient
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope

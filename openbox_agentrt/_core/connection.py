@@ -14,14 +14,14 @@ from openbox_core.client import EvaluationClient
 from openbox_core.runtime import OpenBoxRuntime
 
 from .breaker import Breaker
-from .context_store import BoundedContextStore
-from .direct_client import DirectClient
-from .exchange import recording
 from .gate import CoreGate
-from .hook_adapter import HookAdapter, HookRecorder
-from .hook_payloads import quiet_payload_builder
-from .instrumentation import HookOwnership
-from .transport import CoreTransport, InProcessCore, LocalCoreTransport
+from .hooks.adapter import HookAdapter, HookRecorder
+from .hooks.context_store import BoundedContextStore
+from .hooks.ownership import HookOwnership
+from .hooks.payloads import quiet_payload_builder
+from .transport.exchange import recording
+from .transport.local import DirectClient
+from .transport.wire import CoreTransport, InProcessCore, LocalCoreTransport
 
 if TYPE_CHECKING:
     from openbox_core.config import OpenBoxConfig

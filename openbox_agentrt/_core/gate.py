@@ -23,6 +23,7 @@ from openbox_core.contracts.events import EventEnvelope
 from openbox_core.errors import OpenBoxAuthError
 
 from .._wire.times import rfc3339, stamped
+from ..decision import Answer, Verdict
 from ..errors import (
     GovernanceBlockedError,
     GovernanceError,
@@ -34,7 +35,6 @@ from .approvals import ApprovalKey, ApprovalWait
 from .attempt import Outage, attempt
 from .breaker import Breaker, Permit
 from .counts import GateCounts
-from .decision import Answer, Verdict
 from .overdue import OverdueReports
 
 if TYPE_CHECKING:

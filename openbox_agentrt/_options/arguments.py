@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
     from openbox_core.runtime import OpenBoxRuntime
 
-    from .._core.decision import Decision
-    from .._core.transport import InProcessCore
-    from ..acel.contract import TemporalContract
-    from ..acel.recording import Meter, Recorder
+    from .._core.transport.wire import InProcessCore
+    from ..acel.contracts.base import TemporalContract
+    from ..acel.engine.records import Meter, Recorder
     from ..acel.session import Session
+    from ..decision import Decision
 
 __all__ = ("OptionArguments",)
 

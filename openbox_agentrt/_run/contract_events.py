@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openbox_core.contracts.results import Verdict
 
-from .._core.decision import Decision
+from .._activity.record import Docket
+from .._activity.request import Case
 from ..acel.refusal import Broken, Refusal
+from ..decision import Decision
 from ..errors import ContractRefusedError, UnmetContractError
 from ..lifecycle_events import contract_violation
-from .case import Case
-from .docket import Docket
 
 if TYPE_CHECKING:
-    from .._core.decision import AcelOutcome
-    from .._wire.run_identity import RunIdentity
+    from .._activity.judge import Judge
+    from .._wire.identity import RunIdentity
     from ..acel.violations import Violation
-    from .judge import Judge
+    from ..decision import AcelOutcome
     from .state import RunState
 
 log = logging.getLogger(__name__)

@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..acel.contract import TemporalContract
-from ..acel.registry import rules_hash
+from ..acel.contracts.base import TemporalContract
+from ..acel.contracts.registry import rules_hash
 from ..acel.session import Session
 from ..errors import OptionError
 from ..evidence.redaction import redactor_of
+from .contract_sessions import ContractSession, ContractSessions
 from .evidence import Recorder, SessionRecorder, foreign_evidence
-from .sessions import ContractSession, ContractSessions
 
 if TYPE_CHECKING:
     from ..evidence import EvidenceFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..acel.conditions import collect_checks
+from ..acel.contracts.conditions import collect_checks
 
 if TYPE_CHECKING:
     from ..acel.refusal import Refusal

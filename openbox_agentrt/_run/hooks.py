@@ -13,14 +13,14 @@ from weakref import WeakValueDictionary
 
 from openbox_core.contracts.results import Verdict
 
-from .._core.decision import Decision
+from ..decision import Decision
 from ..errors import GovernanceError, GovernanceHaltError
 from .state import POSITION, RunState
 
 if TYPE_CHECKING:
     from openbox_core.contracts.context import ActivityContext
 
-    from .activity import Activity
+    from .._activity.activity import Activity
 
 
 class Refusals:

@@ -12,7 +12,7 @@ from opentelemetry import trace
 from ..evidence.redaction import Redactor, redact_record
 
 if TYPE_CHECKING:
-    from .._core.decision import Decision
+    from ..decision import Decision
     from .evidence import Recorder
 
 log = logging.getLogger("openbox_agentrt.decisions")

@@ -8,19 +8,19 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .._wire.run_identity import RunIdentity
+from .._activity.cases import llm_activity, prompt_case
+from .._core.outbox import Outbox
+from .._wire.identity import RunIdentity
 from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
 from ..evidence.redaction import redaction_marker
 from ..lifecycle_events import handoff, workflow_started
-from .cases import llm_activity, prompt_case
+from .close import close_run, settle_run
 from .contract_events import RUN_STARTED, admit_run, broken_result
-from .ending import close_run, settle_run
-from .outbox import Outbox
 from .redactions import Redactions
 from .state import POSITION, Position, RunState
 
 if TYPE_CHECKING:
-    from .judge import Judge
+    from .._activity.judge import Judge
 
 log = logging.getLogger(__name__)
 

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .._core.decision import Decision
+from ..decision import Decision
 from ..errors import GovernanceHaltError, UngovernedCallError
-from .sessions import ContractSession
+from .contract_sessions import ContractSession
 
 if TYPE_CHECKING:
-    from .._core.decision import Answer
-    from .._wire.run_identity import RunIdentity
+    from .._activity.activity import Activity
+    from .._activity.judge import Judge
+    from .._core.outbox import Outbox
+    from .._wire.identity import RunIdentity
+    from ..decision import Answer
     from ..errors import GovernanceError
-    from .activity import Activity
     from .contracts import Contracts
-    from .judge import Judge
-    from .outbox import Outbox
     from .redactions import Redactions
 
 

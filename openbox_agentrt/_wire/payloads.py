@@ -38,7 +38,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
-from ..evidence.objects import fields_of, name_of, scalars
+from .._plain.objects import fields_of, name_of, scalars
 from .times import rfc3339
 
 __all__ = ("DEFAULT_MAX_BYTES", "Json", "is_cut", "json_safe", "safe_text")

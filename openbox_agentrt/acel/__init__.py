@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from .._version import __version__
 
 if TYPE_CHECKING:
-    from .conditions import Check, postcondition, precondition
-    from .contract import TemporalContract
-    from .declare import (
+    from .contracts.base import TemporalContract
+    from .contracts.conditions import Check, postcondition, precondition
+    from .contracts.declare import (
         alternate_precedence,
         chain_precedence,
         existence,
@@ -28,18 +28,8 @@ if TYPE_CHECKING:
         requires_state,
         response,
     )
-    from .events import ToolCallEvent, TraceError
-    from .evidence import EvidenceBundle, EvidenceLog, ed25519_signer, redact_violation
-    from .gate import Gate
-    from .matchers import ContentMatch, PatternError, any_of, matching
-    from .names import suspicious_names
-    from .refusal import Broken, Refusal
-    from .registry import build_contract, rules_hash
-    from .reservation import Reservation, ReservationError
-    from .session import Session
-    from .snapshot import SnapshotError
-    from .state import StateStore, StateView
-    from .temporal import (
+    from .contracts.registry import build_contract, rules_hash
+    from .contracts.temporal import (
         at_most_n_times,
         at_most_total,
         cannot_follow_without,
@@ -49,14 +39,24 @@ if TYPE_CHECKING:
         rate_limit,
         required_before_session_end,
     )
-    from .tools import ToolSpec
+    from .contracts.tools import ToolSpec
+    from .engine.snapshot import SnapshotError
+    from .events import ToolCallEvent, TraceError
+    from .evidence import EvidenceBundle, EvidenceLog, ed25519_signer, redact_violation
+    from .gate import Gate
+    from .match.matchers import ContentMatch, PatternError, any_of, matching
+    from .match.names import suspicious_names
+    from .memory.state import StateStore, StateView
+    from .refusal import Broken, Refusal
+    from .reservation import Reservation, ReservationError
+    from .session import Session
     from .verdict import Verdict
     from .violations import ContractViolation, Violation
 
 _MODULES = {
-    "conditions": ("Check", "postcondition", "precondition"),
-    "contract": ("TemporalContract",),
-    "declare": (
+    "contracts.conditions": ("Check", "postcondition", "precondition"),
+    "contracts.base": ("TemporalContract",),
+    "contracts.declare": (
         "alternate_precedence",
         "chain_precedence",
         "existence",
@@ -68,16 +68,16 @@ _MODULES = {
     "events": ("ToolCallEvent", "TraceError"),
     "evidence": ("EvidenceBundle", "EvidenceLog", "ed25519_signer", "redact_violation"),
     "gate": ("Gate",),
-    "matchers": ("ContentMatch", "PatternError", "any_of", "matching"),
+    "match.matchers": ("ContentMatch", "PatternError", "any_of", "matching"),
     "metrics": ("Metrics", "serve_metrics_http"),
-    "names": ("suspicious_names",),
+    "match.names": ("suspicious_names",),
     "refusal": ("Broken", "Refusal"),
-    "registry": ("build_contract", "rules_hash"),
+    "contracts.registry": ("build_contract", "rules_hash"),
     "reservation": ("Reservation", "ReservationError"),
     "session": ("Session",),
-    "snapshot": ("SnapshotError",),
-    "state": ("StateStore", "StateView"),
-    "temporal": (
+    "engine.snapshot": ("SnapshotError",),
+    "memory.state": ("StateStore", "StateView"),
+    "contracts.temporal": (
         "at_most_n_times",
         "at_most_total",
         "cannot_follow_without",
@@ -87,7 +87,7 @@ _MODULES = {
         "rate_limit",
         "required_before_session_end",
     ),
-    "tools": ("ToolSpec",),
+    "contracts.tools": ("ToolSpec",),
     "verdict": ("Verdict",),
     "violations": ("ContractViolation", "Violation"),
 }

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from .contract import TemporalContract
+from .contracts.base import TemporalContract
 from .rulesfile.building import build
 from .rulesfile.document import read_document
 from .rulesfile.errors import ConfigError

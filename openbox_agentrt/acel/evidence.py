@@ -1,10 +1,10 @@
 """Evidence under the names that acel-core gives it. The home of the code is `openbox_agentrt.evidence`."""
 
-from ..evidence.bundles import EvidenceBundle, EvidenceLog
-from ..evidence.bundles import payload_of as _payload_of
 from ..evidence.canonical import GENESIS_HASH
 from ..evidence.canonical import legacy_canonical as _canonical
 from ..evidence.canonical import sha256_hex as _sha256_hex
+from ..evidence.format1.bundles import EvidenceBundle, EvidenceLog
+from ..evidence.format1.bundles import payload_of as _payload_of
 from ..evidence.keys import Signer, ed25519_signer
 from ..evidence.redaction import redact_violation
 from ..evidence.redaction import redaction_marker as _redact_marker

@@ -1,6 +1,6 @@
-"""acel-core's names for the hooks of Claude Code. The code is in `doors.acel_core_hooks`."""
+"""acel-core's names for the hooks of Claude Code. The code is in `doors.claude_code.acel_core_names`."""
 
-from ..doors.acel_core_hooks import (
+from ..doors.claude_code.acel_core_names import (
     DEFAULT_STATE_DIR,
     _safe_session_id,
     _trace_path,

@@ -1,227 +1,33 @@
-"""
-Which calls a contract is about.
+"""acel-core's module name. The code is in `openbox_agentrt.acel.match.matchers`."""
 
-A name stands for the tool of that name, ``"db_*"`` for every tool whose name fits (``*`` is any
-text, ``?`` one character), `any_of` for several of these, `matching` for the calls of a tool whose
-argument contains a pattern, and a function ``(tool, args) -> bool`` for anything else.
+from .match.matchers import (
+    AnyOf,
+    Args,
+    ContentMatch,
+    FieldPattern,
+    PatternError,
+    Predicate,
+    ToolMatcher,
+    any_of,
+    check_matcher,
+    is_glob,
+    label,
+    matching,
+    name_matches,
+)
 
-Patterns are searched for by RE2 in time that is linear in the argument, so no argument can stall
-the gate. RE2 has no look-around and no back-references, and its ``\\w``, ``\\d`` and ``\\b`` mean ASCII.
-"""
-
-from __future__ import annotations
-
-import fnmatch
-import functools
-import re
-from collections.abc import Callable
-from typing import Any, TypeAlias
-
-from .conditions import is_async
-from .names import canonical
-from .paths import FieldError, FieldPath
-from .wording import shown
-
-Args: TypeAlias = dict[str, Any]
-Predicate: TypeAlias = Callable[[Args], Any]
-ToolMatcher: TypeAlias = str | Callable[[str, Args], Any]
-
-
-class PatternError(ValueError):
-    """A pattern that cannot be searched for in linear time, or is no pattern at all."""
-
-    def __init__(self, pattern: str, problem: str) -> None:
-        self.pattern = pattern
-        self.problem = problem
-        super().__init__(f"pattern {pattern!r} cannot be compiled: {problem}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return PatternError, (self.pattern, self.problem)
-
-
-class ContentMatch:
-    """
-    The calls of one tool whose arguments a predicate accepts.
-
-    Asked directly, a predicate that raises is no match. A contract asks through `predicate` instead and
-    takes the strict side: a ban that cannot be evaluated bans.
-    """
-
-    def __init__(self, tool: str, predicate: Predicate, *, label: str | None = None) -> None:
-        _check_name(tool)
-        _check_predicate(predicate)
-        self.tool = tool
-        self.predicate = predicate
-        self.label = label or f"{tool}(matching custom predicate)"
-
-    def __call__(self, tool: str, args: Args) -> bool:
-        if not name_matches(self.tool, canonical(tool)):
-            return False
-        try:
-            return bool(self.predicate(args))
-        except Exception:  # noqa: BLE001 - acel-core's answer to a direct question; contracts do not ask here
-            return False
-
-    def __str__(self) -> str:
-        return self.label
-
-    def __repr__(self) -> str:
-        return f"<ContentMatch {self.label}>"
-
-
-class FieldPattern:
-    """Whether an argument, as text, contains a pattern. Upper and lower case are the same."""
-
-    __slots__ = ("_field", "_search", "field", "pattern")
-
-    def __init__(self, pattern: str, field: str) -> None:
-        self.pattern = pattern
-        self.field = field
-        self._field = FieldPath(field)
-        self._search = _compile(pattern).search
-
-    def __call__(self, args: Args) -> bool:
-        try:
-            value = self._field.read(args)
-        except FieldError as error:
-            if self.field in args:
-                raise
-            del error  # missing: no match, as with acel-core
-            return False
-        return value is not None and self._search(value if isinstance(value, str) else str(value)) is not None
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, FieldPattern):
-            return NotImplemented
-        return (self.pattern, self.field) == (other.pattern, other.field)
-
-    def __hash__(self) -> int:
-        return hash((self.pattern, self.field))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return FieldPattern, (self.pattern, self.field)
-
-
-class AnyOf:
-    """The calls that one of several matchers accepts."""
-
-    def __init__(self, matchers: tuple[ToolMatcher, ...]) -> None:
-        self.matchers = matchers
-
-    def __call__(self, tool: str, args: Args) -> bool:
-        return any(
-            name_matches(matcher, canonical(tool)) if isinstance(matcher, str) else matcher(tool, args)
-            for matcher in self.matchers
-        )
-
-    def __str__(self) -> str:
-        return f"any_of({', '.join(map(label, self.matchers))})"
-
-    def __repr__(self) -> str:
-        return f"<{self}>"
-
-
-def matching(tool: str, pattern: str, *, field: str = "command") -> ContentMatch:
-    """
-    The calls of `tool` whose argument `field` contains `pattern`, whatever the case.
-
-    A call without that argument is no match. A value that is not text is searched as its text.
-
-    Raises:
-        PatternError: RE2 cannot compile the pattern.
-        ValueError: `field` is no name or path.
-    """
-    return ContentMatch(tool, FieldPattern(pattern, field), label=f"{tool}({field}~/{pattern}/)")
-
-
-def any_of(*matchers: ToolMatcher) -> AnyOf:
-    """
-    The calls that at least one of `matchers` accepts.
-
-    Raises:
-        ValueError: None was given.
-        TypeError: One is neither a name nor callable.
-    """
-    if not matchers:
-        raise ValueError("any_of needs at least one matcher")
-    for matcher in matchers:
-        check_matcher(matcher)
-    return AnyOf(matchers)
-
-
-def check_matcher(matcher: object) -> None:
-    """
-    Accept a name, a pattern over names, or a callable.
-
-    Raises:
-        TypeError: It is something else, or is async: a coroutine is not a truth value.
-        ValueError: It is an empty name.
-    """
-    if isinstance(matcher, str):
-        if not matcher:
-            raise ValueError("a tool must be named, got ''")
-    elif not callable(matcher):
-        raise TypeError(f"a tool must be a name or a callable, got {shown(matcher)}")
-    elif is_async(matcher):
-        raise TypeError(f"a matcher must not be async, got {label(matcher)}")
-
-
-def label(matcher: ToolMatcher) -> str:
-    """How a matcher is written in a contract. A plain function is named without its address."""
-    if isinstance(matcher, str):
-        return matcher
-    written = str(matcher)
-    if " at 0x" not in written:
-        return written
-    name = getattr(matcher, "__qualname__", type(matcher).__qualname__)
-    return str(name).rpartition("<locals>.")[2]
-
-
-def is_glob(name: str) -> bool:
-    """Whether a name stands for several."""
-    return "*" in name or "?" in name
-
-
-def name_matches(pattern: str, tool: str) -> bool:
-    """Whether `tool`, in NFC, is what a name or a pattern over names stands for."""
-    return bool(_glob(canonical(pattern))(tool)) if is_glob(pattern) else canonical(pattern) == tool
-
-
-@functools.lru_cache(maxsize=1024)
-def _glob(pattern: str) -> Callable[[str], Any]:
-    # Only * and ?: a bracket is a character. re is safe here, since what fnmatch writes does not backtrack
-    # into nested repeats, and names are short.
-    escaped = pattern.replace("[", "[[]")
-    return re.compile(fnmatch.translate(escaped)).match
-
-
-@functools.lru_cache(maxsize=1024)
-def _compile(pattern: str) -> Any:
-    if not isinstance(pattern, str):
-        raise TypeError(f"a pattern must be text, got {shown(pattern)}")
-    import re2
-
-    options = re2.Options()
-    options.case_sensitive = False
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except (re2.error, UnicodeError) as error:
-        raise PatternError(pattern, _text(error)) from None
-
-
-def _text(error: Exception) -> str:
-    problem = error.args[0] if error.args else error
-    return problem.decode("utf-8", "replace") if isinstance(problem, bytes) else str(problem)
-
-
-def _check_name(tool: object) -> None:
-    if not isinstance(tool, str) or not tool:
-        raise TypeError(f"a tool must be a name, got {shown(tool)}")
-
-
-def _check_predicate(predicate: object) -> None:
-    if not callable(predicate):
-        raise TypeError(f"a predicate must be callable, got {shown(predicate)}")
-    if is_async(predicate):
-        raise TypeError("a predicate of a matcher must not be async: a coroutine is not a truth value")
+__all__ = (
+    "AnyOf",
+    "Args",
+    "ContentMatch",
+    "FieldPattern",
+    "PatternError",
+    "Predicate",
+    "ToolMatcher",
+    "any_of",
+    "check_matcher",
+    "is_glob",
+    "label",
+    "matching",
+    "name_matches",
+)

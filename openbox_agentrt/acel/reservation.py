@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .calls import Call
-from .plain import plain_args
+from .._plain.arguments import plain_args
+from .engine.call import Call
 
 if TYPE_CHECKING:
-    from .engine import Engine
-    from .plan import Plan
+    from .engine.engine import Engine
+    from .engine.plan import Plan
     from .refusal import Refusal
     from .violations import Violation
 

@@ -17,18 +17,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from .clock import Clock
-from .contract import ENDED, TemporalContract
-from .contracted import Contracted
-from .engine import check_mode
+from .contracts.base import ENDED, TemporalContract
+from .contracts.template import check_count
+from .contracts.tools import CommitFn, ToolSpec
+from .engine.clock import Clock
+from .engine.contracted import Contracted
+from .engine.engine import check_mode
+from .engine.records import Meter, Recorder
+from .engine.replay import replay_events
+from .engine.snapshot import read_session_id, restore_snapshot, take_snapshot
 from .events import ToolCallEvent
 from .gate import Gate
-from .recording import Meter, Recorder
-from .replaying import replay_events
 from .reservation import Reservation, ReservationError
-from .snapshot import read_session_id, restore_snapshot, take_snapshot
-from .template import check_count
-from .tools import CommitFn, ToolSpec
 from .violations import ContractViolation, Mode, Violation
 from .wording import shown
 

@@ -52,7 +52,7 @@ class Violation:
         label: How outsiders are told about the contract, if not as `spec`: a condition's own text may be its
             source.
         trace_length: How many calls the whole trace has.
-        trace_hash: SHA-256 over the whole trace, see `openbox_agentrt.acel.trace.hash_rows`.
+        trace_hash: SHA-256 over the whole trace, see `openbox_agentrt.acel.engine.trace.hash_rows`.
     """
 
     kind: Kind

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     import argparse
 
-from ..doors.claude_code import HookAnswer, HookSettings, after_tool, at_end, before_tool
+from ..doors.claude_code.answers import HookAnswer, HookSettings, after_tool, at_end, before_tool
 
 __all__ = ("main",)
 

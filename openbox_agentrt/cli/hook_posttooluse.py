@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ..doors.acel_core_hooks import DEFAULT_STATE_DIR, main_posttooluse
+from ..doors.claude_code.acel_core_names import DEFAULT_STATE_DIR, main_posttooluse
 
 __all__ = ("main",)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Answer the event on standard input. See `openbox_agentrt.doors.acel_core_hooks`."""
+    """Answer the event on standard input. See `openbox_agentrt.doors.claude_code.acel_core_names`."""
     parser = argparse.ArgumentParser(
         prog="openbox-agentrt hook-posttooluse", description="Take note of a tool call that ended."
     )

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from .._files.whole_write import write_private
 from ..acel.events import TraceError
 from ..acel.rulesfile import read_rules
 from ..acel.session import Session
 from ..acel.violations import Violation
 from ..evidence import EvidenceFile, EvidenceLog, ed25519_signer
-from ..evidence.private_files import write_private
 from .progress import Progress
 from .running import InputError
 from .text import printable

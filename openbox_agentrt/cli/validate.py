@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ..acel.contracts.template import Template
 from ..acel.rulesfile import Rules, read_rules
-from ..acel.template import Template
 from .text import compact_json, printable
 
 app = typer.Typer(add_completion=False)

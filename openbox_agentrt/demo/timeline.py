@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 if TYPE_CHECKING:
-    from .._core.decision import Decision
+    from ..decision import Decision
     from ..local_core import Approval, LocalCore
     from .scenes import Scene
 

@@ -22,7 +22,7 @@ from openbox_agentrt.errors import (
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Refusal, Reservation, Session, Violation
-    from openbox_agentrt.doors.gated_call import GatedCall, Governance
+    from openbox_agentrt.doors.call import GatedCall, Governance
 
 __all__ = ("run_judged_by_core", "told_of_verdict")
 

@@ -10,8 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .bundle_verification import verify_bundles
-    from .bundles import EvidenceBundle, EvidenceLog
+    from .._plain.walk import freeze
     from .canonical import GENESIS_HASH
     from .errors import (
         DamagedLogError,
@@ -21,9 +20,10 @@ if TYPE_CHECKING:
         LogInUseError,
         UnreadableLogError,
     )
-    from .evidence_file import EvidenceFile
-    from .freezing import freeze
-    from .heads import Head
+    from .format1.bundles import EvidenceBundle, EvidenceLog
+    from .format1.verification import verify_bundles
+    from .format2.file import EvidenceFile
+    from .format2.heads import Head
     from .keys import Ed25519Signer, Signer, ed25519_signer
     from .reading import Entry, read_entries, verify_file
     from .redaction import SECRET_PATTERNS, Redactor, redact_violation
@@ -35,12 +35,12 @@ _HOME = {
     "DamagedLogError": "errors",
     "Ed25519Signer": "keys",
     "Entry": "reading",
-    "EvidenceBundle": "bundles",
+    "EvidenceBundle": "format1.bundles",
     "EvidenceError": "errors",
-    "EvidenceFile": "evidence_file",
-    "EvidenceLog": "bundles",
+    "EvidenceFile": "format2.file",
+    "EvidenceLog": "format1.bundles",
     "GENESIS_HASH": "canonical",
-    "Head": "heads",
+    "Head": "format2.heads",
     "InvalidKeyError": "errors",
     "KeyFileError": "errors",
     "LogInUseError": "errors",
@@ -52,11 +52,11 @@ _HOME = {
     "Summary": "summary",
     "UnreadableLogError": "errors",
     "ed25519_signer": "keys",
-    "freeze": "freezing",
+    "freeze": "._plain.walk",
     "read_entries": "reading",
     "redact_violation": "redaction",
     "summarise": "summary",
-    "verify_bundles": "bundle_verification",
+    "verify_bundles": "format1.verification",
     "verify_file": "reading",
 }
 

@@ -9,8 +9,8 @@ import hashlib
 import json
 from typing import Any
 
-from .freezing import Json, freeze
-from .plainness import codec, plain_json
+from .._plain.codec import codec, plain_json
+from .._plain.walk import Json, freeze
 
 __all__ = ("GENESIS_HASH", "canonical", "decoded", "encode", "legacy_canonical", "sha256_hex")
 

@@ -7,7 +7,7 @@ kept, and logged: once per kind of error, because a full disk fails a thousand t
 
 import threading
 
-from .objects import error_name
+from .._plain.objects import error_name
 
 __all__ = ("Failures",)
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from .bundle_verification import verify_bundles
 from .errors import UnreadableLogError
-from .heads import Head, parse_head, read_head
+from .format1.verification import verify_bundles
+from .format2.heads import Head, parse_head, read_head
+from .format2.lines import parse_line
+from .format2.parts import header_of, iterate_lines, parts_of, torn_end_of
+from .format2.verification import Expectation, verify_lines
 from .keys import ed25519_verifier, key_id_of
-from .lines import parse_line
-from .parts import header_of, iterate_lines, parts_of, torn_end_of
 from .report import Report
-from .verification import Expectation, verify_lines
 
 __all__ = ("Entry", "format_of", "read_bundles", "read_entries", "verify_file")
 

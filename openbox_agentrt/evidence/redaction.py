@@ -18,8 +18,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from .._plain.walk import Json, freeze
 from .canonical import legacy_canonical, sha256_hex
-from .freezing import Json, freeze
 
 __all__ = (
     "SECRET_PATTERNS",

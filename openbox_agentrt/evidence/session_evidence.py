@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from .evidence_file import EvidenceFile
+    from .format2.file import EvidenceFile
 
 __all__ = ("Recordable", "SessionEvidence")
 

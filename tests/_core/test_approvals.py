@@ -14,8 +14,8 @@ from openbox_core.errors import OpenBoxAuthError
 
 from openbox_agentrt._core.approvals import MAX_UNANSWERED, ApprovalState, parse_poll
 from openbox_agentrt._core.connection import Connection
-from openbox_agentrt._core.decision import Answer, Verdict
 from openbox_agentrt._core.gate import CoreGate
+from openbox_agentrt.decision import Answer, Verdict
 from openbox_agentrt.errors import (
     ApprovalExpiredError,
     ApprovalRejectedError,

@@ -21,7 +21,7 @@ from openbox_core.errors import OpenBoxAuthError, OpenBoxConfigError, OpenBoxNet
 from openbox_core.runtime import OpenBoxRuntime
 
 from openbox_agentrt._core.connection import Connection, connect
-from openbox_agentrt._core.decision import Answer, Verdict
+from openbox_agentrt.decision import Answer, Verdict
 from openbox_agentrt.errors import ApprovalTimeoutError, GovernanceUnavailableError
 from openbox_agentrt.lifecycle_events import EventEnvelope
 from openbox_agentrt.local_core import LocalCore

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from openbox_core.contracts.results import PatchDirective
 
-from openbox_agentrt._core.decision import MISSING, Answer, Decision, Guardrails, Verdict
+from openbox_agentrt.decision import MISSING, Answer, Decision, Guardrails, Verdict
 
 BARE = Decision(event="refund", workflow_id="wf", run_id="run", verdict=Verdict.ALLOW, source="core")
 FULL = Decision(

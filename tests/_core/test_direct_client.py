@@ -16,7 +16,7 @@ from openbox_core.contracts.results import Verdict
 from openbox_core.errors import OpenBoxAuthError
 
 from openbox_agentrt._core.connection import Connection, connect
-from openbox_agentrt._wire.run_identity import RunIdentity
+from openbox_agentrt._wire.identity import RunIdentity
 from openbox_agentrt.errors import GovernanceUnavailableError
 from openbox_agentrt.lifecycle_events import tool_started, workflow_started
 from openbox_agentrt.options import GovernanceOptions

@@ -16,13 +16,13 @@ from openbox_core.contracts.context import ActivityContext
 from openbox_core.contracts.results import EvaluationResult
 from openbox_core.instrumentation import shared
 
-from openbox_agentrt._core import context_store
 from openbox_agentrt._core.connection import Connection
-from openbox_agentrt._core.context_store import BoundedContextStore
-from openbox_agentrt._core.decision import Verdict
-from openbox_agentrt._core.hook_adapter import HookAdapter, _answer
-from openbox_agentrt._core.hook_payloads import _quiet_span, quiet_url
-from openbox_agentrt._core.instrumentation import InstrumentationWarning
+from openbox_agentrt._core.hooks import context_store
+from openbox_agentrt._core.hooks.adapter import HookAdapter, _answer
+from openbox_agentrt._core.hooks.context_store import BoundedContextStore
+from openbox_agentrt._core.hooks.ownership import InstrumentationWarning
+from openbox_agentrt._core.hooks.payloads import _quiet_span, quiet_url
+from openbox_agentrt.decision import Verdict
 from openbox_agentrt.errors import (
     ApprovalRejectedError,
     GovernanceBlockedError,

@@ -16,13 +16,13 @@ from typing import Any
 import httpx
 import pytest
 
-from openbox_agentrt._core import loop_clients
 from openbox_agentrt._core.breaker import Breaker
 from openbox_agentrt._core.connection import Connection, connect
-from openbox_agentrt._core.decision import Verdict
-from openbox_agentrt._core.hook_adapter import HookRecorder
-from openbox_agentrt._core.loop_clients import AT_ONCE, KEPT_IDLE, LoopClients, ProcessClient
-from openbox_agentrt._core.transport import CoreTransport
+from openbox_agentrt._core.hooks.adapter import HookRecorder
+from openbox_agentrt._core.transport import clients as loop_clients
+from openbox_agentrt._core.transport.clients import AT_ONCE, KEPT_IDLE, LoopClients, ProcessClient
+from openbox_agentrt._core.transport.wire import CoreTransport
+from openbox_agentrt.decision import Verdict
 from openbox_agentrt.lifecycle_events import EventEnvelope, RunIdentity, tool_started
 from openbox_agentrt.options import GovernanceOptions
 from openbox_agentrt.testing import FaultyCore

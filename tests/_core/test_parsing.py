@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 from openbox_core.contracts.results import EvaluationResult, PatchDirective
 
-from openbox_agentrt._core.decision import MISSING, Verdict
 from openbox_agentrt._core.gate import raise_for_answer
 from openbox_agentrt._core.parsing import AmbiguousJSONError, decoded, parse_answer, parse_time
+from openbox_agentrt.decision import MISSING, Verdict
 from openbox_agentrt.errors import GovernanceBlockedError, GovernanceHaltError
 
 UNDERSTOOD: dict[str, tuple[dict[str, Any], Verdict]] = {

@@ -18,7 +18,7 @@ import pytest
 from agent_rt import AgentLoop, AgentRunLimits, CancellationToken
 
 from openbox_agentrt import current_run
-from openbox_agentrt._core.direct_client import DirectClient
+from openbox_agentrt._core.transport.local import DirectClient
 from openbox_agentrt._run.scope import RunScope
 from openbox_agentrt._run.state import POSITION
 from openbox_agentrt.testing import Call, Reply, ScriptedProvider

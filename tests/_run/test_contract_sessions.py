@@ -304,7 +304,7 @@ async def test_a_builder_may_end_another_session(make_stage: Any) -> None:
 
 async def test_there_is_a_bound_for_open_sessions(make_stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One more is refused: forgetting one would forget what its limits have counted."""
-    monkeypatch.setattr("openbox_agentrt._run.sessions.MAX_SESSIONS", 2)
+    monkeypatch.setattr("openbox_agentrt._run.contract_sessions.MAX_SESSIONS", 2)
     stage = await make_stage(contracts=[TWICE])
     for session_id in ("s", "t", "s"):
         await pay(stage, session_id=session_id)

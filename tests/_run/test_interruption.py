@@ -10,8 +10,8 @@ import pytest
 from agent_rt import AgentLoop, AgentRunLimits, CancellationToken
 
 from openbox_agentrt import GovernanceHaltError, UngovernedCallError, create_openbox_agentrt, current_run
-from openbox_agentrt._core.direct_client import DirectClient
-from openbox_agentrt._run import ending
+from openbox_agentrt._core.transport.local import DirectClient
+from openbox_agentrt._run import close as ending
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.testing import Call, ScriptedProvider
 

@@ -10,9 +10,9 @@ import pytest
 from openbox_core.contracts.events import EventEnvelope, EventType
 from openbox_core.contracts.results import Verdict
 
-from openbox_agentrt._core.decision import Answer
-from openbox_agentrt._core.direct_client import DirectClient
-from openbox_agentrt._run.outbox import MOST_QUEUED, SENT_AT_ONCE, Drain, Outbox
+from openbox_agentrt._core.outbox import MOST_QUEUED, SENT_AT_ONCE, Drain, Outbox
+from openbox_agentrt._core.transport.local import DirectClient
+from openbox_agentrt.decision import Answer
 from openbox_agentrt.errors import GovernanceHaltError
 from openbox_agentrt.testing import Call, Fault, FaultyCore, ScriptedProvider
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openbox_core.contracts.events import rfc3339_from_datetime
 
+from openbox_agentrt._wire.identity import RunIdentity
 from openbox_agentrt._wire.payloads import json_safe
-from openbox_agentrt._wire.run_identity import RunIdentity
 from openbox_agentrt._wire.times import rfc3339, stamped
 from openbox_agentrt.lifecycle_events import workflow_started
 

@@ -20,9 +20,9 @@ from openbox_agentrt.acel import (
     rate_limit,
     response,
 )
-from openbox_agentrt.acel.cells import MAX_IN_WINDOW
-from openbox_agentrt.acel.contract import TemporalContract
-from openbox_agentrt.acel.registered import MAX_KEPT_NAME, MAX_PLANS
+from openbox_agentrt.acel.contracts.base import TemporalContract
+from openbox_agentrt.acel.engine.registered import MAX_KEPT_NAME, MAX_PLANS
+from openbox_agentrt.acel.memory.cells import MAX_IN_WINDOW
 from openbox_agentrt.testing import ManualClock
 
 

@@ -22,8 +22,8 @@ from openbox_agentrt.acel import (
     requires_state,
     response,
 )
-from openbox_agentrt.acel.registry import TEMPLATES
-from openbox_agentrt.acel.template import Template
+from openbox_agentrt.acel.contracts.registry import TEMPLATES
+from openbox_agentrt.acel.contracts.template import Template
 from openbox_agentrt.acel.wording import shown
 
 

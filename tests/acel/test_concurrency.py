@@ -123,7 +123,7 @@ def test_steps_are_given_once() -> None:
 
 def test_no_row_of_the_trace_is_lost() -> None:
     """And the hash is that of the rows."""
-    from openbox_agentrt.acel.trace import hash_rows
+    from openbox_agentrt.acel.engine.trace import hash_rows
 
     session = Session(contracts=[at_most_n_times("x", 0)])
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from openbox_agentrt.acel.registry import TEMPLATES
+from openbox_agentrt.acel.contracts.registry import TEMPLATES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "contracts.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", PAGE, re.DOTALL)

@@ -22,12 +22,12 @@ from openbox_agentrt.acel import (
     rate_limit,
     requires_state,
 )
-from openbox_agentrt.acel.cells import Stamps
-from openbox_agentrt.acel.clock import Timeline
-from openbox_agentrt.acel.guards import Breach, wait_for
-from openbox_agentrt.acel.rules import NOTHING
-from openbox_agentrt.acel.state import StateDraft
-from openbox_agentrt.acel.template import Template
+from openbox_agentrt.acel.contracts.rules import NOTHING
+from openbox_agentrt.acel.contracts.template import Template
+from openbox_agentrt.acel.engine.clock import Timeline
+from openbox_agentrt.acel.memory.cells import Stamps
+from openbox_agentrt.acel.memory.guards import Breach, wait_for
+from openbox_agentrt.acel.memory.state import StateDraft
 from openbox_agentrt.testing import ManualClock
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.correctness import Case, judge, load_cases, main
 from benchmarks.naive import Seen, breaks, breaks_at_end
-from openbox_agentrt.acel.registry import TEMPLATES
+from openbox_agentrt.acel.contracts.registry import TEMPLATES
 
 CASES = load_cases()
 

@@ -30,7 +30,7 @@ from openbox_agentrt.acel import (
     required_before_session_end,
     response,
 )
-from openbox_agentrt.acel.contract import TemporalContract
+from openbox_agentrt.acel.contracts.base import TemporalContract
 
 ARGS = {"amount": 1, "to": "x"}
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openbox_agentrt._plain.arguments import CYCLE, TOO_DEEP, UNREADABLE, plain, plain_args
 from openbox_agentrt.acel import (
     ContentMatch,
     ContractViolation,
@@ -31,8 +32,7 @@ from openbox_agentrt.acel import (
     response,
     suspicious_names,
 )
-from openbox_agentrt.acel.plain import CYCLE, TOO_DEEP, UNREADABLE, plain, plain_args
-from openbox_agentrt.acel.template import Template
+from openbox_agentrt.acel.contracts.template import Template
 
 
 class Hostile:

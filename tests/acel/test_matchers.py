@@ -20,8 +20,8 @@ from openbox_agentrt.acel import (
     never_after,
     suspicious_names,
 )
-from openbox_agentrt.acel.matchers import FieldPattern, label
-from openbox_agentrt.acel.names import canonical
+from openbox_agentrt.acel.match.matchers import FieldPattern, label
+from openbox_agentrt.acel.match.names import canonical
 
 
 def bans(matcher: Any, tool: str, **args: Any) -> bool:

@@ -101,8 +101,8 @@ def test_a_door_s_types_are_known() -> None:
 
 def test_the_store_in_memory_is_what_a_session_asks_for() -> None:
     """Another one can take its place: mypy compares the two, and here every name is looked up."""
-    from openbox_agentrt.acel.storage import Store
-    from openbox_agentrt.acel.store import MemoryStore
+    from openbox_agentrt.acel.engine.storage import Store
+    from openbox_agentrt.acel.engine.store import MemoryStore
 
     store: Store = MemoryStore()
 

@@ -24,7 +24,7 @@ from openbox_agentrt.acel import (
     rate_limit,
     requires_state,
 )
-from openbox_agentrt.acel.contract import TemporalContract
+from openbox_agentrt.acel.contracts.base import TemporalContract
 from openbox_agentrt.testing import ManualClock
 
 

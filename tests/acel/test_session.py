@@ -26,9 +26,9 @@ from openbox_agentrt.acel import (
     requires_state,
     response,
 )
-from openbox_agentrt.acel.contract import TemporalContract
-from openbox_agentrt.acel.state import StateDraft
-from openbox_agentrt.acel.trace import BLOCK, hash_rows
+from openbox_agentrt.acel.contracts.base import TemporalContract
+from openbox_agentrt.acel.engine.trace import BLOCK, hash_rows
+from openbox_agentrt.acel.memory.state import StateDraft
 
 
 def test_a_call_runs_with_its_arguments() -> None:

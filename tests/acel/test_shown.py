@@ -16,7 +16,7 @@ from openbox_agentrt.acel import (
     postcondition,
     precondition,
 )
-from openbox_agentrt.acel.conditions import collect_checks
+from openbox_agentrt.acel.contracts.conditions import collect_checks
 
 
 def test_a_result_can_be_concealed_from_the_trace() -> None:

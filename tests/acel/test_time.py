@@ -26,8 +26,8 @@ from openbox_agentrt.acel import (
     requires_state,
     response,
 )
-from openbox_agentrt.acel.clock import Timeline, steady_clock
-from openbox_agentrt.acel.contract import TemporalContract
+from openbox_agentrt.acel.contracts.base import TemporalContract
+from openbox_agentrt.acel.engine.clock import Timeline, steady_clock
 from openbox_agentrt.testing import ManualClock
 
 FIRST = {"n": 1, "to": "a"}

@@ -25,7 +25,7 @@ from openbox_agentrt.acel import (
     required_before_session_end,
     response,
 )
-from openbox_agentrt.acel.contract import TemporalContract
+from openbox_agentrt.acel.contracts.base import TemporalContract
 from openbox_agentrt.acel.reservation import Reservation
 
 Outcome = Literal["flying", "commit", "failed", "never ran", "bad result", "dropped"]

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, max_distinct
-from openbox_agentrt.acel.amounts import AmountError, add, read_amount, show, subtract
-from openbox_agentrt.acel.paths import FieldError, FieldPath, key_text
+from openbox_agentrt.acel.match.amounts import AmountError, add, read_amount, show, subtract
+from openbox_agentrt.acel.match.paths import FieldError, FieldPath, key_text
 
 
 class Coins(enum.IntEnum):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from openbox_agentrt import GovernanceHaltError, create_openbox_agentrt
-from openbox_agentrt._core.direct_client import DirectClient
+from openbox_agentrt._core.transport.local import DirectClient
 from openbox_agentrt.testing import Fault, FaultyCore
 
 

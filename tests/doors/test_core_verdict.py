@@ -12,7 +12,7 @@ from openbox_agentrt import ContractRefusedError, GovernanceBlockedError, Govern
 from openbox_agentrt.acel import ContractViolation, Session, at_most_n_times, must_precede
 from openbox_agentrt.doors.callables import guard
 from openbox_agentrt.doors.langchain import govern_tool
-from openbox_agentrt.doors.openai import arun_tool_calls, guard_openai_tool_call
+from openbox_agentrt.doors.openai.tools import arun_tool_calls, guard_openai_tool_call
 from openbox_agentrt.errors import UngovernedCallError
 
 MakeStage = Callable[..., Awaitable[Any]]

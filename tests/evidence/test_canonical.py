@@ -8,8 +8,8 @@ from acel.evidence import _canonical as published
 from hypothesis import given
 from hypothesis import strategies as st
 
+from openbox_agentrt._plain.walk import freeze
 from openbox_agentrt.evidence.canonical import canonical, decoded, legacy_canonical
-from openbox_agentrt.evidence.freezing import freeze
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -25,7 +25,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_importing_loads_nothing_heavy() -> None:
     """Neither signing nor fast JSON is loaded before it is used."""
     code = (
-        "import sys, openbox_agentrt.evidence.bundles, openbox_agentrt.evidence.evidence_file;"
+        "import sys, openbox_agentrt.evidence.format1.bundles, openbox_agentrt.evidence.format2.file;"
         "print({'msgspec', 'cryptography', 're2', 'logging', 'acel'} & set(sys.modules))"
     )
 

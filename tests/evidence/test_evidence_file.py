@@ -24,7 +24,7 @@ from openbox_agentrt.evidence import (
     read_entries,
     verify_file,
 )
-from openbox_agentrt.evidence.heads import read_head
+from openbox_agentrt.evidence.format2.heads import read_head
 
 MakeViolation = Callable[..., Violation]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits and no fork")

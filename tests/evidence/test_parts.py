@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from openbox_agentrt.evidence import EvidenceFile, UnreadableLogError, parts
+from openbox_agentrt.evidence import EvidenceFile, UnreadableLogError
 from openbox_agentrt.evidence.canonical import GENESIS_HASH, canonical
-from openbox_agentrt.evidence.lines import LineType, write_line
+from openbox_agentrt.evidence.format2 import parts
+from openbox_agentrt.evidence.format2.lines import LineType, write_line
 
 
 def header(previous: object, type: LineType = "header") -> bytes:

@@ -2,7 +2,7 @@
 
 import threading
 
-from openbox_agentrt.evidence.sealing import SealLane
+from openbox_agentrt.evidence.format2.sealing import SealLane
 
 
 def test_wakes_within_an_interval_are_one_seal() -> None:

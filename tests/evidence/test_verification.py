@@ -24,8 +24,8 @@ from openbox_agentrt.evidence import (
     verify_file,
 )
 from openbox_agentrt.evidence.canonical import canonical
-from openbox_agentrt.evidence.lines import parse_line, write_line
-from openbox_agentrt.evidence.verification import Expectation, verify_lines
+from openbox_agentrt.evidence.format2.lines import parse_line, write_line
+from openbox_agentrt.evidence.format2.verification import Expectation, verify_lines
 
 VECTORS = Path(__file__).parent / "vectors"
 PUBLIC_KEY = "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from openbox_agentrt.evidence.writing import LogIdentity, LogWriter
+from openbox_agentrt.evidence.format2.writing import LogIdentity, LogWriter
 
 
 @pytest.fixture

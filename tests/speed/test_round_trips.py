@@ -67,7 +67,7 @@ class CountingCore(FaultyCore):
 async def test_gates_at_the_same_time_share_connections() -> None:
     """Many runs at once open as many connections as there are turns, and what comes later opens none."""
     from openbox_agentrt import create_openbox_agentrt
-    from openbox_agentrt._core.loop_clients import AT_ONCE
+    from openbox_agentrt._core.transport.clients import AT_ONCE
 
     with LocalCore() as local, CountingCore(local) as core, core.always(Fault.late(0.01)):
         governance = await create_openbox_agentrt(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..registry import TEMPLATES, build_contract
-from ..template import Template
+from ..contracts.registry import TEMPLATES, build_contract
+from ..contracts.template import Template
 from .document import Document
 from .errors import ConfigError
 from .parameters import OPTIONS, Parameter, ParameterKind, parameters_of

@@ -7,8 +7,8 @@ import inspect
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ..registry import TEMPLATES
-from ..template import Options, Template
+from ..contracts.registry import TEMPLATES
+from ..contracts.template import Options, Template
 
 __all__ = ("OPTIONS", "Parameter", "ParameterKind", "parameters_of")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from ..names import suspicious_names
-from ..registry import rules_hash
-from ..template import Template
+from ..contracts.registry import rules_hash
+from ..contracts.template import Template
+from ..match.names import suspicious_names
 from .building import build, tools_in
 from .document import Document, Format, parse_document, read_document
 from .errors import ConfigError

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from importlib.resources import files
 from typing import Any, get_args
 
-from ..registry import TEMPLATES
+from ..contracts.registry import TEMPLATES
 from ..violations import Mode, OnViolation, Severity
 from .parameters import Parameter, ParameterKind, parameters_of
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from langgraph.prebuilt.tool_node import ToolCallRequest
 
     from openbox_agentrt.acel import Session
-    from openbox_agentrt.doors.gated_call import Governance
+    from openbox_agentrt.doors.call import Governance
     from openbox_agentrt.doors.langchain.middleware import ContractMiddleware
 
     ToolT = TypeVar("ToolT", bound=BaseTool)

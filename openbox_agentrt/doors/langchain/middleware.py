@@ -16,7 +16,7 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
 from openbox_agentrt.acel import Session
-from openbox_agentrt.doors.gated_call import GatedCall, Governance, told_of
+from openbox_agentrt.doors.call import GatedCall, Governance, told_of
 from openbox_agentrt.doors.langchain.tool import gate_of, govern, is_final, refusal_message, succeeded
 
 __all__ = ("ContractMiddleware",)

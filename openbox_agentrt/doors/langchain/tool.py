@@ -23,8 +23,8 @@ from langchain_core.tools import BaseTool, ToolException
 from pydantic import PrivateAttr
 
 from openbox_agentrt.acel import ContractViolation, Session
-from openbox_agentrt.doors.arguments import ArgumentNames, is_coroutine_function
-from openbox_agentrt.doors.gated_call import GatedCall, Governance, told_of
+from openbox_agentrt.doors.call import GatedCall, Governance, told_of
+from openbox_agentrt.doors.callables.arguments import ArgumentNames, is_coroutine_function
 from openbox_agentrt.doors.langchain.arguments import ToolArguments
 
 __all__ = (

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openbox_agentrt.acel.registry import TEMPLATES
+from openbox_agentrt.acel.contracts.registry import TEMPLATES
 from openbox_agentrt.acel.rulesfile import ConfigError, Rules, parse_rules, read_rules
 from openbox_agentrt.acel.rulesfile.document import Format
 from openbox_agentrt.acel.rulesfile.schema import published_schema, rules_schema

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from openbox_agentrt.acel.violations import Violation
 from openbox_agentrt.evidence import Ed25519Signer, EvidenceFile, EvidenceLog
 from openbox_agentrt.evidence.canonical import sha256_hex
-from openbox_agentrt.evidence.heads import parse_head
+from openbox_agentrt.evidence.format2.heads import parse_head
 
 HERE = Path(__file__).parent
 OURS = Ed25519Signer(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
@@ -62,7 +62,7 @@ def clock() -> Callable[[], datetime.datetime]:
 
 def bundles_of(signer: Ed25519Signer | None) -> list[Any]:
     log = EvidenceLog(signer)
-    with mock.patch("openbox_agentrt.evidence.bundles.datetime") as module:
+    with mock.patch("openbox_agentrt.evidence.format1.bundles.datetime") as module:
         tick = clock()
         module.datetime.now.side_effect = lambda zone: tick()
         for violation in violations():

@@ -1,0 +1,65 @@
+"""Being inside an activity: for nested calls of ours, and for the base SDK's instrumentation."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from openbox_core.contracts.context import ActivityContext
+
+from .._core.hooks.context_store import BoundedContextStore
+from .._run.state import POSITION, Position
+
+if TYPE_CHECKING:
+    from contextvars import Token
+
+    from .._wire.identity import RunIdentity
+    from .activity import Activity
+
+log = logging.getLogger(__name__)
+
+
+class Bound:
+    """Binds an activity for the length of a ``with`` block, which must not contain a ``yield``."""
+
+    __slots__ = ("_activity", "_context", "_position")
+
+    _context: Token[Any]
+    _position: Token[Position | None]
+
+    def __init__(self, activity: Activity) -> None:
+        self._activity = activity
+
+    def __enter__(self) -> Activity:
+        activity = self._activity
+        self._position = POSITION.set(Position(activity.run, activity, POSITION.get()))
+        store = activity.run.judge.store
+        if isinstance(store, BoundedContextStore):
+            self._context = store.bind_activity(activity)
+        else:
+            self._context = store.bind(activity.context)
+        return activity
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._activity.run.judge.store.reset(self._context)
+            POSITION.reset(self._position)
+        except ValueError:
+            # A coroutine that is closed by the garbage collector ends in a context that never saw the
+            # binding.
+            log.debug("activity %s ended outside its own context", self._activity.id)
+
+
+def activity_context(identity: RunIdentity, activity_id: str, activity_type: str) -> ActivityContext:
+    """An activity, as the base SDK's instrumentation knows it."""
+    return ActivityContext(
+        workflow_id=identity.workflow_id,
+        run_id=identity.run_id,
+        workflow_type=identity.workflow_type,
+        task_queue=identity.task_queue,
+        activity_id=activity_id,
+        activity_type=activity_type,
+        agent_name=identity.agent_name,
+        session_id=identity.session_id,
+        multi_agent_session_id=identity.multi_agent_session_id,
+    )

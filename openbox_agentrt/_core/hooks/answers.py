@@ -1,0 +1,81 @@
+"""
+Answers to openbox_core's own hooks, made safe for its parser.
+
+An HTTP request or a query inside a tool is put to Core by openbox_core itself. Its parser takes an unknown
+verdict for ALLOW, its client takes a 422 for an outage, and its hooks overlook guardrails and constraints.
+The gate does not see these answers, so what they have to mean is written into them before openbox_core
+reads them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import httpx
+from openbox_core.contracts.results import Verdict
+
+from ...decision import Answer
+from ..parsing import SANDBOX, AmbiguousJSONError, UnknownVerdict, decoded, parse_answer
+
+__all__ = ("LOCAL_MARK", "hardened")
+
+LOCAL_MARK: Final = "openbox_agentrt_local"
+"""Key in the raw answer which says that the verdict is not Core's."""
+
+
+def hardened(
+    request: httpx.Request, response: httpx.Response, *, on_unknown: UnknownVerdict
+) -> httpx.Response:
+    """`response`, or one that says in Core's plainest words what it has to mean."""
+    status = response.status_code
+    if status in (401, 403, 408, 429) or status >= 500 or _is_completed_stage(request):
+        # Raised, or an outage, or a report about something that has already happened: as openbox_core has it.
+        return response
+    if not 200 <= status < 300:
+        return _answer(request, Verdict.BLOCK, f"core did not take the event: HTTP {status}", local=True)
+    try:
+        raw = decoded(response.content)
+    except RecursionError:
+        return _answer(request, Verdict.BLOCK, "core's answer is nested too deeply", local=True)
+    except AmbiguousJSONError as error:
+        return _answer(request, Verdict.BLOCK, f"core's answer was not understood: {error}", local=True)
+    except ValueError:
+        return response  # not JSON: an outage
+    answer = parse_answer(raw, on_unknown=on_unknown)
+    if answer.verdict.should_stop():
+        return _answer(request, answer.verdict, answer.reason, local=answer.local, raw=raw)
+    refusal = _refusal(answer)
+    if refusal is not None:
+        return _answer(request, Verdict.BLOCK, refusal, raw=raw)
+    return _answer(request, answer.verdict, answer.reason, raw=raw)
+
+
+def _refusal(answer: Answer) -> str | None:
+    if answer.guardrails is not None and not answer.guardrails.validation_passed:
+        return "; ".join(answer.guardrails.reasons) or "the guardrails did not pass"
+    if SANDBOX in answer.constraints:
+        return f"constraint {SANDBOX!r} cannot be satisfied here"
+    return None
+
+
+def _is_completed_stage(request: httpx.Request) -> bool:
+    try:
+        spans = json.loads(request.content).get("spans")
+        return bool(spans) and spans[0].get("stage") == "completed"
+    except (ValueError, AttributeError, TypeError, KeyError, httpx.RequestNotRead):
+        return False  # the strict reading: something that may still be stopped
+
+
+def _answer(
+    request: httpx.Request, verdict: Verdict, reason: str | None, *, local: bool = False, raw: Any = None
+) -> httpx.Response:
+    kept = ("policy_id", "governance_event_id", "approval_id", "approval_expiration_time")
+    body: dict[str, Any] = {"verdict": verdict.value, "reason": reason}
+    if isinstance(raw, dict):
+        body |= {name: raw[name] for name in kept if isinstance(raw.get(name), str)}
+    if local:
+        body[LOCAL_MARK] = True
+    # In ASCII: half a character in a reason could not be written otherwise, and the answer would be lost.
+    content, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+    return httpx.Response(200, content=content, headers=headers, request=request)

@@ -1,0 +1,89 @@
+"""
+What openbox_core's hooks tell Core about nested I/O, without the secrets that the I/O itself needs.
+
+openbox_core hides eight headers by name. A key in another header, in the query of a URL or in an error text
+would be sent to Core and kept there. Bodies and statements are what policies judge, and stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from openbox_core.wire.evaluate_payload import make_payload_builder
+
+from ..._wire.error_info import HIDDEN, scrub
+from ..._wire.payloads import DEFAULT_MAX_BYTES, json_safe
+
+if TYPE_CHECKING:
+    from openbox_core.config import PrivacyConfig
+    from openbox_core.contracts.events import EventEnvelope
+    from openbox_core.validation.diagnostics import Diagnostic
+
+__all__ = ("quiet_payload_builder", "quiet_url")
+
+PayloadBuilder = Callable[["EventEnvelope"], tuple[dict[str, Any], list["Diagnostic"]]]
+
+_SECRET_NAME: Final = re.compile(
+    r"(?i)auth|cookie|token|secret|passw|pwd|credential|signature|session|api[-_]?key|access[-_]?key|^key$|^sig$"
+    r"|^code$|^x-openbox-"
+)
+_HEADERS: Final = ("request_headers", "response_headers")
+_ERRORS: Final = ("error",)
+
+
+def quiet_payload_builder(privacy: PrivacyConfig, *, max_bytes: int = DEFAULT_MAX_BYTES) -> PayloadBuilder:
+    """openbox_core's builder for hook events, with secrets hidden and every field JSON of a bounded size."""
+    build = make_payload_builder(privacy)
+
+    def quiet(event: EventEnvelope) -> tuple[dict[str, Any], list[Diagnostic]]:
+        payload, diagnostics = build(event)
+        payload["spans"] = [_quiet_span(span, max_bytes) for span in payload["spans"]]
+        return payload, diagnostics
+
+    return quiet
+
+
+def quiet_url(url: str) -> str:
+    """`url` without a password and without the values of query parameters that are named like secrets."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return scrub(url)
+    if not parts.query and "@" not in parts.netloc:
+        return url
+    query = "&".join(_quiet_parameter(parameter) for parameter in parts.query.split("&"))
+    user, at, host = parts.netloc.rpartition("@")
+    netloc = f"{HIDDEN}@{host}" if at and user else host
+    return urlunsplit(SplitResult(parts.scheme, netloc, parts.path, query, parts.fragment))
+
+
+def _quiet_parameter(parameter: str) -> str:
+    name, equals, _ = parameter.partition("=")
+    return f"{name}={HIDDEN}" if equals and _SECRET_NAME.search(name) else parameter
+
+
+def _quiet_span(span: Mapping[str, Any], max_bytes: int) -> dict[str, Any]:
+    return {name: json_safe(_quiet_field(name, value), max_bytes=max_bytes) for name, value in span.items()}
+
+
+def _quiet_field(name: str, value: Any) -> Any:
+    if name in _HEADERS and isinstance(value, Mapping):
+        return {key: HIDDEN if _SECRET_NAME.search(str(key)) else item for key, item in value.items()}
+    if name == "attributes" and isinstance(value, Mapping):
+        return {key: _quiet_attribute(str(key), item) for key, item in value.items()}
+    if name in _ERRORS and isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, str) and "url" in name:
+        return quiet_url(value)
+    return value
+
+
+def _quiet_attribute(name: str, value: Any) -> Any:
+    if "header" in name and _SECRET_NAME.search(name.rsplit(".", 1)[-1]):
+        return HIDDEN
+    if isinstance(value, str) and ("url" in name or "target" in name):
+        return quiet_url(value)
+    return value

@@ -1,0 +1,200 @@
+"""
+The transports that openbox_core's client is given: the wire to a remote Core, or to one in this process.
+
+A transport adds what that client leaves out - the content type, a bound on the size and the duration of an
+answer, a record of what happened - and puts the answers to openbox_core's own HTTP and database hooks,
+which no gate reads, in an order that its lenient parser cannot misread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import httpx
+
+from ..attempt import is_outage_status
+from ..breaker import Breaker, Permit
+from ..hooks.answers import hardened
+from ..parsing import UnknownVerdict
+from .clients import LoopClients, ProcessClient
+from .exchange import EVALUATE, MAX_ANSWER_BYTES, AnswerTooLargeError, current_exchange
+
+__all__ = ("CoreTransport", "InProcessCore", "LocalCoreTransport")
+
+
+class InProcessCore(Protocol):
+    """A Core in this process: the whole wire as one function."""
+
+    def handle(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, Mapping[str, str], bytes]: ...
+
+
+class _Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """What both ways have in common: everything but carrying the bytes."""
+
+    def __init__(self, *, breaker: Breaker, on_unknown: UnknownVerdict) -> None:
+        self._breaker = breaker
+        self._on_unknown = on_unknown
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        permit = self._begin(request)
+        try:
+            response = self._carry(request)
+        except Exception as error:
+            self._failed(error, permit)
+            raise
+        return self._finish(request, response, permit)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        permit = self._begin(request)
+        try:
+            response = await self._carry_async(request)
+        except Exception as error:
+            self._failed(error, permit)
+            raise
+        except BaseException:
+            # Cancelled: that says nothing about Core.
+            if permit is not None:
+                self._breaker.abandoned(permit)
+            raise
+        return self._finish(request, response, permit)
+
+    def _carry(self, request: httpx.Request) -> httpx.Response:
+        raise NotImplementedError
+
+    async def _carry_async(self, request: httpx.Request) -> httpx.Response:
+        raise NotImplementedError
+
+    def _begin(self, request: httpx.Request) -> Permit | None:
+        if request.method == "POST":
+            request.headers.setdefault("Content-Type", "application/json")
+        exchange = current_exchange()
+        if exchange is not None:
+            exchange.begin(request.url.path)
+            return None  # the gate asks the breaker itself
+        if not request.url.path.endswith(EVALUATE):
+            return None
+        permit = self._breaker.admit()
+        if permit is None:
+            raise httpx.ConnectError("not asked: core has not been answering", request=request)
+        if permit.limit is not None:
+            request.extensions = {**request.extensions, "timeout": httpx.Timeout(permit.limit).as_dict()}
+        return permit
+
+    def _failed(self, error: Exception, permit: Permit | None) -> None:
+        exchange = current_exchange()
+        if exchange is not None:
+            exchange.error = error
+        if permit is not None:
+            self._breaker.failed(permit, waited_to_the_end=isinstance(error, httpx.TimeoutException))
+
+    def _finish(
+        self, request: httpx.Request, response: httpx.Response, permit: Permit | None
+    ) -> httpx.Response:
+        exchange = current_exchange()
+        if exchange is not None:
+            exchange.status = response.status_code
+            exchange.retry_after = response.headers.get("Retry-After")
+            exchange.body = response.content
+            return response
+        if permit is None:
+            return response
+        if is_outage_status(response.status_code):
+            self._breaker.failed(permit)
+        else:
+            self._breaker.answered()
+        return hardened(request, response, on_unknown=self._on_unknown)
+
+
+class CoreTransport(_Transport):
+    """
+    The wire to a remote Core.
+
+    Args:
+        total_seconds: Time for one request, however slowly its answer drips.
+        clock: Monotone time in seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        breaker: Breaker,
+        on_unknown: UnknownVerdict = "block",
+        total_seconds: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(breaker=breaker, on_unknown=on_unknown)
+        self._total = total_seconds
+        self._clock = clock
+        self._clients = LoopClients()
+        self._client = ProcessClient()
+
+    def _carry(self, request: httpx.Request) -> httpx.Response:
+        ends = self._clock() + self._total
+        response = self._client.get().send(request, stream=True, auth=None, follow_redirects=False)
+        try:
+            body = bytearray()
+            for chunk in response.iter_bytes():
+                _grow(body, chunk)
+                if self._clock() > ends:
+                    raise httpx.ReadTimeout(f"no whole answer in {self._total:g} s", request=request)
+        finally:
+            response.close()
+        return _whole(request, response, bytes(body))
+
+    async def _carry_async(self, request: httpx.Request) -> httpx.Response:
+        try:
+            async with asyncio.timeout(self._total), self._clients.turn() as client:
+                response = await client.send(request, stream=True, auth=None, follow_redirects=False)
+                try:
+                    body = bytearray()
+                    async for chunk in response.aiter_bytes():
+                        _grow(body, chunk)
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            raise httpx.ReadTimeout(f"no whole answer in {self._total:g} s", request=request) from None
+        return _whole(request, response, bytes(body))
+
+    def close(self) -> None:
+        self._client.close()
+
+    async def aclose(self) -> None:
+        self._client.close()
+        await self._clients.aclose()
+
+
+class LocalCoreTransport(_Transport):
+    """The way to a Core in this process: no socket, no waiting."""
+
+    def __init__(
+        self, core: InProcessCore, *, breaker: Breaker, on_unknown: UnknownVerdict = "block"
+    ) -> None:
+        super().__init__(breaker=breaker, on_unknown=on_unknown)
+        self._core = core
+
+    def _carry(self, request: httpx.Request) -> httpx.Response:
+        status, headers, body = self._core.handle(
+            request.method, request.url.path, request.headers, request.read()
+        )
+        return httpx.Response(status, headers=dict(headers), content=body, request=request)
+
+    async def _carry_async(self, request: httpx.Request) -> httpx.Response:
+        return self._carry(request)
+
+
+def _grow(body: bytearray, chunk: bytes) -> None:
+    if len(body) + len(chunk) > MAX_ANSWER_BYTES:
+        raise AnswerTooLargeError
+    body += chunk
+
+
+def _whole(request: httpx.Request, response: httpx.Response, body: bytes) -> httpx.Response:
+    # The body is decoded already, and its length is another one.
+    dropped = ("content-encoding", "content-length", "transfer-encoding")
+    headers = [(name, value) for name, value in response.headers.multi_items() if name not in dropped]
+    return httpx.Response(response.status_code, headers=headers, content=body, request=request)

@@ -1,0 +1,1 @@
+"""Files that one process writes while others look on."""

@@ -1,0 +1,51 @@
+"""A tool executor that asks before each call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .stand_in import Proxy, is_judged_by, stand_in
+from .tool_call import ToolRun, call_tool, is_skipped
+
+if TYPE_CHECKING:
+    from .._activity.judge import Judge
+
+
+class GovernedExecutor(Proxy):
+    """An executor whose calls are judged before they run."""
+
+    __slots__ = ()
+
+    async def execute(self, call: Any, *args: Any, **kwargs: Any) -> Any:
+        # The loop passes one argument or two, and executors exist that take only one.
+        inner, judge = self.__wrapped__, self.__judge__
+        if is_skipped(judge, call.name):
+            return await inner.execute(call, *args, **kwargs)
+
+        async def invoke(ready: Any, tool_run: ToolRun) -> Any:
+            return await tool_run.run(
+                ready.arguments,
+                lambda checked: inner.execute(_with_arguments(ready, checked), *args, **kwargs),
+            )
+
+        side_effect = judge.run_for(call.name).side_effect_of(call.name)
+        return await call_tool(judge, call, invoke, side_effect=side_effect, prepares=True)
+
+
+def wrap_tool_executor(executor: Any, judge: Judge) -> Any:
+    """
+    A governed stand-in for `executor`; `executor` itself if `judge` governs it already.
+
+    Raises:
+        TypeError: `executor` has no ``execute``.
+    """
+    if is_judged_by(executor, judge):
+        return executor
+    if not callable(getattr(executor, "execute", None)):
+        raise TypeError(f"a tool executor has an execute() method, {type(executor).__name__} has not")
+    return stand_in(GovernedExecutor, executor, judge)
+
+
+def _with_arguments(call: Any, arguments: Any) -> Any:
+    return call if arguments is call.arguments else replace(call, arguments=arguments)

@@ -1,0 +1,253 @@
+"""
+A governed AgentLoop: a copy whose seams ask first.
+
+The copy is made with `copy.copy` and a class of its own that overrides `run` and guards attribute writes.
+Building it through the constructor would double the default guardrails, lose what subclasses add and wrap
+the Toolbase filter twice. What is shared stays shared by identity: budgets, rate limits, stores,
+guardrails. Attributes that are re-assigned on the original later are not seen by the copy; tools registered
+on its registry are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent_rt import AgentLoop
+
+from .._run.scope import RunScope
+from ..message_extraction import last_user_text
+from .attributes import SEAMS, govern_attribute, governing_judges
+from .stand_in import is_judged_by
+
+if TYPE_CHECKING:
+    from .._activity.judge import Judge
+    from .._run.state import RunState
+
+L = TypeVar("L", bound=AgentLoop)
+T = TypeVar("T")
+
+ENTRY_POINTS = ("run", "run_streaming", "_run_impl", "compile_plan")
+"""Methods that, patched on one instance, would run on the original instead of the copy."""
+
+
+class GovernedAgentLoop(AgentLoop):  # type: ignore[misc]  # agent_rt ships no types
+    """
+    An `AgentLoop` whose prompt, model calls and tool calls are judged before they happen.
+
+    Made by ``governance.govern_loop(loop)``; it is also an instance of the type of `loop`. A provider,
+    registry, executor or idempotency store that is set on it later is governed too; replacing `run` is
+    refused.
+    """
+
+    __slots__ = ()  # the layout has to stay that of the wrapped loop's class
+
+    __judges__: tuple[Judge, ...] = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if not cls.__judges__:
+            raise TypeError(
+                "a GovernedAgentLoop is made by governance.govern_loop(loop): nobody would judge this one"
+            )
+        make = super().__new__
+        return make(cls) if make is object.__new__ else make(cls, *args, **kwargs)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("run", "run_streaming"):
+            raise TypeError(
+                f"{name!r} of a governed loop cannot be replaced: patch the original, then govern it"
+            )
+        super().__setattr__(name, govern_attribute(self, name, value))
+
+
+def govern_loop(loop: L, judge: Judge, *, entry_points: Collection[str] = ENTRY_POINTS) -> L:
+    """
+    A governed copy of `loop`; `loop` itself if `judge` governs it already.
+
+    Args:
+        entry_points: Methods that must not be patched on the instance.
+
+    Raises:
+        TypeError: `loop` is no AgentLoop, or has a method patched in a way that would step around the copy.
+    """
+    if not isinstance(loop, AgentLoop):
+        raise TypeError(f"govern_loop needs an agent_rt.AgentLoop, not {type(loop).__name__}")
+    if judge in governing_judges(loop):
+        return loop
+    clone = copy.copy(loop)
+    if clone is loop or type(clone) is not type(loop):
+        raise TypeError(
+            f"{type(loop).__name__} cannot be governed: copying it gives no {type(loop).__name__}"
+        )
+    object.__setattr__(clone, "__class__", _governed_class(type(loop), judge))
+    _rebind_methods(clone, loop, entry_points)
+    _govern_seams(clone)
+    return clone
+
+
+def _govern_seams(clone: AgentLoop) -> None:
+    for name in SEAMS:
+        value = getattr(clone, name, None)
+        if value is None:
+            continue
+        governed = govern_attribute(clone, name, value)
+        if governed is value:
+            continue
+        # Not setattr: a subclass may forbid writes, and this is still its construction.
+        object.__setattr__(clone, name, governed)
+        if not all(is_judged_by(getattr(clone, name), judge) for judge in clone.__judges__):
+            raise TypeError(f"{name!r} of a {type(clone).__name__} cannot be governed: it does not stay set")
+
+
+def _rebind_methods(clone: Any, loop: AgentLoop, entry_points: Collection[str]) -> None:
+    """Let bound methods that the original keeps in its attributes act on the copy."""
+    for name, value in tuple(vars(clone).items()):
+        if inspect.ismethod(value) and value.__self__ is loop:
+            if name == "run":
+                # Left in the instance, it would shadow the governed `run`.
+                del vars(clone)[name]
+                vars(clone)["__openbox_run__"] = value.__func__.__get__(clone)
+            else:
+                vars(clone)[name] = value.__func__.__get__(clone)
+        elif name in entry_points:
+            raise TypeError(
+                f"{name!r} is patched on this {type(loop).__name__} with something that would run on the "
+                f"original: patch the class instead"
+            )
+
+
+def _governed_class(cls: type[Any], judge: Judge) -> type[Any]:
+    made = judge.loop_classes.get(cls)
+    if made is None:
+        governed_before = issubclass(cls, GovernedAgentLoop)
+        namespace = {
+            "__slots__": (),
+            "__module__": cls.__module__,
+            "__judges__": (*getattr(cls, "__judges__", ()), judge),
+            "run": _governed_run(cls, judge),
+        }
+        name = cls.__name__ if governed_before else f"Governed{cls.__name__}"
+        bases = (cls,) if governed_before else (GovernedAgentLoop, cls)
+        made = judge.loop_classes[cls] = type(name, bases, namespace)
+    return made
+
+
+def _governed_run(cls: type[Any], judge: Judge) -> Callable[..., Awaitable[Any]]:
+    inner = cls.run
+
+    @functools.wraps(inner)
+    async def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        patched = vars(self).get("__openbox_run__")
+        return await run_governed(self, judge, patched or functools.partial(inner, self), args, kwargs)
+
+    return run
+
+
+async def run_governed(
+    loop: Any,
+    judge: Judge,
+    inner: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """
+    One run of `inner` inside a run scope.
+
+    Args:
+        loop: The governed copy that `inner` runs on.
+        inner: Its ungoverned `run`.
+    """
+    # Written around the guard (``vars(loop)["provider"] = ...``) or by a subclass: governed now, or refused.
+    _govern_seams(loop)
+    agent = args[0] if args else kwargs.get("agent")
+    messages = args[1] if len(args) > 1 else kwargs.get("messages", ())
+    checkpoint = kwargs.get("resume_checkpoint")
+    if checkpoint is not None:
+        messages = checkpoint.messages
+    scope = RunScope(
+        judge,
+        prompt=last_user_text(messages),
+        agent_name=getattr(agent, "name", None),
+        session_id=_session_id(kwargs.get("tool_context")),
+        checkpoint=checkpoint,
+        pausable=True,
+    )
+    async with scope as run:
+        if _takes_stop_requested(inner):
+            kwargs["stop_requested"] = _stop_requested(run, kwargs.get("stop_requested"))
+        run.estimate_cost = getattr(loop, "cost_estimator", None)
+        run.side_effect_of = functools.partial(_side_effect, loop)
+        work = inner(*args, **kwargs)
+        result = await (_not_losing_cancellation(work) if _waits_for_helpers(loop, kwargs) else work)
+        run.result = result
+    return result
+
+
+def _waits_for_helpers(loop: Any, kwargs: Mapping[str, Any]) -> bool:
+    """
+    Whether Agent-RT takes every step of the run in a helper task, as it does under a limit.
+
+    Only then can it lose a cancellation. Without helpers the provider works in the run's own task, and some
+    libraries cancel that for a timeout of their own without taking the request back: not ours to act upon.
+    """
+    limits = kwargs.get("limits")
+    return (
+        kwargs.get("cancellation_token") is not None
+        or getattr(limits, "timeout_seconds", None) is not None
+        or getattr(loop, "deadline", None) is not None
+    )
+
+
+async def _not_losing_cancellation(work: Awaitable[T]) -> T:
+    """
+    `work`, except that it does not return when its task was cancelled meanwhile.
+
+    Agent-RT waits for its helper tasks under ``suppress(CancelledError)``, where a cancellation that
+    arrives at that moment is lost: the run would go on to its end as if nobody had asked it to stop.
+    """
+    task = asyncio.current_task()
+    before = 0 if task is None else task.cancelling()
+    value = await work
+    if task is not None and task.cancelling() > before:
+        raise asyncio.CancelledError
+    return value
+
+
+def _side_effect(loop: Any, tool: str) -> str | None:
+    """What the registry declares of a tool, which the loop may well run through its executor."""
+    registry = getattr(loop, "tool_registry", None)
+    if registry is None:
+        return None
+    try:
+        side_effect: str = registry.get(tool).definition.side_effect
+    except KeyError:
+        return None
+    return side_effect
+
+
+def _session_id(tool_context: object) -> str | None:
+    # Agent-RT's own name for it, which its approval manager uses as well.
+    value = tool_context.get("session_id") if isinstance(tool_context, Mapping) else None
+    return value if isinstance(value, str) and value else None
+
+
+def _stop_requested(run: RunState, asked: Callable[[], bool] | None) -> Callable[[], bool]:
+    def stop_requested() -> bool:
+        return run.must_stop() or (asked is not None and asked())
+
+    return stop_requested
+
+
+@functools.lru_cache(maxsize=256)
+def _accepts(function: Callable[..., Any], name: str) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    return any(item.name == name or item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters)
+
+
+def _takes_stop_requested(inner: Callable[..., Any]) -> bool:
+    function = inner.func if isinstance(inner, functools.partial) else getattr(inner, "__func__", inner)
+    return _accepts(function, "stop_requested")

@@ -1,0 +1,139 @@
+"""A tool registry, or a Toolbase over one, that asks before each call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from agent_rt import (
+    EXECUTION_TIMEOUT_ENV,
+    Toolbase,
+    ToolTimeoutError,
+    tool_execution_limits_from_env,
+)
+
+from .denial import timed_out
+from .stand_in import Proxy, is_judged_by, stand_in
+from .tool_call import ToolRun, call_tool, is_skipped
+from .view import knows_when_a_tool_runs, view_of
+
+if TYPE_CHECKING:
+    from .._activity.judge import Judge
+
+FOREVER = 10.0**9
+"""Seconds. Shown to the loop in the place of a tool's own timeout, which begins only when the tool does."""
+
+
+class GovernedRegistry(Proxy):
+    """A registry whose tools are judged before they run."""
+
+    __slots__ = ()
+
+    def get(self, name: str) -> Any:
+        """
+        The tool, as the loop may see it.
+
+        The loop starts a tool's timeout around `execute`, and would count the time that Core and people
+        take. So it is not shown the timeout; `execute` keeps it, from when the tool starts.
+        """
+        registered = self.__wrapped__.get(name)
+        seconds = timeout_of(registered.definition)
+        if seconds is None or seconds <= 0 or name in self.__judge__.options.skip_tools:
+            return registered
+        shown = FOREVER if EXECUTION_TIMEOUT_ENV in os.environ else None
+        return replace(registered, definition=replace(registered.definition, timeout_seconds=shown))
+
+    async def execute(self, call: Any, *args: Any, **kwargs: Any) -> Any:
+        inner, judge = self.__wrapped__, self.__judge__
+        if is_skipped(judge, call.name):
+            return await inner.execute(call, *args, **kwargs)
+        definition = handler = None
+        try:
+            registered = inner.get(call.name)
+        except KeyError:
+            pass  # the inner registry has its own answer to that, if nobody objects before
+        else:
+            definition = registered.definition
+            handler = registered.handler or registered.contextual_handler
+
+        async def invoke(ready: Any, tool_run: ToolRun) -> Any:
+            seconds = None if definition is None else timeout_of(definition)
+            view = view_of(inner, judge, tool_run)
+            clean_args, clean_kwargs = _without_redacted(tool_run, args, kwargs)
+            if seconds is None:
+                return await view.execute(ready, *clean_args, **clean_kwargs)
+            try:
+                return await tool_run.within(
+                    seconds, lambda: view.execute(ready, *clean_args, **clean_kwargs)
+                )
+            except ToolTimeoutError:
+                if EXECUTION_TIMEOUT_ENV not in os.environ:
+                    raise
+                # The loop has a timeout of its own then, and would replace ours by its number.
+                return timed_out(call.name, seconds)
+
+        return await call_tool(
+            judge,
+            call,
+            invoke,
+            side_effect=None if definition is None else definition.side_effect,
+            prepares=knows_when_a_tool_runs(inner),
+            handler=handler,
+        )
+
+
+class GovernedToolbase(GovernedRegistry):
+    """A Toolbase whose tools are judged before they run, whichever way they are reached through it."""
+
+    __slots__ = ()
+
+    @property
+    def registry(self) -> Any:
+        return wrap_tool_registry(self.__wrapped__.registry, self.__judge__)
+
+
+def wrap_tool_registry(registry: Any, judge: Judge) -> Any:
+    """
+    A governed stand-in for a ToolRegistry or Toolbase; `registry` itself if `judge` governs it already.
+
+    Raises:
+        TypeError: `registry` has no ``execute`` or no ``get``.
+    """
+    if is_judged_by(registry, judge):
+        return registry
+    for name in ("execute", "get"):
+        if not callable(getattr(registry, name, None)):
+            raise TypeError(f"a tool registry has {name}(), {type(registry).__name__} has not")
+    base = GovernedToolbase if isinstance(registry, Toolbase) else GovernedRegistry
+    return stand_in(base, registry, judge)
+
+
+def timeout_of(definition: Any) -> float | None:
+    """The time that a tool may take: its own, or the one that the environment sets for all tools."""
+    seconds: float | None = definition.timeout_seconds
+    if seconds is None and EXECUTION_TIMEOUT_ENV in os.environ:
+        seconds = tool_execution_limits_from_env().timeout_seconds
+    return seconds
+
+
+def _without_redacted(
+    tool_run: ToolRun, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The other arguments of ``execute``; the request context quotes the prompt, which may be redacted."""
+    redactions = tool_run.activity.run.redactions
+    if not redactions:
+        return args, kwargs
+    if len(args) > 1:
+        return (args[0], _clean_context(redactions, args[1]), *args[2:]), kwargs
+    if "request_context" in kwargs:
+        return args, {**kwargs, "request_context": _clean_context(redactions, kwargs["request_context"])}
+    return args, kwargs
+
+
+def _clean_context(redactions: Any, context: Any) -> Any:
+    prompt = context.get("user_prompt") if isinstance(context, Mapping) else None
+    if not isinstance(prompt, str) or redactions.text(prompt) is prompt:
+        return context
+    return {**context, "user_prompt": redactions.text(prompt)}

@@ -1,0 +1,186 @@
+"""
+A stand-in that answers for another object, and differs from it in a few named methods.
+
+Agent-RT decides by `isinstance`, by identity of definitions, and (since Python 3.12) by class-level members
+of runtime protocols. A subclass that shares the ``__dict__`` freezes the version counter, a copy loses what
+is registered later, and ``__getattr__`` alone fails the protocols. What passes Agent-RT's own tests is
+this: a class made for the type of the wrapped object, with its ``__class__``, its special methods, reads
+and writes forwarded, and only the governed methods its own.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakKeyDictionary, ref
+
+if TYPE_CHECKING:
+    from .._activity.judge import Judge
+
+SPECIAL_METHODS = (
+    "__len__",
+    "__bool__",
+    "__iter__",
+    "__next__",
+    "__reversed__",
+    "__contains__",
+    "__getitem__",
+    "__setitem__",
+    "__delitem__",
+    "__call__",
+    "__enter__",
+    "__exit__",
+    "__aenter__",
+    "__aexit__",
+    "__aiter__",
+    "__anext__",
+)
+"""Methods that Python looks up on the type, so that forwarding attributes does not reach them."""
+
+
+class StandInType(type):
+    """
+    The type of stand-in classes: attributes of the class, too, are those of the wrapped object's class.
+
+    Methods of a user's subclass run on a stand-in, and may well ask ``type(self)``.
+    """
+
+    __kind__: Callable[[], type[Any] | None]
+
+    def __getattr__(cls, name: str) -> Any:
+        kind = type.__getattribute__(cls, "__dict__").get("__kind__", _no_kind)()
+        if kind is None:
+            raise AttributeError(name)
+        return getattr(kind, name)
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        kind = cls.__dict__.get("__kind__", _no_kind)()
+        if kind is None or name.startswith("__"):
+            super().__setattr__(name, value)
+        else:
+            setattr(kind, name, value)
+
+
+def _no_kind() -> None:
+    return None
+
+
+class Proxy(metaclass=StandInType):
+    """
+    Base of all stand-ins.
+
+    Attributes:
+        __wrapped__: The object that this one answers for. What is called there is not governed.
+        __judge__: Who is asked before it is used.
+    """
+
+    __slots__ = ("__judge__", "__weakref__", "__wrapped__")
+
+    __judge__: Judge
+    __wrapped__: Any
+
+    def __init__(self, wrapped: Any, judge: Judge) -> None:
+        object.__setattr__(self, "__wrapped__", wrapped)
+        object.__setattr__(self, "__judge__", judge)
+
+    @property  # type: ignore[misc]  # a stand-in claims a type, and cannot be given one
+    def __class__(self) -> type[Any]:
+        return type(self.__wrapped__)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only for what neither this class nor its bases define: settings, clients, private state.
+        if name == "__wrapped__":
+            raise AttributeError(name)  # half built: nothing to ask, and asking would not end
+        return getattr(self.__wrapped__, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__wrapped__, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__wrapped__, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self.__wrapped__)
+
+    def __repr__(self) -> str:
+        return f"<governed {self.__wrapped__!r}>"
+
+    def __copy__(self) -> Self:
+        return type(self)(copy.copy(self.__wrapped__), self.__judge__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return type(self)(copy.deepcopy(self.__wrapped__, memo), self.__judge__)
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        name = type(self.__wrapped__).__name__
+        raise TypeError(f"a governed {name} cannot be pickled: pickle the original and govern the copy")
+
+
+def is_governed(value: object) -> bool:
+    """Whether `value` is one of our stand-ins."""
+    # The real type, because a stand-in claims the type of what it wraps.
+    return issubclass(type(value), Proxy)
+
+
+def is_judged_by(value: object, judge: Judge) -> bool:
+    """Whether `judge` is asked before `value` is used, directly or under the stand-in of another judge."""
+    while is_governed(value):
+        if object.__getattribute__(value, "__judge__") is judge:
+            return True
+        value = object.__getattribute__(value, "__wrapped__")
+    return False
+
+
+def unwrap(value: Any) -> Any:
+    """What a stand-in stands in for; anything else as it is."""
+    while is_governed(value):
+        value = object.__getattribute__(value, "__wrapped__")
+    return value
+
+
+def _forward_method(name: str) -> Callable[..., Any]:
+    def method(self: Proxy, *args: Any, **kwargs: Any) -> Any:
+        # Through the type, as Python itself would.
+        return getattr(type(self.__wrapped__), name)(self.__wrapped__, *args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+def _forward_attribute(name: str) -> property:
+    def read(self: Proxy) -> Any:
+        return getattr(self.__wrapped__, name)
+
+    return property(read)
+
+
+_TYPES: WeakKeyDictionary[type[Any], dict[object, type[Proxy]]] = WeakKeyDictionary()
+
+
+def stand_in(base: type[Proxy], wrapped: Any, judge: Judge, *, members: Collection[str] = ()) -> Any:
+    """
+    A stand-in for `wrapped`.
+
+    Args:
+        base: Defines the governed methods. It must claim none that `wrapped` does not have.
+        members: Names to have at class level, forwarded: runtime protocols look for them there.
+    """
+    kind = type(wrapped)
+    made = _TYPES.get(kind)
+    if made is None:
+        made = _TYPES.setdefault(kind, {})
+    key = (base, frozenset(members))
+    cls = made.get(key)
+    if cls is None:
+        namespace: dict[str, Any] = {"__slots__": (), "__module__": base.__module__, "__kind__": ref(kind)}
+        for name in SPECIAL_METHODS:
+            # Not hasattr: every class is callable, which says nothing about its instances.
+            if any(name in vars(parent) for parent in kind.__mro__):
+                namespace[name] = _forward_method(name)
+        for name in members:
+            if not hasattr(base, name):
+                namespace[name] = _forward_attribute(name)
+        made_class: Any = StandInType(f"Governed{kind.__name__}", (base,), namespace)
+        cls = made[key] = made_class
+    return cls(wrapped, judge)

@@ -1,0 +1,235 @@
+"""One tool call through governance: what registry, Toolbase and executor have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from agent_rt import ApprovalRequest, ApprovalRequiredError, ToolTimeoutError
+from openbox_core.contracts.results import Verdict
+
+from .._activity.activity import Activity
+from .._activity.cases import tool_case
+from .._activity.judged_input import Judged, snapshot
+from .._activity.request import ApprovalPending
+from .._run.contracts import adopt_conditions
+from .._run.state import current_run
+from .._run.suspended import call_key
+from ..decision import MISSING, Decision
+from ..errors import GovernanceBlockedError, GovernanceError, GovernanceUnavailableError
+from ..message_extraction import redacted_output
+from .denial import denial, is_soft, withheld
+
+if TYPE_CHECKING:
+    from .._activity.judge import Judge
+    from .._run.state import RunState
+    from ..decision import Answer
+
+log = logging.getLogger(__name__)
+
+Work = Callable[[Mapping[str, Any]], Awaitable[Any]]
+Invoke = Callable[[Any, "ToolRun"], Awaitable[Any]]
+
+
+class ToolRun:
+    """
+    A tool call that was judged, on its way to its handler.
+
+    What was judged, and what a person approved, is what runs. Between the gate and the handler stand hooks
+    and guardrails of the user, which may rewrite the arguments, and an approval may take an hour in which
+    somebody changes them in place. So they are compared once more at the last moment, and judged again if
+    they differ.
+
+    Args:
+        shared: Whether what was judged is handed to others, who may change it.
+    """
+
+    def __init__(self, activity: Activity, call: Any, *, side_effect: str | None, shared: bool) -> None:
+        self.activity = activity
+        self.name = call.name
+        self._side_effect = side_effect
+        self._judged = Judged(activity.content, shared=shared)
+        self._clock: asyncio.Timeout | None = None
+
+    async def run(self, arguments: Mapping[str, Any], work: Work) -> Any:
+        """Do `work` with `arguments`, once it is sure that they are what was judged."""
+        activity = self.activity
+        row = activity.id
+        if not self._judged.is_same(arguments):
+            await self._judge_again(arguments)
+            if activity.content is not activity.case.content:
+                arguments = activity.content  # a redacted copy
+            if not self._judged.is_same(arguments):
+                # Somebody changed them while they were judged again, and would go on doing so.
+                activity.denied = GovernanceBlockedError(
+                    "its arguments change while they are judged", event=self.name
+                )
+                raise activity.denied
+        activity.ran = True
+        if activity.id == row:
+            return await work(arguments)
+        with activity.bound():  # nested work belongs to the new row
+            return await work(arguments)
+
+    async def within(self, seconds: float, work: Callable[[], Awaitable[Any]]) -> Any:
+        """
+        Do `work` in the tool's own time, which begins only now: judges and people have all the time they
+        need.
+
+        Raises:
+            ToolTimeoutError: As Agent-RT would.
+        """
+        try:
+            async with asyncio.timeout(seconds) as self._clock:
+                return await work()
+        except TimeoutError as error:
+            raise ToolTimeoutError(self.name, seconds) from error
+
+    async def _judge_again(self, arguments: Mapping[str, Any]) -> None:
+        log.info("the arguments of %r were changed after they were judged; judging them again", self.name)
+        activity, clock = self.activity, self._clock
+        left = None
+        if clock is not None:
+            when = clock.when()
+            left = None if when is None else when - asyncio.get_running_loop().time()
+            clock.reschedule(None)
+        copied, _ = snapshot(arguments)
+        case = tool_case(
+            activity.run,
+            self.name,
+            copied,
+            side_effect=self._side_effect,
+            pausable=activity.case.pausable,
+        )
+        await activity.restart(case)
+        self._judged = Judged(activity.content, shared=True)
+        if clock is not None and left is not None:
+            clock.reschedule(asyncio.get_running_loop().time() + left)
+
+
+async def call_tool(
+    judge: Judge,
+    call: Any,
+    invoke: Invoke,
+    *,
+    side_effect: str | None = None,
+    prepares: bool = False,
+    handler: Any = None,
+) -> Any:
+    """
+    Have `call` judged, and run it if it may.
+
+    Args:
+        invoke: Runs a call that was judged; gets the call with the arguments to use.
+        prepares: Whether `invoke` says itself when the tool begins to run, through `ToolRun.run`.
+        handler: The function that the tool runs; conditions that decorate it apply.
+
+    Raises:
+        GovernanceError: The call may not run, or the run was halted while it ran.
+        ApprovalRequiredError: A person has to decide, and the loop can pause for it.
+    """
+    run = judge.run_for(call.name)
+    adopt_conditions(run.contracts, call.name, handler)
+    pauses = run.pausable and judge.options.approval_mode == "pause"
+    key = call_key(call.id, call.name, call.arguments) if pauses else ""
+    activity = _paused_activity(run, key)
+    is_private = False
+    try:
+        arguments = run.redactions.value(call.arguments)
+        if activity is not None:
+            await activity.resume()
+        else:
+            copied, is_private = snapshot(arguments)
+            case = tool_case(run, call.name, copied, side_effect=side_effect, pausable=run.pausable)
+            activity = Activity(
+                run, case, activity_type=call.name, reported=judge.options.send_tool_end_event
+            )
+            await activity.start()
+        untouched = arguments is call.arguments and activity.content is activity.case.content
+        ready = call if untouched else replace(call, arguments=activity.content)
+        tool_run = ToolRun(
+            activity,
+            call,
+            side_effect=side_effect,
+            shared=not (untouched and is_private),
+        )
+        value = await activity.perform(lambda: invoke(ready, tool_run), runs_at_once=not prepares)
+        answer = await activity.complete(value, result=value)
+    except ApprovalPending as pending:
+        assert activity is not None  # only an activity that exists can wait
+        run.paused.setdefault(key, []).append(activity)
+        raise _approval_required(call, pending, side_effect, run) from None
+    except GovernanceError as error:
+        if judge.options.on_tool_block == "return_error" and is_soft(error):
+            return denial(call.name, error)
+        raise
+    if judge.options.redact_outputs:
+        value = _redacted_value(activity, value, answer)
+    return value
+
+
+def _paused_activity(run: RunState, key: str) -> Activity | None:
+    # In a run that has not been resumed, a second call with the same id and arguments is another call.
+    waiting = run.paused.get(key) if run.resumed else None
+    if not waiting:
+        return None
+    activity = waiting.pop(0)
+    if not waiting:
+        del run.paused[key]
+    return activity
+
+
+def _approval_required(
+    call: Any, pending: ApprovalPending, side_effect: str | None, run: RunState
+) -> Exception:
+    waiting = pending.waiting
+    error: Exception = ApprovalRequiredError(
+        ApprovalRequest(
+            id=waiting.answer.approval_id or waiting.case.activity_id or "",
+            call=call,
+            side_effect=side_effect or "none",
+            reason=waiting.answer.reason or f"approval required for tool: {call.name}",
+            session_id=run.session_id,
+        )
+    )
+    return error
+
+
+def is_skipped(judge: Judge, tool: str) -> bool:
+    """Whether `tool` is one that is not governed; if so, the run keeps a record of the call."""
+    if tool not in judge.options.skip_tools:
+        return False
+    run = current_run()
+    if run is not None:
+        run.note(
+            Decision(
+                event=tool,
+                workflow_id=run.workflow_id,
+                run_id=run.run_id,
+                verdict=Verdict.ALLOW,
+                source="skipped",
+            )
+        )
+    return True
+
+
+def _redacted_value(activity: Activity, value: Any, answer: Answer | None) -> Any:
+    options, tool = activity.run.judge.options, activity.type
+    if answer is None:
+        destructive = activity.case.destructive
+        if options.send_tool_end_event and options.withholds_unjudged_output(destructive=destructive):
+            # Fail-closed: nobody has said whether there is something in it that must not be seen.
+            log.warning("core could not be told of the output of %r; it is withheld", tool)
+            return withheld(tool)
+    elif answer.guardrails is not None and answer.guardrails.redacted_input is not MISSING:
+        try:
+            value = redacted_output(value, answer.guardrails.redacted_input)
+        except GovernanceUnavailableError:
+            # Fail-closed for the output: Core said that it must not be seen as it is.
+            log.warning("the redaction of the output of %r does not fit; it is withheld", tool)
+            return withheld(tool)
+    # Core was not shown what it has redacted before, and says nothing about it.
+    return activity.run.redactions.value(value)

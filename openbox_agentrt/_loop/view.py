@@ -1,0 +1,117 @@
+"""
+A registry for the length of one call, whose handler checks what it is given.
+
+`ToolRegistry.execute` runs hooks, blockers and guardrails of the user before the handler, and they may
+rewrite the arguments. Running that very method on a stand-in for the registry, in which this one tool has
+another handler, lets the last look be taken after all of them, without touching the user's registry and for
+subclasses as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from agent_rt import Toolbase, ToolRegistry
+
+from .stand_in import Proxy, stand_in
+
+if TYPE_CHECKING:
+    from .._activity.judge import Judge
+    from .tool_call import ToolRun
+
+UNLIMITED = 10.0**9
+
+
+class RegistryView(Proxy):
+    """A registry that runs one call."""
+
+    __slots__ = ("__tool_run__",)
+
+    __tool_run__: ToolRun
+
+    def get(self, name: str) -> Any:
+        registered = self.__wrapped__.get(name)
+        return self._checked(registered) if name == self.__tool_run__.name else registered
+
+    async def execute(self, *args: Any, **kwargs: Any) -> Any:
+        inner = self.__wrapped__
+        if _is_patched(inner):
+            return await inner.execute(*args, **kwargs)
+        return await type(inner).execute(self, *args, **kwargs)
+
+    def _checked(self, registered: Any) -> Any:
+        tool_run = self.__tool_run__
+        handler, contextual = registered.handler, registered.contextual_handler
+        unlimited = self._without_timeout(registered.definition)
+        if contextual is not None:
+
+            async def contextual_handler(arguments: Any, context: Any) -> Any:
+                if unlimited is not registered.definition:
+                    limits = replace(context.limits, timeout_seconds=registered.definition.timeout_seconds)
+                    context = replace(context, limits=limits)
+                return await tool_run.run(arguments, lambda checked: contextual(checked, context))
+
+            return replace(registered, definition=unlimited, contextual_handler=contextual_handler)
+        if handler is not None:
+
+            async def plain_handler(arguments: Any, token: Any) -> Any:
+                return await tool_run.run(arguments, lambda checked: handler(checked, token))
+
+            return replace(registered, definition=unlimited, handler=plain_handler)
+        return registered
+
+    def _without_timeout(self, definition: Any) -> Any:
+        """
+        `definition` without the timeout that the registry would set around the handler.
+
+        Only where arguments can be rewritten: then the handler may have to ask again, in time that is not
+        the tool's. Our own timeout, which is as long, stands around all of it.
+        """
+        if definition.timeout_seconds is None or not _may_rewrite(self.__wrapped__):
+            return definition
+        return replace(definition, timeout_seconds=UNLIMITED)
+
+
+class ToolbaseView(RegistryView):
+    """A Toolbase that runs one call; its registry does the work."""
+
+    __slots__ = ()
+
+    def get(self, name: str) -> Any:
+        return self.__wrapped__.get(name)
+
+    @property
+    def registry(self) -> Any:
+        return view_of(self.__wrapped__.registry, self.__judge__, self.__tool_run__)
+
+
+def view_of(registry: Any, judge: Judge, tool_run: ToolRun) -> Any:
+    """`registry` for the one call that `tool_run` is about."""
+    base = ToolbaseView if isinstance(registry, Toolbase) else RegistryView
+    view = stand_in(base, registry, judge)
+    object.__setattr__(view, "__tool_run__", tool_run)
+    return view
+
+
+def knows_when_a_tool_runs(registry: Any) -> bool:
+    """Whether `registry` runs tools in no other way than through the handlers that `get` returns."""
+    if _is_patched(registry):
+        return False
+    if isinstance(registry, Toolbase):
+        return type(registry).execute is Toolbase.execute and knows_when_a_tool_runs(registry.registry)
+    return isinstance(registry, ToolRegistry) and type(registry).execute is ToolRegistry.execute
+
+
+def _is_patched(registry: Any) -> bool:
+    """Whether `execute` is not the class's method: replaced on the instance, or forwarded elsewhere."""
+    return "execute" in getattr(registry, "__dict__", ()) or not hasattr(type(registry), "execute")
+
+
+def _may_rewrite(registry: Any) -> bool:
+    return (
+        _is_patched(registry)
+        or type(registry).execute is not ToolRegistry.execute
+        or registry.hooks.pre_call is not None
+        or bool(registry.tool_input_guardrails)
+    )

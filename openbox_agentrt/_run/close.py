@@ -1,0 +1,117 @@
+"""
+How a run ends: every open row closed, then one terminal event, in an order that a cancellation cannot break.
+
+All of it is decided and queued without awaiting. Only then is anything awaited, so whatever interrupts the
+waiting changes when Core is told, and not what.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from .._activity.row import OUTLIVED_RUN
+from .._wire.error_info import error_info
+from ..lifecycle_events import workflow_completed, workflow_failed
+from ..message_extraction import message_text
+from .contract_events import conclude_contracts
+
+if TYPE_CHECKING:
+    from openbox_core.contracts.events import EventEnvelope
+
+    from .state import RunState
+
+log = logging.getLogger(__name__)
+
+GRACE_SECONDS = 0.5
+"""How long a caller that was cancelled, or ran out of time, waits for Core to hear of it."""
+
+STREAM_CLOSE_SECONDS = 2.0
+"""How long a provider may take to close a stream that nobody reads any more."""
+
+HURRIED_REASONS = frozenset({"cancelled", "timeout"})
+
+NO_RESPONSE = {
+    "llm_model": None,
+    "input_tokens": None,
+    "output_tokens": None,
+    "total_tokens": None,
+    "completion": None,
+    "has_tool_calls": None,
+    "finish_reason": None,
+}
+"""Output of a pre-screen that no model call took over."""
+
+
+def close_run(run: RunState, error: BaseException | None) -> BaseException | None:
+    """
+    Close every row of `run` and its workflow. Does not wait.
+
+    Returns:
+        The error that the run has to end with although it was fine: an obligation that was left open.
+    """
+    run.ending = True
+    for stream in tuple(run.open_streams):
+        stream.abandon(error)
+    unused, run.prescreen = run.prescreen, None
+    if unused is not None and error is None:
+        unused.discard(NO_RESPONSE)
+    info = OUTLIVED_RUN if error is None else run.redactions.value(error_info(error))
+    for activity in tuple(run.open_activities.values()):
+        activity.abandon(info)
+    unmet = conclude_contracts(run, error)
+    if run.judge.options.send_run_end_event:
+        run.outbox.post(_terminal_event(run, error or unmet))
+    run.ended = True
+    return unmet
+
+
+async def settle_run(run: RunState, error: BaseException | None) -> None:
+    """Wait for what `close_run` left to do: providers close their streams, and Core is told."""
+    if isinstance(error, GeneratorExit):
+        return  # nothing can be awaited here; the governance sends what is queued
+    hurried = error is not None and not isinstance(error, Exception)
+    hurried = hurried or getattr(run.result, "termination_reason", None) in HURRIED_REASONS
+    await _close_streams(run)
+    await run.outbox.settle(seconds=GRACE_SECONDS if hurried else None)
+
+
+async def _close_streams(run: RunState) -> None:
+    cancelled: asyncio.CancelledError | None = None
+    for stream in tuple(run.open_streams):
+        try:
+            async with asyncio.timeout(STREAM_CLOSE_SECONDS):
+                await stream.aclose()
+        except asyncio.CancelledError as error:
+            cancelled = error  # the others have to be closed all the same
+        except Exception:
+            # The run has its own outcome, which a provider that fails to close must not change.
+            log.exception("a model stream could not be closed")
+    if cancelled is not None:
+        raise cancelled
+
+
+def _terminal_event(run: RunState, error: BaseException | None) -> EventEnvelope:
+    if error is not None:
+        return workflow_failed(run.identity, run.redactions.value(error_info(error)))
+    result = run.result
+    return workflow_completed(
+        run.identity,
+        result=run.redactions.value(_outcome(result)),
+        termination_reason=getattr(result, "termination_reason", None),
+        turns=getattr(result, "turns", None),
+        tool_calls=getattr(result, "tool_calls", None),
+        total_tokens=getattr(result, "total_tokens", None),
+        max_bytes=run.judge.options.max_payload_bytes,
+    )
+
+
+def _outcome(result: Any) -> Any:
+    """What a run gave: the text or the structured output of an Agent-RT result, anything else as it is."""
+    if not hasattr(result, "termination_reason"):
+        return result
+    if result.structured_output is not None:
+        return result.structured_output
+    response = result.final_response
+    return None if response is None else message_text(response.message)

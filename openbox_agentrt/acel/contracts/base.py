@@ -1,0 +1,100 @@
+"""
+What every contract has: its text, how much it weighs, and an automaton of its own.
+
+A contract is a description. A session keeps what it remembers elsewhere, so one contract object can
+be used by any number of sessions. Used on its own, through `on_event`, it keeps one automaton, whose
+verdict stays VIOLATED once it is; a session asks call by call and does not latch.
+
+To write a contract in Python, subclass `TemporalContract` and implement `_step`. A session copies
+such an object's attributes to try a call out, so `_step` has to be quick and free of side effects.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Any
+
+from ..match.matchers import Args
+from ..verdict import Verdict
+from ..violations import Mode, OnViolation, Severity
+
+
+class TemporalContract(ABC):
+    """One contract over the calls of a session."""
+
+    id: str | None = None
+    description: str | None = None
+    severity: Severity = "medium"
+    mode: Mode = "enforce"
+    remedy: str | None = None
+    on_violation: OnViolation = "refuse"
+
+    def __init__(self, spec: str) -> None:
+        self.spec = spec
+        self._verdict = Verdict.UNKNOWN
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it says: in the session that it was last added to, or on its own."""
+        return self._verdict
+
+    def on_event(self, tool: str, args: Args | None = None) -> Verdict:
+        """Take note of a call that happened."""
+        if self._verdict is not Verdict.VIOLATED:
+            self._verdict = self._step(tool, args or {})
+        return self._verdict
+
+    def on_session_end(self) -> Verdict:
+        """Take note that no more calls will come."""
+        if self._verdict is not Verdict.VIOLATED:
+            self._verdict = self._finalize()
+        return self._verdict
+
+    def reset(self) -> None:
+        """Forget every call."""
+        self._verdict = Verdict.UNKNOWN
+        self._reset()
+
+    @abstractmethod
+    def _step(self, tool: str, args: Args) -> Verdict: ...
+
+    def _finalize(self) -> Verdict:
+        return self._verdict
+
+    def _reset(self) -> None:  # noqa: B027 - a subclass with nothing to forget needs none
+        """Forget what a subclass remembers."""
+
+    def _save(self) -> Any:
+        """What it remembers, copied. A session takes a call back with it."""
+        try:
+            return copy.deepcopy(self.__dict__)
+        except Exception:  # noqa: BLE001 - an attribute that cannot be copied deeply is copied as it is
+            return dict(self.__dict__)
+
+    def _load(self, saved: Any) -> None:
+        """Go back to what `_save` gave."""
+        self.__dict__.clear()
+        self.__dict__.update(saved)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.spec} :: {self.verdict.value}>"
+
+
+class SessionRule:
+    """What makes a session itself refuse a call. It is no contract, and is always in force."""
+
+    id = None
+    mode: Mode = "enforce"
+    severity: Severity = "high"
+    on_violation: OnViolation = "refuse"
+
+    def __init__(self, spec: str, remedy: str | None = None) -> None:
+        self.spec = spec
+        self.remedy = remedy
+
+
+ENDED = SessionRule("the session has not ended", "start a new session")
+HALTED = SessionRule("the session was not halted", "start a new session")
+UNKNOWN_TOOL = SessionRule("the tool is known to the session", "name the tool in a contract or in tools=")
+MALFORMED = SessionRule("the call has a name and a mapping of arguments")

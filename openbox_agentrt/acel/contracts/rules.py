@@ -1,0 +1,144 @@
+"""
+What a contract says about a call, as plain data.
+
+A contract is compiled per tool into a `Rule`: guards, which have to hold for the call to be
+allowed, and moves, the cells that the call changes. A cell is a piece of the session's memory; here
+it is only named. Two contracts that name the same cell share it, so a hundred contracts over one
+tool count its calls once.
+
+Nothing here holds state and nothing runs, so a store that keeps its cells elsewhere, behind an
+atomic "judge and reserve", can execute the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..match.amounts import Amount
+
+CellKind = Literal["tally", "stamps", "marks", "sum", "distinct", "tokens", "pending", "latest", "step"]
+
+GuardKind = Literal[
+    "need",  # so many successful calls
+    "ban",  # no call that has started
+    "cap",  # fewer than n calls that have started
+    "spend",  # the amount fits under the limit
+    "distinct",  # no new value beyond the n-th
+    "token",  # one unused prerequisite
+    "next",  # the call before was the one
+    "state",  # a state entry has a value
+    "settled",  # nothing is owed
+    "overdue",  # nothing is owed for too long
+    "never",  # cannot hold
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """
+    The name of one piece of memory. Equal names are one piece.
+
+    Attributes:
+        kind: What it remembers.
+        of: The selectors whose calls it is about.
+        label: Those selectors as text.
+        key: Path of the argument that splits it: one piece per value.
+        within: Seconds after which what it remembers no longer counts; None for the whole session.
+        field: Path of the argument whose values it adds up or tells apart.
+        refund: Whether a call that ran and failed is taken back.
+        text: Whether text is read as a number.
+        negative: Whether amounts below zero are allowed.
+        saving: Whether unused prerequisites add up.
+        lasting: Whether a value that was used is remembered to the end.
+        clock: A clock of its own, by identity.
+    """
+
+    kind: CellKind
+    of: tuple[Hashable, ...]
+    label: str = field(compare=False)
+    key: str | None = None
+    within: float | None = None
+    field: str | None = None
+    refund: bool = False
+    text: bool = False
+    negative: bool = False
+    saving: bool = True
+    lasting: bool = False
+    clock: Hashable = None
+
+    def name(self) -> str:
+        """The cell as text, for snapshots."""
+        flags = [
+            flag
+            for flag, on in (
+                (f"key={self.key}", self.key is not None),
+                (f"within={self.within}", self.within is not None),
+                (f"field={self.field}", self.field is not None),
+                ("refund", self.refund),
+                ("text", self.text),
+                ("negative", self.negative),
+                ("once", not self.saving),
+                ("lasting", self.lasting),
+                ("own clock", self.clock is not None),
+            )
+            if on
+        ]
+        return f"{self.kind}({'; '.join([self.label, *flags])})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """
+    A comparison that has to hold.
+
+    Attributes:
+        kind: Which comparison.
+        cell: What it looks at.
+        other: A second cell, for "next".
+        n: The limit.
+        needs: What would make it hold, in the contract's own words.
+        entry: The state entry that it is about.
+        value: The value that the entry must have.
+        key: Path of the argument that says which entry of a mapping is meant.
+        within: Seconds for which what was written counts.
+    """
+
+    kind: GuardKind
+    cell: Cell | None = None
+    other: Cell | None = None
+    n: Amount = 1
+    needs: str | None = None
+    entry: str = ""
+    value: str | int | float | bool | None = None
+    key: str | None = None
+    within: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """
+    A cell that a call changes.
+
+    Attributes:
+        cell: The cell.
+        role: What the call is to it, for a cell that tells two kinds of call apart.
+        strict: Whether a call whose key cannot be read is refused. It is not if all that is lost is a
+            prerequisite, which then simply does not count.
+    """
+
+    cell: Cell
+    role: Literal["count", "give", "take", "open", "close"] = "count"
+    strict: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What one contract says about one call."""
+
+    guards: tuple[Guard, ...] = ()
+    moves: tuple[Move, ...] = ()
+
+
+NOTHING = Rule()

@@ -1,0 +1,98 @@
+"""What is registered for single tools: conditions, and how a result becomes state."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..memory.state import StateDraft, StateStore, StateView
+from ..wording import shown
+from .conditions import Answer, Check, as_checks, fault_text, is_async
+
+CommitFn = Callable[[StateStore, dict[str, Any], Any], Any]
+Asked = list[tuple[Check, Answer]]
+
+
+@dataclass(slots=True)
+class ToolSpec:
+    """What is registered for one tool."""
+
+    name: str
+    preconditions: list[Check] = field(default_factory=list)
+    postconditions: list[Check] = field(default_factory=list)
+    commit: CommitFn | None = None
+
+    def before(self, state: StateView, args: Mapping[str, Any]) -> Asked:
+        """The preconditions that do not hold."""
+        return _failed([(check, check.ask(state, args)) for check in self.preconditions])
+
+    async def abefore(self, state: StateView, args: Mapping[str, Any]) -> Asked:
+        """The preconditions that do not hold, those that have to be awaited included."""
+        return _failed([(check, await check.aask(state, args)) for check in self.preconditions])
+
+    def after(self, state: StateView, result: Any) -> Asked:
+        """The postconditions that do not hold."""
+        return _failed([(check, check.ask(state, result)) for check in self.postconditions])
+
+    async def aafter(self, state: StateView, result: Any) -> Asked:
+        """The postconditions that do not hold, those that have to be awaited included."""
+        return _failed([(check, await check.aask(state, result)) for check in self.postconditions])
+
+
+def tool_spec(name: str, before: Any, after: Any, commit: CommitFn | None) -> ToolSpec:
+    """
+    What is to be registered for a tool.
+
+    Raises:
+        TypeError: A condition or the commit function is not callable.
+    """
+    if commit is not None and not callable(commit):
+        raise TypeError(f"a commit must be callable, got {shown(commit)}")
+    return ToolSpec(name, as_checks(before), as_checks(after), commit)
+
+
+class Commits:
+    """
+    Lets results become state, one after another.
+
+    A commit function that reads and then writes sees no other in between. Async ones are not held back,
+    since a lock must not be held while they wait.
+    """
+
+    def __init__(self, state: StateStore) -> None:
+        self._state = state
+        self._lock = threading.RLock()
+
+    def write(self, spec: ToolSpec, args: Mapping[str, Any], result: Any) -> str | None:
+        """Let the commit function write, all or nothing. Returns its fault."""
+        if spec.commit is None:
+            return None
+        if is_async(spec.commit):
+            return "an async commit was asked on the synchronous path"
+        with self._lock:
+            draft = StateDraft(self._state)
+            try:
+                spec.commit(draft, dict(args), result)
+            except Exception as error:  # noqa: BLE001 - fail-closed: what is not known is not written
+                return fault_text("the commit", error)
+            draft.publish()
+        return None
+
+    async def awrite(self, spec: ToolSpec, args: Mapping[str, Any], result: Any) -> str | None:
+        """As `write`, for a commit function that has to be awaited."""
+        if spec.commit is None or not is_async(spec.commit):
+            return self.write(spec, args, result)
+        draft = StateDraft(self._state)
+        try:
+            await spec.commit(draft, dict(args), result)
+        except Exception as error:  # noqa: BLE001 - fail-closed: what is not known is not written
+            return fault_text("the commit", error)
+        with self._lock:
+            draft.publish()
+        return None
+
+
+def _failed(asked: Asked) -> Asked:
+    return [(check, answer) for check, answer in asked if not answer.holds]

@@ -1,0 +1,1 @@
+"""The way of a call through a session: judge, reserve, settle, record."""

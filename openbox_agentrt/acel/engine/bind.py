@@ -1,0 +1,159 @@
+"""From the names of cells and guards to the things themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, assert_never
+
+from ..contracts.base import TemporalContract
+from ..contracts.rules import Cell, Guard, Move
+from ..match.selector import ById
+from ..memory.cells import LiveCell, Marks, Mover, Stamps, Tally
+from ..memory.guards import Ban, Cap, LiveGuard, Need, Never, Room
+from ..memory.keyed import Keyed
+from ..memory.order import Latest, Pending, StepMark, Tokens
+from ..memory.order_guards import Next, Overdue, Settled, Token
+from ..memory.state import StateStore
+from ..memory.sums import Distinct, Sum
+from ..memory.value_guards import Differ, InState, Spend
+from .clock import Clock, Timeline
+
+
+class Memory:
+    """
+    The cells of one session, made when a contract first names them.
+
+    Attributes:
+        timeline: The session's time.
+        state: The session's state.
+    """
+
+    def __init__(self, state: StateStore, clock: Clock, *, max_keys: int) -> None:
+        self.timeline = Timeline(clock)
+        self.state = state
+        self._max_keys = max_keys
+        self._cells: dict[tuple[Cell, int], LiveCell] = {}
+        self._timelines: dict[ById, Timeline] = {}
+
+    def cell(self, cell: Cell, since: int) -> LiveCell:
+        """
+        The piece of memory of that name.
+
+        A contract sees the calls that come after it was added, so it shares memory with those only that
+        were added at the same step.
+        """
+        live = self._cells.get((cell, since))
+        if live is None:
+            live = self._cells[cell, since] = self._make(cell)
+        return live
+
+    def cells(self) -> list[tuple[str, LiveCell]]:
+        """Every piece of memory with its name."""
+        return [
+            (f"{cell.name()} since {since}" if since else cell.name(), live)
+            for (cell, since), live in self._cells.items()
+        ]
+
+    def timelines(self) -> list[Timeline]:
+        """Every clock that is in use."""
+        return [self.timeline, *self._timelines.values()]
+
+    def guard(self, contract: TemporalContract, guard: Guard, since: int) -> LiveGuard:
+        """A guard that looks at its memory."""
+        if guard.kind == "state":
+            return InState(contract, guard, self.state, self.timeline)
+        if guard.kind == "never":
+            return Never(contract, guard)
+        assert guard.cell is not None
+        cell = self.cell(guard.cell, since)
+        match guard.kind:
+            case "need":
+                return Need(contract, guard, cell)
+            case "ban":
+                return Ban(contract, guard, cell)
+            case "cap":
+                return Cap(contract, guard, cell)
+            case "spend":
+                return Spend(contract, guard, cell)
+            case "distinct":
+                return Differ(contract, guard, cell)
+            case "token":
+                return Token(contract, guard, cell)
+            case "next":
+                assert guard.other is not None
+                return Next(contract, guard, cell, self.cell(guard.other, since))
+            case "settled":
+                return Settled(contract, guard, cell)
+            case "overdue":
+                return Overdue(contract, guard, cell)
+        assert_never(guard.kind)
+
+    def mover(self, move: Move, since: int) -> Mover:
+        """What follows a call to the memory that it changes."""
+        return self.cell(move.cell, since).mover(move.role)
+
+    def room(self, contract: TemporalContract, move: Move, since: int) -> LiveGuard | None:
+        """The guard that keeps memory bounded, where a move can make it grow."""
+        cell = self.cell(move.cell, since)
+        if isinstance(cell, Keyed) or move.role == "open":
+            return Room(contract, Guard(kind="need"), cell, strict=move.strict)
+        return None
+
+    def keep_times(self) -> None:
+        """From now on, remember when state entries were written."""
+        self.state.keep_times(self._now)
+
+    def _now(self) -> float:
+        shown = self.timeline.look()
+        return self.timeline.now if isinstance(shown, str) else max(shown, self.timeline.now)
+
+    def _timeline(self, cell: Cell) -> Timeline | None:
+        if cell.within is None:
+            return None
+        if isinstance(cell.clock, ById):
+            clock: Any = cell.clock.it
+            return self._timelines.setdefault(cell.clock, Timeline(clock))
+        return self.timeline
+
+    def _make(self, cell: Cell) -> LiveCell:
+        timeline = self._timeline(cell)
+        make = _maker(cell, timeline)
+        if cell.key is None:
+            return make()
+        forgets = cell.kind in ("latest", "step")
+        return Keyed(cell.key, make, bound=self._max_keys, timeline=timeline, forgets=forgets)
+
+
+def _maker(cell: Cell, timeline: Timeline | None) -> Callable[[], LiveCell]:
+    within, refund = cell.within, cell.refund
+    match cell.kind:
+        case "tally":
+            return lambda: Tally(refund=refund)
+        case "stamps":
+            assert timeline is not None
+            assert within is not None
+            return lambda: Stamps(timeline, within, refund=refund)
+        case "marks":
+            assert timeline is not None
+            assert within is not None
+            return lambda: Marks(timeline, within, lasting=cell.lasting)
+        case "sum":
+            return lambda: Sum(
+                cell.field or "",
+                text=cell.text,
+                negative=cell.negative,
+                refund=refund,
+                timeline=timeline,
+                within=within,
+            )
+        case "distinct":
+            return lambda: Distinct(cell.field or "", refund=refund, timeline=timeline, within=within)
+        case "tokens":
+            return lambda: Tokens(saving=cell.saving, refund=refund, timeline=timeline, within=within)
+        case "pending":
+            return lambda: Pending(timeline=timeline, within=within)
+        case "latest":
+            return Latest
+        case "step":
+            return lambda: StepMark(timeline=timeline, within=within)
+    assert_never(cell.kind)

@@ -1,0 +1,345 @@
+"""
+The way of a call through a session: judge, reserve, settle, record.
+
+This is the part of `Session` that has an order to keep. What runs other people's code comes before or
+after the store is asked, never inside; and whatever happens, a call that was let through is settled.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from ..._plain.arguments import plain_args
+from ..contracts.base import MALFORMED, SessionRule
+from ..contracts.conditions import fault_text
+from ..contracts.rules import Guard
+from ..contracts.tools import Asked, Commits, ToolSpec
+from ..memory.guards import Breach, Never
+from ..memory.state import StateStore
+from ..refusal import MAX_NAME, Broken, Refusal
+from ..reservation import Reservation
+from ..violations import SESSION_END, Kind, Mode, Violation
+from ..wording import shown
+from .clock import Clock
+from .records import Finding, Meter, Recorder, Records
+from .store import MemoryStore
+from .trace import Trace
+
+# The events of a governed run that are no tools, and are known to every session.
+LIFECYCLE = ("run_started", "run_ended", "user_prompt", "llm_call")
+
+
+class Engine:
+    """
+    Judges calls, settles them, and records what is broken.
+
+    Attributes:
+        state: The state.
+        store: What the contracts remember.
+        commits: Lets results become state.
+        rows: The trace.
+        records: Violations, evidence and metrics.
+        view: The state, to be read only.
+        session_id: A name for reports.
+    """
+
+    def __init__(
+        self,
+        state: Mapping[str, Any] | None,
+        *,
+        mode: Mode,
+        halts: bool,
+        evidence: Recorder | None,
+        make_evidence: Callable[[], Recorder],
+        metrics: Meter | None,
+        session_id: str | None,
+        clock: Clock | None,
+        max_trace: int | None,
+        trace_window: int | None,
+        max_keys: int,
+        known: Iterable[str] | None,
+    ) -> None:
+        self.mode = mode
+        self.session_id = session_id
+        self.state = StateStore(state)
+        self.store = MemoryStore(
+            self.state,
+            clock,
+            max_keys=max_keys,
+            known=None if known is None else (*known, *LIFECYCLE),
+            halts=halts,
+        )
+        self.commits = Commits(self.state)
+        self.rows = Trace(max_trace)
+        self.records = Records(
+            self.rows,
+            self.state,
+            window=trace_window,
+            keep=max_trace,
+            session_id=session_id,
+            evidence=evidence,
+            make_evidence=make_evidence,
+            meter=metrics,
+        )
+        self.view = self.state.view()
+        self._meter = metrics
+        self._plans = self.store.plans
+        self._replayed: set[int] = set()
+
+    @property
+    def mode(self) -> Mode:
+        """Whether contracts are in force, or only watch. It may be changed: calls from then on follow it."""
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        check_mode(mode)
+        self._mode = mode
+        self._watching = mode == "shadow"
+
+    def reserve(
+        self,
+        tool: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        deferred: Collection[str] = (),
+        early: bool = False,
+    ) -> Reservation:
+        """
+        Judge a call, and let it through if every contract in force agrees.
+
+        A refused call moves nothing. It is not an exception: look at `allowed`.
+
+        Args:
+            tool: Name of the tool.
+            args: Its arguments.
+            deferred: Arguments whose values are known only once the call has run, such as
+                ``total_tokens``. Until then they count as nothing, and a limit on them refuses only once it
+                is reached. Give them to `commit` as `measured`.
+            early: Let a prerequisite count from now, as `precheck` does.
+        """
+        began = 0.0 if self._meter is None else time.perf_counter()
+        if type(tool) is str and type(args) is dict:
+            plan = self._plans.get(tool) or self.store.plan(tool)
+            call = Reservation(self, plan.tool, plain_args(args), plan)
+        else:
+            call = self.enter(tool, args)
+        if deferred or early:
+            call.deferred = _names(deferred)
+            call.early = early
+        spec = call.plan.spec
+        failed = None if spec is None else spec.before(self.view, call.args)
+        breaches = self.store.reserve(call, force=self._watching, refuse=failed and not self._watching)
+        if breaches or failed or began or call.extra is not None:
+            self._judged(call, failed or [], breaches or [], began)
+        return call
+
+    async def areserve(
+        self,
+        tool: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        deferred: Collection[str] = (),
+    ) -> Reservation:
+        """As `reserve`, and waits for preconditions that have to be awaited."""
+        began = 0.0 if self._meter is None else time.perf_counter()
+        call = self.enter(tool, args)
+        call.deferred = _names(deferred)
+        spec = call.plan.spec
+        failed = None if spec is None else await spec.abefore(self.view, call.args)
+        breaches = self.store.reserve(call, force=self._watching, refuse=failed and not self._watching)
+        self._judged(call, failed or [], breaches or [], began)
+        return call
+
+    def settle(self, call: Reservation, result: Any) -> Violation | None:
+        """A call ran: check its result, let it become state, and commit it."""
+        spec = call.plan.spec
+        if spec is None:
+            self._succeeded(call, result)
+            return None
+        try:
+            found = self.check(call, spec, result)
+        except BaseException:
+            self.store.lose(call)
+            raise
+        return self._concluded(call, result, found)
+
+    async def asettle(self, call: Reservation, result: Any) -> Violation | None:
+        """As `settle`, and waits for conditions and a commit function that have to be awaited."""
+        spec = call.plan.spec
+        if spec is None:
+            self._succeeded(call, result)
+            return None
+        try:
+            failed = await spec.aafter(self.view, result)
+            found = self._unsound(call, failed, result)
+            if found is None or self._watching:
+                fault = await self.commits.awrite(spec, _ran(call), result)
+                found = self._unwritten(call, fault, result) or found
+        except BaseException:
+            self.store.lose(call)
+            raise
+        return self._concluded(call, result, found)
+
+    def give_up(self, call: Reservation, *, ran: bool) -> None:
+        """A call failed, if it `ran`, or never ran."""
+        self.store.abort(call, ran=ran)
+
+    def lose(self, call: Reservation) -> None:
+        """A call was dropped."""
+        self.store.lose(call)
+
+    def close(self, shut: SessionRule | None) -> list[Violation]:
+        """Report what is unmet; with a rule to `shut` by, admit nothing more."""
+        unmet = self.store.end(shut=shut)
+        if not unmet:
+            return []
+        end = self.enter(SESSION_END, None)
+        end.step = self.store.step
+        end.claim()
+        return list(self.records.record(end, [self._finding(breach) for breach in unmet]))
+
+    def report_once(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> list[Violation]:
+        """Record what a replayed call breaks; a contract that was reported before is not again."""
+        new = [breach for breach in breaches if id(breach.contract) not in self._replayed]
+        self._replayed.update(id(breach.contract) for breach in new)
+        if failed or new:
+            self._report(call, failed, new)
+        return list(call.violations)
+
+    def check(self, call: Reservation, spec: ToolSpec, result: Any) -> Violation | None:
+        """Check a result, and let it become state unless it is unsound. Returns why it is."""
+        found = self._unsound(call, spec.after(self.view, result), result)
+        if found is None or self._watching:
+            found = self._unwritten(call, self.commits.write(spec, _ran(call), result), result) or found
+        return found
+
+    def enter(self, tool: Any, args: Any) -> Reservation:
+        """A call that arrives, before it is judged."""
+        name = tool if type(tool) is str else str.__str__(tool) if isinstance(tool, str) else None
+        own: dict[str, Any] | None = {}
+        if args is not None:
+            try:
+                own = plain_args(args) if isinstance(args, Mapping) else None
+            except Exception:  # noqa: BLE001 - a mapping whose own code raises is as good as none
+                own = None
+        plan = self.store.plan(type(tool).__name__ if name is None else name)
+        call = Reservation(self, plan.tool, own or {}, plan)
+        if name is None or own is None:
+            # What a model sends may have any shape. It is refused like any other call, not raised.
+            call.extra = plan.ask({})
+            call.extra.guards.append(Never(MALFORMED, Guard(kind="never")))
+        return call
+
+    def _judged(self, call: Reservation, failed: Asked, breaches: list[Breach], began: float) -> None:
+        if self._meter is not None:
+            self.records.measure(self._meter, time.perf_counter() - began)
+        if call.extra is not None and call.extra.faults:
+            call.faults = tuple(call.extra.faults.values())
+        if breaches or failed:
+            self._report(call, failed, breaches)
+
+    def _report(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> None:
+        findings = self._conditions(call, "precondition", failed)
+        findings += [self._finding(breach) for breach in breaches]
+        if not call.admitted:
+            broken = tuple(finding.broken for finding in findings if finding.stops)
+            call.refuse(Refusal(tool=call.tool, step=call.step, broken=broken))
+        call.violations = self.records.record(call, findings, blocked=not call.admitted)
+
+    def _finding(self, breach: Breach) -> Finding:
+        rule = breach.contract
+        broken = Broken(
+            contract=rule.spec,
+            id=rule.id,
+            kind="session" if isinstance(rule, SessionRule) else "temporal",
+            blame=breach.blame,
+            needs=breach.needs,
+            retry_after=breach.retry_after,
+            remaining=breach.remaining,
+            severity=rule.severity,
+            remedy=rule.remedy,
+            on_violation=rule.on_violation,
+            fault=breach.fault,
+        )
+        return Finding(broken=broken, mode="shadow" if self._watching else rule.mode, stops=breach.blocks())
+
+    def _conditions(self, call: Reservation, kind: Kind, failed: Asked) -> list[Finding]:
+        label = f"a {kind} of {call.tool[:MAX_NAME]}"
+        return [
+            self._condition(kind, check.description, answer.fault, label if check.derived else None)
+            for check, answer in failed
+        ]
+
+    def _condition(
+        self, kind: Kind, description: str, fault: str | None, label: str | None = None
+    ) -> Finding:
+        broken = Broken(contract=description, label=label, kind=kind, fault=fault)
+        return Finding(broken=broken, mode=self._mode, stops=True)
+
+    def _unsound(self, call: Reservation, failed: Asked, result: Any) -> Violation | None:
+        findings = self._conditions(call, "postcondition", failed)
+        return self.records.record(call, findings, result=_seen(call, result))[0] if findings else None
+
+    def _unwritten(self, call: Reservation, fault: str | None, result: Any) -> Violation | None:
+        if fault is None:
+            return None
+        finding = self._condition("postcondition", f"commit of {call.tool}", fault)
+        return self.records.record(call, [finding], result=_seen(call, result))[0]
+
+    def _concluded(self, call: Reservation, result: Any, found: Violation | None) -> Violation | None:
+        if found is None:
+            self._succeeded(call, result)
+            return None
+        # A result that must not be used is a failed call: it allows nothing.
+        self.store.abort(call, ran=True)
+        if not self._watching:
+            return found
+        self._trace(call, result)
+        return None
+
+    def _succeeded(self, call: Reservation, result: Any) -> None:
+        over = self.store.commit(call)
+        if call.altered:
+            self._trace(call, result)
+        else:
+            self.rows.add(call.step, call.tool, call.args, result)
+        if over:
+            findings = [self._finding(breach) for breach in over]
+            self.records.record(call, findings, result=_seen(call, result))
+
+    def _trace(self, call: Reservation, result: Any) -> None:
+        args = _ran(call) if call.shown is None else call.shown
+        self.rows.add(call.step, call.tool, args, _seen(call, result))
+
+
+def _ran(call: Reservation) -> dict[str, Any]:
+    return call.args if call.final is None else call.final
+
+
+def _seen(call: Reservation, result: Any) -> Any:
+    """What the trace and violations hold of a result."""
+    if call.conceal is None:
+        return result
+    try:
+        return call.conceal(result)
+    except Exception as error:  # noqa: BLE001 - fail-closed: what cannot be concealed is not shown
+        return {"$error": fault_text("concealing the result", error)}
+
+
+def check_mode(mode: object) -> None:
+    """
+    Accept a mode.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if mode not in ("enforce", "shadow"):
+        raise ValueError(f"mode must be 'enforce' or 'shadow', got {shown(mode)}")
+
+
+def _names(fields: Collection[str]) -> Collection[str]:
+    # One name given as text is one name, not its letters.
+    return (fields,) if isinstance(fields, str) else frozenset(fields)

@@ -1,0 +1,176 @@
+"""
+What a session leaves behind: violations, evidence and metrics.
+
+Recording happens after the lock is released and never raises into the call that it records. What
+goes wrong is counted and logged once.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..._plain.walk import freeze
+from ..memory.state import StateStore
+from ..refusal import Broken
+from ..violations import Mode, Violation
+from .call import Call
+from .trace import Trace
+
+_log = logging.getLogger("openbox_agentrt.acel")
+
+
+class Recorder(Protocol):
+    """Something that keeps violations."""
+
+    def record(self, violation: Violation, /) -> Any:
+        """Keep one."""
+
+
+class Meter(Protocol):
+    """Something that counts, such as `acel.metrics.Metrics`."""
+
+    def record_call(self) -> None:
+        """A call reached the gate."""
+
+    def record_violation(self, kind: str, contract_spec: str | None = None, /) -> None:
+        """A contract was broken."""
+
+    def record_gate_latency(self, seconds: float, /) -> None:
+        """The gate took that long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """
+    A contract that was found broken.
+
+    Attributes:
+        broken: What is said about it.
+        mode: Whether it was in force.
+        stops: Whether it is a reason to refuse the call.
+    """
+
+    broken: Broken
+    mode: Mode
+    stops: bool
+
+
+class Records:
+    """
+    The records of one session.
+
+    Attributes:
+        violations: The violations so far; the latest, if the trace is bounded.
+        failures: How often something could not be recorded.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        state: StateStore,
+        *,
+        window: int | None,
+        keep: int | None,
+        session_id: str | None,
+        evidence: Recorder | None,
+        make_evidence: Callable[[], Recorder],
+        meter: Meter | None,
+    ) -> None:
+        self.violations: list[Violation] = []
+        self.failures = 0
+        self.meter = meter
+        self._trace = trace
+        self._state = state
+        self._window = window
+        self._keep = keep
+        self._session_id = session_id
+        self._evidence = evidence
+        self._make_evidence = make_evidence
+        self._watching: dict[int, tuple[object, Recorder]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def evidence(self) -> Any:
+        """Where violations go. Made when it is first needed, once."""
+        with self._lock:
+            if self._evidence is None:
+                self._evidence = self._make_evidence()
+            return self._evidence
+
+    def watch(self, owner: object, recorder: Recorder) -> None:
+        """Let `recorder` keep each violation as well; one for each `owner`."""
+        if recorder is not self._evidence:
+            # With its owner, so that no other object can get the same identity.
+            self._watching.setdefault(id(owner), (owner, recorder))
+
+    def record(
+        self, call: Call, findings: Iterable[Finding], *, result: Any = None, blocked: bool = False
+    ) -> tuple[Violation, ...]:
+        """Keep a record of each broken contract, frozen as things are now."""
+        rows, length, digest = self._trace.last(self._window)
+        common: dict[str, Any] = {
+            "trace": freeze(rows),
+            "state_snapshot": freeze(self._state.snapshot()),
+            "args": freeze(call.args if call.final is None else call.final),
+            "result": freeze(result),
+            "trace_length": length,
+            "trace_hash": digest,
+            "session_id": self._session_id,
+        }
+        violations = tuple(
+            Violation(
+                kind=found.broken.kind,
+                spec=found.broken.contract,
+                tool=call.tool,
+                step=call.step,
+                id=found.broken.id,
+                mode=found.mode,
+                blocked=blocked and found.stops,
+                blame=found.broken.blame,
+                needs=found.broken.needs,
+                retry_after=found.broken.retry_after,
+                remaining=found.broken.remaining,
+                severity=found.broken.severity,
+                remedy=found.broken.remedy,
+                on_violation=found.broken.on_violation,
+                fault=found.broken.fault,
+                label=found.broken.label,
+                **common,
+            )
+            for found in findings
+        )
+        for violation in violations:
+            self._keep_one(violation)
+        return violations
+
+    def measure(self, meter: Meter, seconds: float) -> None:
+        """A call reached the gate, which took that long."""
+        try:
+            meter.record_call()
+            meter.record_gate_latency(seconds)
+        except Exception as error:  # noqa: BLE001 - fail-open: counting must not stop a call
+            self._failed("metrics", error)
+
+    def _keep_one(self, violation: Violation) -> None:
+        self.violations.append(violation)
+        if self._keep is not None and len(self.violations) > max(self._keep, 1):
+            del self.violations[: -max(self._keep, 1)]
+        for recorder in (self.evidence, *(recorder for _, recorder in self._watching.values())):
+            try:
+                recorder.record(violation)
+            except Exception as error:  # noqa: BLE001 - fail-open: recording must not change what was decided
+                self._failed("evidence", error)
+        if self.meter is not None:
+            try:
+                self.meter.record_violation(violation.kind, violation.name)
+            except Exception as error:  # noqa: BLE001 - fail-open: counting must not change what was decided
+                self._failed("metrics", error)
+
+    def _failed(self, what: str, error: Exception) -> None:
+        self.failures += 1
+        if self.failures == 1:
+            _log.error("a violation could not be recorded: %s raised %s", what, type(error).__name__)

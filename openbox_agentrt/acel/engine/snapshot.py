@@ -1,0 +1,150 @@
+"""
+A session as JSON, to go on in another process.
+
+A snapshot belongs to a set of rules: what a contract remembers means nothing to another. Restoring it
+under other rules is therefore refused, unless it is asked for as a migration: contracts that are the
+same keep what they remember, new ones start empty.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..contracts.base import ENDED, HALTED
+from ..contracts.registry import rules_hash
+from ..wording import shown
+
+if TYPE_CHECKING:
+    from ..memory.cells import LiveCell
+    from ..session import Session
+    from .store import MemoryStore
+
+VERSION = 1
+_SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
+
+
+class SnapshotError(ValueError):
+    """A session cannot be taken as a snapshot, or a snapshot cannot be restored."""
+
+
+def take_snapshot(session: Session) -> dict[str, Any]:
+    """
+    What a session knows, as JSON-safe data.
+
+    Calls under way are unknown outcomes: they count where they limit, and allow nothing.
+
+    Raises:
+        SnapshotError: The state holds something that is no JSON, or a contract has code of its own.
+    """
+    for key, value in session.state.snapshot().items():
+        if not _is_json(key, text=True) or not _is_json(value):
+            raise SnapshotError(f"state entry {shown(key)} is not JSON")
+    rows, length, digest = session.rows.last(None)
+    return {
+        "version": VERSION,
+        "rules_hash": rules_hash(session.contracts),
+        "session_id": session.session_id,
+        "state": session.state.view().snapshot(),
+        "memory": _dump(session.store),
+        # Rows are only for people to look at, and what has been hashed is in the hash.
+        "trace": {"length": length, "hash": digest, "rows": [row for row in rows if _is_json(row)]},
+    }
+
+
+def read_session_id(snapshot: object) -> str | None:
+    """
+    The session that a snapshot was taken of.
+
+    Raises:
+        SnapshotError: It is no snapshot, or of another version.
+    """
+    version = snapshot.get("version") if isinstance(snapshot, Mapping) else None
+    if not isinstance(snapshot, Mapping) or version != VERSION:
+        raise SnapshotError(f"snapshot version must be {VERSION}, got {shown(version)}")
+    session_id = snapshot.get("session_id")
+    return session_id if isinstance(session_id, str) else None
+
+
+def restore_snapshot(session: Session, snapshot: Mapping[str, Any], *, migrate: bool = False) -> None:
+    """
+    Let a new session know what a snapshot knows.
+
+    Raises:
+        SnapshotError: It cannot be read, or was taken under other rules.
+    """
+    taken, here = snapshot.get("rules_hash"), rules_hash(session.contracts)
+    if taken != here and not migrate:
+        raise SnapshotError(f"snapshot was taken under rules {shown(taken)}, not {here!r}")
+    try:
+        trace = snapshot["trace"]
+        _load(session.store, snapshot["memory"], migrate=migrate)
+        session.rows.resume([dict(row) for row in trace["rows"]], int(trace["length"]), str(trace["hash"]))
+        session.state.load(dict(snapshot["state"]))
+    except SnapshotError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SnapshotError(f"snapshot cannot be read, {type(error).__name__}") from error
+
+
+def _dump(store: MemoryStore) -> dict[str, Any]:
+    store.settle()
+    cells = _cells(store)
+    with store.lock:
+        return {
+            "step": store.step,
+            "time": store.memory.timeline.now if store.memory.timeline.now > float("-inf") else None,
+            "closed": None if store.shut is None else store.shut.spec,
+            "since": [[bound.contract.spec, bound.since] for bound in store.bound.values() if bound.since],
+            "violated": [c.spec for c in store.contracts if id(c) in store.violated],
+            "cells": {name: cell.dump() for name, cell in cells.items() if not cell.idle()},
+            "written": store.memory.state.written(),
+        }
+
+
+def _load(store: MemoryStore, data: Mapping[str, Any], *, migrate: bool) -> None:
+    since = [(str(spec), int(step)) for spec, step in data["since"]]
+    for bound in store.bound.values():
+        # A contract that was added on the way has memory of its own.
+        mine = next((entry for entry in since if entry[0] == bound.contract.spec), None)
+        if mine is not None:
+            since.remove(mine)
+            bound.since = mine[1]
+    cells = _cells(store)
+    unknown = data["cells"].keys() - cells.keys()
+    if unknown and not migrate:
+        raise SnapshotError(f"snapshot remembers {shown(min(unknown))}, which no contract does")
+    with store.lock:
+        store.step = int(data["step"])
+        store.shut = None if data["closed"] is None else _SHUT[data["closed"]]
+        store.violated = {id(c) for c in store.contracts if c.spec in set(data["violated"])}
+        if data["time"] is not None:
+            store.memory.timeline.advance(float(data["time"]))
+        store.memory.state.resume({str(key): float(at) for key, at in data["written"].items()})
+        for name in data["cells"].keys() & cells.keys():
+            cells[name].load(data["cells"][name])
+
+
+def _cells(store: MemoryStore) -> dict[str, LiveCell]:
+    own = [c.spec for c in store.contracts if id(c) not in store.bound]
+    if own:
+        raise SnapshotError(f"contract {shown(own[0])} has code of its own, which has no snapshot")
+    with store.lock:
+        for bound in store.bound.values():
+            bound.every_rule()
+    named: dict[str, LiveCell] = {}
+    for name, cell in store.memory.cells():
+        if name in named:
+            raise SnapshotError(f"two matchers are written alike in {name!r:.200}, give them labels")
+        named[name] = cell
+    return named
+
+
+def _is_json(value: Any, *, text: bool = False) -> bool:
+    if text or isinstance(value, str):
+        return isinstance(value, str)
+    try:
+        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
+    except (TypeError, ValueError, RecursionError):
+        return False

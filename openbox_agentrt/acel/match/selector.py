@@ -1,0 +1,176 @@
+"""A matcher, compiled: which tools it is about, and what is left to ask about a call."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeAlias
+
+from ..contracts.conditions import discard, fault_text
+from .matchers import (
+    AnyOf,
+    Args,
+    ContentMatch,
+    FieldPattern,
+    Predicate,
+    ToolMatcher,
+    check_matcher,
+    is_glob,
+    label,
+    name_matches,
+)
+from .names import canonical
+
+# True and False are final for every call of a tool; a predicate has to be asked per call.
+Hit: TypeAlias = bool | Predicate
+
+
+class ById:
+    """An object that equals itself only, whatever it thinks about equality, and always hashes."""
+
+    __slots__ = ("it",)
+
+    def __init__(self, it: object) -> None:
+        self.it = it
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ById) and self.it is other.it
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+
+class Selector(ABC):
+    """
+    What one parameter of a contract stands for.
+
+    Attributes:
+        label: As it is written in the contract.
+        identity: Equal for two selectors that accept the same calls by construction.
+        names: The tool names that it can be about, or None if only asking tells.
+    """
+
+    __slots__ = ("identity", "label", "names")
+
+    def __init__(self, text: str, identity: Hashable, names: frozenset[str] | None) -> None:
+        self.label = text
+        self.identity = identity
+        self.names = names
+
+    @abstractmethod
+    def on(self, tool: str) -> Hit:
+        """Whether calls of `tool`, a name in NFC, are meant: yes, no, or ask for each call."""
+
+    def knows(self, tool: str) -> bool:
+        """Whether it names `tool`. A function that is asked about every call names none."""
+        return self.on(tool) is not False
+
+
+def select(matcher: ToolMatcher) -> Selector:
+    """
+    Compile a matcher.
+
+    Raises:
+        TypeError: It is neither a name nor a callable, or it is async.
+        ValueError: It is an empty name.
+    """
+    check_matcher(matcher)
+    if isinstance(matcher, str):
+        return _Names(matcher)
+    if isinstance(matcher, ContentMatch) and type(matcher).__call__ is ContentMatch.__call__:
+        return _Contents(matcher)
+    if isinstance(matcher, AnyOf):
+        return _Union(label(matcher), [select(inner) for inner in matcher.matchers])
+    return _Calls(matcher)
+
+
+def ask(predicate: Predicate, args: Args) -> bool | str:
+    """The predicate's answer, or the fault that kept it from answering."""
+    try:
+        answer = predicate(args)
+        if inspect.isawaitable(answer):
+            discard(answer)
+            return "the matcher gave something to await"
+        return bool(answer)
+    except Exception as error:  # noqa: BLE001 - the caller takes the strict side of its contract
+        return fault_text("the matcher", error)
+
+
+class _Names(Selector):
+    __slots__ = ("_pattern",)
+
+    def __init__(self, name: str) -> None:
+        self._pattern = canonical(name)
+        names = None if is_glob(name) else frozenset({self._pattern})
+        super().__init__(name, ("name", self._pattern), names)
+
+    def on(self, tool: str) -> Hit:
+        return name_matches(self._pattern, tool)
+
+
+class _Contents(Selector):
+    __slots__ = ("_pattern", "_predicate")
+
+    def __init__(self, matcher: ContentMatch) -> None:
+        self._pattern = canonical(matcher.tool)
+        self._predicate = matcher.predicate
+        same = self._predicate if type(self._predicate) is FieldPattern else ById(self._predicate)
+        names = None if is_glob(self._pattern) else frozenset({self._pattern})
+        super().__init__(label(matcher), ("content", self._pattern, same), names)
+
+    def on(self, tool: str) -> Hit:
+        return self._predicate if name_matches(self._pattern, tool) else False
+
+
+class _Calls(Selector):
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[[str, Args], object]) -> None:
+        self._function = function
+        super().__init__(label(function), ("call", ById(function)), None)
+
+    def on(self, tool: str) -> Hit:
+        function = self._function
+        return lambda args: function(tool, args)
+
+    def knows(self, tool: str) -> bool:
+        return False
+
+
+class _Union(Selector):
+    __slots__ = ("_inner",)
+
+    def __init__(self, text: str, inner: Sequence[Selector]) -> None:
+        self._inner = tuple(inner)
+        names: frozenset[str] | None = frozenset()
+        for selector in inner:
+            names = None if names is None or selector.names is None else names | selector.names
+        super().__init__(text, ("any", tuple(selector.identity for selector in inner)), names)
+
+    def on(self, tool: str) -> Hit:
+        hits = [selector.on(tool) for selector in self._inner]
+        if any(hit is True for hit in hits):
+            return True
+        predicates = [hit for hit in hits if not isinstance(hit, bool)]
+        return _either(predicates) if predicates else False
+
+    def knows(self, tool: str) -> bool:
+        return any(selector.knows(tool) for selector in self._inner)
+
+
+def _either(predicates: Sequence[Predicate]) -> Predicate:
+    def predicate(args: Args) -> bool:
+        # A plain yes outweighs a fault; a fault outweighs a no.
+        fault: Exception | None = None
+        for inner in predicates:
+            try:
+                if inner(args):
+                    return True
+            except Exception as error:  # noqa: BLE001 - kept, and raised below unless another says yes
+                fault = error
+        if fault is not None:
+            raise fault
+        return False
+
+    return predicate

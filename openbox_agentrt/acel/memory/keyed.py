@@ -1,0 +1,159 @@
+"""One cell per value of an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..engine.call import Call
+from ..engine.clock import Timeline
+from ..match.paths import FieldPath
+from .cells import LiveCell, Mover, Role
+
+
+class _Entry:
+    """A cell, and how many calls that use it are under way."""
+
+    __slots__ = ("cell", "flying")
+
+    def __init__(self, cell: LiveCell) -> None:
+        self.cell = cell
+        self.flying = 0
+
+    def idle(self) -> bool:
+        return not self.flying and self.cell.idle()
+
+
+class Keyed(LiveCell):
+    """
+    A cell for each value of an argument, up to a number of values.
+
+    At the bound, cells that remember nothing any more make room. If there is none, a call with a new
+    value is refused: forgetting a value would give it a fresh budget. A cell with `forgets` drops the
+    oldest instead; that is for memory whose loss can only refuse more.
+
+    Attributes:
+        path: Where the value is.
+        bound: How many values are remembered.
+    """
+
+    __slots__ = ("_blank", "_entries", "_forgets", "_make", "_next_sweep", "bound", "path", "timeline")
+
+    def __init__(
+        self,
+        path: str,
+        make: Callable[[], LiveCell],
+        *,
+        bound: int,
+        timeline: Timeline | None = None,
+        forgets: bool = False,
+    ) -> None:
+        self.path = FieldPath(path)
+        self.bound = bound
+        self._make = make
+        self._blank = make()
+        self._entries: dict[str, _Entry] = {}
+        self.timeline = timeline
+        self._forgets = forgets
+        self._next_sweep = float("-inf")
+
+    def at(self, call: Call) -> LiveCell | None:
+        key = call.key(self.path)
+        if not isinstance(key, str):
+            return None
+        entry = self._entries.get(key)
+        return (self._blank if entry is None else entry.cell).at(call)
+
+    def has_room(self, call: Call) -> bool:
+        """Whether the call's value is known, or can be remembered."""
+        key = call.key(self.path)
+        if not isinstance(key, str) or key in self._entries or len(self._entries) < self.bound:
+            return True
+        self._sweep()
+        return len(self._entries) < self.bound
+
+    def mover(self, role: Role) -> Mover:
+        return _KeyedMover(self, role)
+
+    def open(self, key: str) -> _Entry | None:
+        """The entry of a value, made if there is room."""
+        entry = self._entries.get(key)
+        if entry is None and len(self._entries) < self.bound:
+            entry = self._entries[key] = _Entry(self._make())
+        return entry
+
+    def close(self, key: str) -> None:
+        """Drop the entry of a value if it remembers nothing."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.idle():
+            del self._entries[key]
+
+    def cells(self) -> list[tuple[str, LiveCell]]:
+        """The cell of each value."""
+        return [(key, entry.cell) for key, entry in self._entries.items()]
+
+    def idle(self) -> bool:
+        return not self._entries
+
+    def dump(self) -> dict[str, Any]:
+        return {key: entry.cell.dump() for key, entry in self._entries.items()}
+
+    def load(self, data: dict[str, Any]) -> None:
+        self._entries = {}
+        for key, inner in data.items():
+            entry = self._entries[key] = _Entry(self._make())
+            entry.cell.load(inner)
+
+    def _sweep(self) -> None:
+        if self._forgets:
+            oldest = next((key for key, entry in self._entries.items() if not entry.flying), None)
+            if oldest is not None:
+                del self._entries[oldest]
+        elif self.timeline is not None and self.timeline.now >= self._next_sweep:
+            # Looking at every entry is dear, so a flood of new values makes it happen 16 times per
+            # window at most; in between, they are refused.
+            for key in [key for key, entry in self._entries.items() if entry.idle()]:
+                del self._entries[key]
+            self._next_sweep = self.timeline.now + (self._blank.within or 0.0) / 16
+
+
+class _KeyedMover(Mover):
+    """Follows a call to the cell of its value."""
+
+    __slots__ = ("cell", "role")
+
+    def __init__(self, keyed: Keyed, role: Role) -> None:
+        self.cell = keyed
+        self.role: Role = role
+
+    def reserve(self, call: Call) -> Any:
+        key = call.key(self.cell.path)
+        entry = self.cell.open(key) if isinstance(key, str) else None
+        if entry is None:
+            return None
+        entry.flying += 1
+        mover = entry.cell.mover(self.role)
+        return key, entry, mover, mover.reserve(call)
+
+    def commit(self, ticket: Any, call: Call) -> None:
+        for mover, inner in self._landed(ticket):
+            mover.commit(inner, call)
+
+    def fail(self, ticket: Any, call: Call) -> None:
+        for mover, inner in self._landed(ticket):
+            mover.fail(inner, call)
+
+    def lose(self, ticket: Any, call: Call) -> None:
+        for mover, inner in self._landed(ticket):
+            mover.lose(inner, call)
+
+    def undo(self, ticket: Any, call: Call) -> None:
+        for mover, inner in self._landed(ticket):
+            mover.undo(inner, call)
+
+    def _landed(self, ticket: Any) -> Iterator[tuple[Mover, Any]]:
+        if ticket is not None:
+            key, entry, mover, inner = ticket
+            entry.flying -= 1
+            yield mover, inner
+            self.cell.close(key)

@@ -1,0 +1,169 @@
+"""
+What a session knows: a key-value store that only results of calls write.
+
+Predicates read it through a `StateView`. A commit writes through a `StateDraft`, whose writes
+reach the store together, and only if the commit function returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ..._plain.arguments import plain
+
+
+class StateView:
+    """The reading half. Containers come out as copies, so a reader cannot reach into the store."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self._data = data
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of `key`, or `default`."""
+        return plain(self._data[key]) if key in self._data else default
+
+    def snapshot(self) -> dict[str, Any]:
+        """A copy of everything."""
+        return {key: plain(value) for key, value in list(self._data.items())}
+
+    def __getitem__(self, key: str) -> Any:
+        return plain(self._data[key])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._data
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._data))
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def set(self, key: str, value: Any) -> None:
+        """Refused: predicates only read."""
+        raise TypeError(f"state is read-only here, cannot set {key!r}")
+
+    def update(self, values: Mapping[str, Any]) -> None:
+        """Refused: predicates only read."""
+        raise TypeError("state is read-only here, cannot update it")
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.set(key, value)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._data!r})"
+
+
+class StateStore(StateView):
+    """The state of one session."""
+
+    __slots__ = ("_stamp", "_written")
+
+    def __init__(self, initial: Mapping[str, Any] | None = None) -> None:
+        super().__init__(dict(initial or {}))
+        self._stamp: Callable[[], float] | None = None
+        self._written: dict[str, float] = {}
+
+    # acel-core hands out the stored objects themselves, and programs build on it:
+    # state["seen"].append(x) in a commit works. Only a view copies.
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of `key`, or `default`."""
+        return self._data.get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._data[key]
+
+    def set(self, key: str, value: Any) -> None:
+        """Write one value."""
+        self.update({key: value})
+
+    def update(self, values: Mapping[str, Any]) -> None:
+        """Write several values at once."""
+        self._data.update(values)
+        if self._stamp is not None:
+            now = self._stamp()
+            self._written.update(dict.fromkeys(values, now))
+
+    def snapshot(self) -> dict[str, Any]:
+        """A shallow copy of everything."""
+        return dict(self._data)
+
+    def raw(self, key: str) -> Any:
+        """The stored value of `key` itself, or None."""
+        return self._data.get(key)
+
+    def view(self) -> StateView:
+        """The same state, to be read only. It follows later writes."""
+        return StateView(self._data)
+
+    def keep_times(self, clock: Callable[[], float]) -> None:
+        """From now on, remember when each key was written. What is there already was written now."""
+        if self._stamp is None:
+            self._stamp = clock
+            self._written = dict.fromkeys(self._data, clock())
+
+    def load(self, data: dict[str, Any]) -> None:
+        """Hold what another store held."""
+        self._data.clear()
+        self._data.update(data)
+
+    def written(self) -> dict[str, float]:
+        """When each key was last written, as far as times are kept."""
+        return dict(self._written)
+
+    def resume(self, written: Mapping[str, float]) -> None:
+        """Go on with the times of another store."""
+        self._written.update(written)
+
+    def written_at(self, key: str) -> float | None:
+        """When `key` was last written; None if it never was, or times are not kept."""
+        return self._written.get(key)
+
+
+class StateDraft(StateStore):
+    """
+    Writes on top of a store, which reach it only through `publish`.
+
+    A container that is read becomes a write: it is handed out as a copy, and what the commit function
+    does to the copy counts.
+    """
+
+    __slots__ = ("_target",)
+
+    def __init__(self, target: StateStore) -> None:
+        super().__init__(None)
+        self._target = target
+
+    def get(self, key: str, default: Any = None) -> Any:
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def __getitem__(self, key: str) -> Any:
+        if key in self._data:
+            return self._data[key]
+        value = self._target[key]
+        copy = plain(value)
+        if copy is not value:
+            self._data[key] = copy
+        return copy
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._data or key in self._target
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self.snapshot()))
+
+    def __len__(self) -> int:
+        return len(self.snapshot())
+
+    def snapshot(self) -> dict[str, Any]:
+        return {**self._target.view().snapshot(), **self._data}
+
+    def publish(self) -> None:
+        """Let the writes reach the store, together."""
+        if self._data:
+            self._target.update(self._data)

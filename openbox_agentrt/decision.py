@@ -1,0 +1,173 @@
+"""
+What Core answered, and what was decided: plain values that every other part passes around.
+
+They are structs, because every gate makes them: a frozen dataclass with twenty fields takes fourteen times as
+long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+from openbox_core.contracts.results import EvaluationResult, PatchDirective, Verdict
+
+from ._wire.redaction_shapes import MISSING, Missing
+
+__all__ = (
+    "MISSING",
+    "AcelOutcome",
+    "Answer",
+    "ApprovalOutcome",
+    "Decision",
+    "DecisionSource",
+    "Guardrails",
+    "Missing",
+    "Verdict",
+)
+
+DecisionSource = Literal["halted", "contracts", "core", "unreachable", "disabled", "skipped"]
+AcelOutcome = Literal["allowed", "refused", "shadow", "unmet"]
+ApprovalOutcome = Literal["approved", "rejected", "expired", "timeout"]
+
+
+class Guardrails(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Core's guardrail result.
+
+    Attributes:
+        validation_passed: Whether the guardrails passed. Anything unclear on the wire counts as not passed.
+        reasons: Why not, as text.
+        redacted_input: What has to be used instead of the input or output, in one of the shapes of the wire;
+            `MISSING` when nothing was redacted (a JSON null says the same).
+        input_type: ``activity_input``, ``activity_output`` or empty.
+    """
+
+    validation_passed: bool = True
+    reasons: tuple[str, ...] = ()
+    redacted_input: Any = MISSING
+    input_type: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Core's answer to one event, parsed strictly once.
+
+    Attributes:
+        verdict: The verdict that counts.
+        reason: Core's explanation, or ours when `local`.
+        risk_score: Core's risk, None when absent or not a finite number.
+        constraints: Names of the constraints of a CONSTRAIN.
+        patch: Replacement that Core proposes with a BLOCK.
+        approval_expires_at: When a pending approval runs out; None when Core did not say.
+        unreachable: Core could not be asked and the call passes ungoverned, under ``fail_open``.
+        local: The verdict is not Core's: an outage, or an answer that was not understood.
+        raw: The JSON that Core sent, when it was an object.
+        made_up: The result that openbox_core made itself, where Core sent none.
+    """
+
+    verdict: Verdict
+    reason: str | None = None
+    policy_id: str | None = None
+    governance_event_id: str | None = None
+    risk_score: float | None = None
+    trust_tier: str | None = None
+    constraints: tuple[str, ...] = ()
+    patch: PatchDirective | None = None
+    approval_id: str | None = None
+    approval_expires_at: datetime | None = None
+    guardrails: Guardrails | None = None
+    unreachable: bool = False
+    local: bool = False
+    raw: Mapping[str, Any] | None = None
+    made_up: EvaluationResult | None = None
+
+    @property
+    def result(self) -> EvaluationResult | None:
+        """The answer as openbox_core reads it; None when there was none, or it cannot be read that way."""
+        if self.raw is None:
+            return self.made_up
+        try:
+            return EvaluationResult.from_dict(dict(self.raw))
+        except Exception:  # noqa: BLE001
+            # Its parser fails on a verdict that is no text, and on what is nested deeply. The answer has been
+            # read strictly already: this must not keep it from being enforced.
+            return None
+
+    @property
+    def latches(self) -> bool:
+        """Whether the run is halted from here on. A HALT that Core did not send stops one call only."""
+        return self.verdict is Verdict.HALT and not self.local
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    The record of one gate: what was judged, by whom, and what came out.
+
+    Attributes:
+        event: ``user_prompt``, ``llm_call``, a tool name or an activity type.
+        activity_id: None for a signal.
+        verdict: The verdict in effect, both judges joined.
+        source: Who decided: an earlier halt, the local contracts, Core, or nobody: because Core was
+            ``unreachable``, the gate is ``disabled``, or the tool is ``skipped``.
+        contracts: Contracts that the call broke or would break, as written in the rules.
+        acel: What the local contracts said; ``shadow`` when a refusal was recorded but not enforced,
+            ``unmet`` when a run ended with an obligation open.
+        core_verdict: What Core said, None when it was not asked or could not be.
+        approval: How the approval ended, None when none was needed.
+        redacted: Whether Core replaced part of the input.
+        unreachable: Whether Core could not be asked.
+        acel_seconds: Time spent judging contracts.
+        core_seconds: Time spent asking Core, retries included.
+        approval_seconds: Time spent waiting for a person.
+    """
+
+    event: str
+    workflow_id: str
+    run_id: str
+    verdict: Verdict
+    source: DecisionSource
+    activity_id: str | None = None
+    reason: str | None = None
+    contracts: tuple[str, ...] = ()
+    acel: AcelOutcome | None = None
+    core_verdict: Verdict | None = None
+    policy_id: str | None = None
+    risk_score: float | None = None
+    trust_tier: str | None = None
+    constraints: tuple[str, ...] = ()
+    patch: PatchDirective | None = None
+    approval_id: str | None = None
+    approval: ApprovalOutcome | None = None
+    redacted: bool = False
+    unreachable: bool = False
+    acel_seconds: float = 0.0
+    core_seconds: float = 0.0
+    approval_seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field that is set, as JSON-safe values under the attribute's name; verdicts in lower case."""
+        return {
+            name: _plain(value)
+            for name in Decision.__struct_fields__
+            if (value := getattr(self, name)) not in (None, ())
+        }
+
+
+def _plain(value: object) -> Any:
+    match value:
+        case Verdict():
+            return value.value
+        case PatchDirective():
+            return {"new_input": _plain(value.new_input)}
+        case float():
+            return value if math.isfinite(value) else None
+        case Mapping():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case tuple() | list():
+            return [_plain(item) for item in value]
+        case _:
+            return value

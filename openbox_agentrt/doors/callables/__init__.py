@@ -1,0 +1,5 @@
+"""The door for plain functions."""
+
+from .guarded import guard
+
+__all__ = ("guard",)

@@ -1,0 +1,114 @@
+"""Contracts around a function, a method or any other callable."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+
+from openbox_agentrt.doors.call import GatedCall, Governance
+from openbox_agentrt.doors.callables.arguments import (
+    ArgumentNames,
+    is_coroutine_function,
+    is_generator_function,
+)
+
+if TYPE_CHECKING:
+    from openbox_agentrt.acel import Session
+
+__all__ = ("guard",)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def guard(
+    session: Session | None,
+    tool: str,
+    func: classmethod[Any, ..., R],
+    *,
+    governance: Governance | None = None,
+) -> classmethod[Any, ..., R]: ...
+@overload
+def guard(
+    session: Session | None, tool: str, func: staticmethod[P, R], *, governance: Governance | None = None
+) -> staticmethod[P, R]: ...
+@overload
+def guard(
+    session: Session | None, tool: str, func: Callable[P, R], *, governance: Governance | None = None
+) -> Callable[P, R]: ...
+def guard(session: Session | None, tool: str, func: Any, *, governance: Governance | None = None) -> Any:
+    """
+    Wrap a callable so that every call passes the session's contracts first.
+
+    The wrapper is called like `func`, has its signature, annotations and docstring, and is a coroutine
+    function if `func` is one. Contracts see the arguments by name, however they were passed, with defaults
+    filled in; extra keyword arguments stand beside the others, extra positional ones are a list under the
+    name of ``*args``. A first parameter named ``self`` or ``cls`` that is passed by position is the
+    method's object and no argument.
+
+    Args:
+        session: Session that judges. None if `governance` has contracts of its own.
+        tool: Name that the contracts know the callable by.
+        func: A function, a method (bound, class or static), a partial, or an object with ``__call__``.
+        governance: Has Core judge each call as well, in the run that the caller is in. Core is waited for, so
+            `func` has to be async; where Core redacts arguments, it gets the redacted ones.
+
+    Returns:
+        The wrapper. If the session was made with ``halt_on_violation=False``, it returns the `Violation`
+        of a call that is refused.
+
+    Raises:
+        TypeError: `func` is no callable, or a generator function: its body runs after the call has
+            returned, when no contract could stop it. Or there is a governance and `func` is not async.
+        GovernanceError: Raised by the wrapper: Core or a person decided against the call.
+        ContractViolation: Raised by the wrapper: a contract refused the call and nothing ran, or the
+            result broke a postcondition.
+    """
+    if isinstance(func, classmethod):
+        return classmethod(guard(session, tool, func.__func__, governance=governance))
+    if isinstance(func, staticmethod):
+        return staticmethod(guard(session, tool, func.__func__, governance=governance))
+    if not callable(func):
+        raise TypeError(f"cannot guard {tool!r}: {func!r} is not callable")
+    if is_generator_function(func):
+        raise TypeError(f"cannot guard {tool!r}: a generator runs after its call has returned")
+
+    is_async = is_coroutine_function(func)
+    if governance is not None and not is_async:
+        raise TypeError(f"cannot guard {tool!r}: Core is waited for, so the function has to be async")
+    if session is None and governance is None:
+        raise TypeError(f"cannot guard {tool!r}: a session or a governance is needed")
+
+    names = ArgumentNames(tool, func)
+
+    def gated(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[GatedCall, Callable[..., Any]]:
+        call = GatedCall(session=session, tool=tool, args=names.read(args, kwargs), governance=governance)
+
+        def work(named: Mapping[str, Any]) -> Any:
+            if named is call.args:
+                return func(*args, **kwargs)
+            new_args, new_kwargs = names.write(args, kwargs, named)
+            return func(*new_args, **new_kwargs)
+
+        return call, work
+
+    wrapper: Callable[..., Any]
+    if is_async:
+
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:
+            call, work = gated(args, kwargs)
+            return await call.arun(work)
+
+    else:
+
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            call, work = gated(args, kwargs)
+            return call.run(work)
+
+    # The attributes of an object that can be called are its state, and not for a function to carry.
+    functools.update_wrapper(wrapper, func, updated=("__dict__",) if inspect.isroutine(func) else ())
+    wrapper.__name__ = getattr(func, "__name__", tool)
+    return wrapper

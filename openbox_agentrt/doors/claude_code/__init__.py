@@ -1,0 +1,1 @@
+"""The door for the hooks of Claude Code."""

@@ -1,0 +1,247 @@
+"""
+Contracts for the tool calls of Claude Code, through its hooks.
+
+Claude Code starts a process for each event and reads its answer from standard output, standard error and
+the exit code. `before_tool`, `after_tool` and `at_end` give that answer for what came in on standard
+input; they never raise. A call that may run is answered with nothing at all: "allow" would skip the user's
+own permission prompt.
+
+Exit codes: 0 with what standard output says; 2 for a fault, which blocks the call - fail-closed; 1 at the
+end of a session that owes something, where nothing can be blocked any more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from openbox_agentrt.doors.claude_code.end import end_call
+from openbox_agentrt.doors.claude_code.event import POST_EVENTS, HookEvent, read_event
+from openbox_agentrt.doors.claude_code.folder import HookFault
+from openbox_agentrt.doors.claude_code.log import SessionLog, file_stem, open_log
+
+if TYPE_CHECKING:
+    from openbox_agentrt.acel import Violation
+    from openbox_agentrt.doors.claude_code.rules import HookRules
+    from openbox_agentrt.doors.claude_code.session import OnRulesChange
+
+__all__ = (
+    "HookAnswer",
+    "HookSettings",
+    "after_tool",
+    "at_end",
+    "before_tool",
+    "default_state_dir",
+    "deny_output",
+    "fault_line",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookSettings:
+    """
+    How hooks of one configuration work.
+
+    Attributes:
+        rules: Rules file. The hook after a call needs none.
+        state_dir: Folder of the session files. A relative one is taken from the project's folder, wherever
+            the client's shell is at the moment.
+        evidence_dir: Folder of the evidence, one file per session; the state folder if None.
+        key: Ed25519 key file that signs the evidence, or None.
+        on_rules_change: What to do if the rules are not those that the session began under: "deny", or
+            "replay" to go on by the new ones.
+        clock: Seconds since the epoch.
+    """
+
+    rules: str | None = None
+    state_dir: str | None = None
+    project_dir: str | None = None
+    evidence_dir: str | None = None
+    key: str | None = None
+    on_rules_change: OnRulesChange = "deny"
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookAnswer:
+    """
+    What the process of a hook answers with.
+
+    Attributes:
+        code: Exit code.
+        stdout: One JSON object, or nothing.
+        stderr: One line, or nothing.
+    """
+
+    code: int = 0
+    stdout: str = ""
+    stderr: str = ""
+
+
+def default_state_dir() -> str:
+    """A folder outside of any project, so that no tool that works in a project comes across it."""
+    home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(home, "openbox-agentrt", "hooks")
+
+
+def before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
+    """Answer ``PreToolUse``: deny the call with the reason, or say nothing."""
+    return _answer(_before_tool, data, settings)
+
+
+def after_tool(data: bytes, settings: HookSettings) -> HookAnswer:
+    """Take note of ``PostToolUse``, ``PostToolUseFailure`` or ``PermissionDenied``."""
+    return _answer(_after_tool, data, settings)
+
+
+def at_end(data: bytes, settings: HookSettings) -> HookAnswer:
+    """
+    Answer ``Stop`` and ``SessionEnd``: settle what the session owes.
+
+    At ``Stop``, the client is sent back to do what is missing, once per turn. At ``SessionEnd`` it is
+    recorded.
+    """
+    return _answer(_at_end, data, settings)
+
+
+def _before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
+    # Here, because the hook after a call needs no engine and each hook is a process that starts.
+    from openbox_agentrt.doors.claude_code.session import begin_call
+
+    event = read_event(data, expected=("PreToolUse",))
+    rules = _rules(settings)
+    with _log(settings, event) as log:
+        ruling = begin_call(log, event, rules, now=settings.clock(), on_rules_change=settings.on_rules_change)
+        trouble = _record(log, event, settings, ruling.violations, rules.rules_hash)
+    if ruling.reason is None:
+        return HookAnswer(stderr=trouble)
+    return HookAnswer(stdout=json.dumps(deny_output(ruling.reason)), stderr=trouble)
+
+
+def _after_tool(data: bytes, settings: HookSettings) -> HookAnswer:
+    event = read_event(data, expected=POST_EVENTS)
+    with _log(settings, event) as log:
+        end_call(log, event, now=settings.clock())
+    return HookAnswer()
+
+
+def _at_end(data: bytes, settings: HookSettings) -> HookAnswer:
+    from openbox_agentrt.doors.claude_code.session import unmet_obligations
+
+    event = read_event(data, expected=("Stop", "SessionEnd"))
+    final = event.name == "SessionEnd"
+    try:
+        rules = _rules(settings)
+        with _log(settings, event) as log:
+            violations = unmet_obligations(
+                log,
+                event,
+                rules,
+                now=settings.clock(),
+                on_rules_change=settings.on_rules_change,
+                final=final,
+            )
+            trouble = (
+                _record(log, event, settings, violations, rules.rules_hash, always=True) if final else ""
+            )
+    except HookFault as fault:
+        if event.repeated_stop:
+            # Blocking again would keep the client from ever stopping. The user is told.
+            return HookAnswer(code=1, stderr=fault_line(fault))
+        raise
+    owed = [violation for violation in violations if violation.mode == "enforce"]
+    if not owed:
+        return HookAnswer(stderr=trouble)
+    message = f"the session still owes {'; '.join(_debt(violation) for violation in owed)}"
+    if final or event.repeated_stop:
+        return HookAnswer(code=1, stderr="; ".join(filter(None, (message, trouble))))
+    return HookAnswer(stdout=json.dumps({"decision": "block", "reason": message}))
+
+
+def _answer(
+    handle: Callable[[bytes, HookSettings], HookAnswer], data: bytes, settings: HookSettings
+) -> HookAnswer:
+    try:
+        return handle(data, settings)
+    except Exception as error:  # noqa: BLE001 - fail-closed: any other exit code would let the call run
+        return HookAnswer(code=2, stderr=fault_line(error))
+
+
+def deny_output(reason: str) -> dict[str, Any]:
+    """What Claude Code reads as a refusal of the call."""
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "deny",
+            "permissionDecisionReason": reason,
+        }
+    }
+
+
+def fault_line(error: Exception) -> str:
+    """What the user reads of an error, in one line."""
+    if not isinstance(error, HookFault):
+        return f"openbox-agentrt: {_one_line(f'{type(error).__name__}: {error}')}"
+    remedy = "" if error.remedy is None else f"; {error.remedy}"
+    return f"openbox-agentrt: {_one_line(f'{error}{remedy}')}"
+
+
+def _record(
+    log: SessionLog,
+    event: HookEvent,
+    settings: HookSettings,
+    violations: Sequence[Violation],
+    rules_hash: str,
+    *,
+    always: bool = False,
+) -> str:
+    """Put violations into the session's evidence. Gives a line about what went wrong, if something did."""
+    if not violations and not always:
+        return ""
+    from openbox_agentrt.evidence import EvidenceError, EvidenceFile, ed25519_signer
+
+    folder = os.path.expanduser(settings.evidence_dir or _state_dir(settings))
+    name = f"{file_stem(event.session_id)}.evidence.jsonl"
+    path = os.path.join(settings.project_dir or "", folder, name)
+    try:
+        signer: Any = ed25519_signer(settings.key)[0] if settings.key else None
+        with EvidenceFile(
+            path, signer=signer, session_id=event.session_id, rules_hash=rules_hash, seal_interval=0
+        ) as evidence:
+            for violation in violations:
+                evidence.record(violation)
+            failure = evidence.last_failure
+    except (EvidenceError, OSError) as error:
+        # Fail-open for the call: it was judged and written down in the log, and the user is told.
+        failure = str(error)
+    return "" if failure is None else f"openbox-agentrt: the evidence is incomplete: {_one_line(failure)}"
+
+
+def _rules(settings: HookSettings) -> HookRules:
+    from openbox_agentrt.doors.claude_code.rules import load_hook_rules
+
+    if settings.rules is None:
+        raise HookFault("no rules file is given", remedy="--rules FILE")
+    return load_hook_rules(settings.rules)
+
+
+def _log(settings: HookSettings, event: HookEvent) -> AbstractContextManager[SessionLog]:
+    return open_log(_state_dir(settings), event.session_id, project_dir=settings.project_dir)
+
+
+def _state_dir(settings: HookSettings) -> str:
+    return default_state_dir() if settings.state_dir is None else settings.state_dir
+
+
+def _debt(violation: Violation) -> str:
+    needs = violation.remedy or violation.needs
+    return f"{violation.spec} (needs {needs})" if needs else violation.spec
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:1000]

@@ -1,0 +1,251 @@
+"""
+The log of one hook session: append-only lines, written and read under a lock.
+
+Every hook event is a process of its own and many run at once, so what one knows about the others is in a
+file. A line, once written, is never changed. Each carries a chain value over the one before it, so that a
+file that was cut in the middle, edited or written by two programs at once is noticed. It does not prove who
+wrote the lines, and lines cut cleanly from the end leave no trace.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from openbox_agentrt.doors.claude_code.folder import LOCK_WAIT_SECONDS, HookFault, StateFolder, lock_file
+
+__all__ = ("GENESIS", "Line", "SessionLog", "file_stem", "open_log")
+
+GENESIS = "0" * 16
+
+_VERSION = 1
+_CHAIN_FIELD = ',"chain":"'
+# What every line ends with: the field, sixteen digits, `"}` and the end of the line.
+_CHAIN_LENGTH = len(_CHAIN_FIELD) + 16 + 3
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """
+    One line of a log.
+
+    Attributes:
+        entry: What it says.
+        end: Where the next line begins.
+        chain: Its chain value.
+    """
+
+    entry: dict[str, Any]
+    end: int
+    chain: str
+
+
+def file_stem(session_id: str) -> str:
+    """
+    The name of a session's files, without an ending.
+
+    A digest, so that two sessions never share a file and no session id can leave the folder or name another
+    program's file in it.
+    """
+    return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+@contextmanager
+def open_log(
+    state_dir: str | os.PathLike[str],
+    session_id: str,
+    *,
+    project_dir: str | None = None,
+    wait_seconds: float = LOCK_WAIT_SECONDS,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator["SessionLog"]:
+    """
+    Open the log of a session and hold its lock.
+
+    Args:
+        state_dir: Folder of the session files. Created, private to the user, if it is missing.
+        session_id: Session as the client names it.
+        project_dir: What a relative folder is taken from.
+        wait_seconds: How long to wait for the lock.
+        sleep: Waits between two tries.
+
+    Raises:
+        HookFault: The folder or the file is not as it should be, or the lock was not free in time.
+    """
+    folder = StateFolder.open(state_dir, project_dir=project_dir)
+    try:
+        name = f"{file_stem(session_id)}.jsonl"
+        fd = folder.open_file(name, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        try:
+            lock_file(fd, name, wait_seconds=wait_seconds, sleep=sleep)
+            if not folder.still_names(name, fd):
+                raise HookFault(f"state file {name!r} was removed by another program")
+            yield SessionLog(fd, folder, session_id)
+        finally:
+            # Closing gives the lock back.
+            os.close(fd)
+    finally:
+        folder.close()
+
+
+class SessionLog:
+    """
+    The lines of one session, held under its lock.
+
+    Attributes:
+        folder: Folder that the log lies in.
+        stem: Name of the session's files, without an ending.
+        chain: Chain value of the last line, which the next line follows.
+        end: Size of the file in bytes.
+    """
+
+    def __init__(self, fd: int, folder: StateFolder, session_id: str) -> None:
+        self._fd = fd
+        self.folder = folder
+        self.stem = file_stem(session_id)
+        self.end = os.fstat(fd).st_size
+        self.chain = GENESIS
+        if self.end == 0:
+            self.append({"event": "session", "version": _VERSION, "session_id": session_id})
+            self._header_end = self.end
+        else:
+            self.chain = self._chain_before(self.end)
+            self._header_end = self._check_header(session_id)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing was written yet but which session it is."""
+        return self.end == self._header_end
+
+    def read(self, offset: int = 0, chain: str = GENESIS) -> list[Line]:
+        """
+        The lines from an offset on, checked against the chain.
+
+        Args:
+            offset: Where a line begins: zero, or `end` as it was at an earlier time.
+            chain: `chain` as it was at that time.
+
+        Raises:
+            HookFault: A line is torn, changed, missing or no JSON object.
+        """
+        if not 0 <= offset <= self.end or (offset > 0 and self._chain_before(offset) != chain):
+            raise self._corrupt("does not hold what its snapshot was taken from")
+        lines = []
+        for raw in self._pread(offset, self.end - offset).splitlines(keepends=True):
+            entry, chain = self._parse(raw, chain)
+            offset += len(raw)
+            lines.append(Line(entry, offset, chain))
+        return lines
+
+    def append(self, entry: Mapping[str, Any]) -> None:
+        """
+        Write one more line, whole or not at all.
+
+        Raises:
+            HookFault: The line could not be written. What was written of it is cut off again.
+        """
+        try:
+            body = json.dumps(entry, separators=(",", ":"), allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise HookFault(f"the event cannot be stored: {error}") from error
+        chain = _next_chain(self.chain, body)
+        data = f'{body[:-1]}{_CHAIN_FIELD}{chain}"}}\n'.encode()
+        try:
+            written = os.write(self._fd, data)
+            if written != len(data):
+                raise OSError(f"wrote {written} of {len(data)} bytes")
+        except OSError as error:
+            # A torn line would make the session unusable; the size is ours to restore while we hold the lock.
+            os.ftruncate(self._fd, self.end)
+            raise HookFault(f"state file '{self.stem}.jsonl' cannot be written: {error}") from error
+        self.chain = chain
+        self.end += len(data)
+
+    def read_snapshot(self) -> dict[str, Any] | None:
+        """
+        The newest snapshot, or None if there is none yet.
+
+        Raises:
+            HookFault: It is there and cannot be read.
+        """
+        name = f"{self.stem}.snap"
+        if not self.folder.exists(name):
+            return None
+        with open(self.folder.open_file(name, os.O_RDONLY), "rb") as file:
+            try:
+                snapshot = json.load(file)
+            except (ValueError, RecursionError):
+                snapshot = None
+        if not isinstance(snapshot, dict):
+            raise HookFault(
+                f"state file {name!r} is corrupt", remedy="remove it: it is built again from the log"
+            )
+        return snapshot
+
+    def write_snapshot(self, snapshot: Mapping[str, Any]) -> None:
+        """
+        Replace the snapshot, in one step.
+
+        Raises:
+            HookFault: It cannot be written. The one before it is still there.
+        """
+        try:
+            data = json.dumps(snapshot, separators=(",", ":"), allow_nan=False).encode()
+            self.folder.replace_file(f"{self.stem}.snap", data)
+        except (OSError, TypeError, ValueError, RecursionError) as error:
+            raise HookFault(f"state file '{self.stem}.snap' cannot be written: {error}") from error
+
+    def _check_header(self, session_id: str) -> int:
+        line = self._pread(0, min(self.end, 65536)).partition(b"\n")[0] + b"\n"
+        header, _ = self._parse(line, GENESIS)
+        if header.get("event") != "session" or header.get("session_id") != session_id:
+            raise self._corrupt("does not begin with the session that it is named after")
+        if header.get("version") != _VERSION:
+            raise self._corrupt(f"has the unknown version {header.get('version')!r}")
+        return len(line)
+
+    def _parse(self, raw: bytes, chain: str) -> tuple[dict[str, Any], str]:
+        try:
+            line = raw.decode("ascii")
+            body = f"{line[:-_CHAIN_LENGTH]}}}"
+            chain = _next_chain(chain, body)
+            if line[-_CHAIN_LENGTH:] != f'{_CHAIN_FIELD}{chain}"}}\n':
+                raise self._corrupt("has a line that does not follow from the one before it")
+            # What ends in a brace and is JSON is an object.
+            entry: dict[str, Any] = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise self._corrupt("has a line that is no JSON") from error
+        return entry, chain
+
+    def _chain_before(self, offset: int) -> str:
+        start = max(0, offset - _CHAIN_LENGTH)
+        tail = self._pread(start, offset - start)
+        field = _CHAIN_FIELD.encode()
+        if len(tail) != _CHAIN_LENGTH or not tail.startswith(field) or not tail.endswith(b'"}\n'):
+            raise self._corrupt("ends in the middle of a line")
+        return tail[len(field) : len(field) + 16].decode("ascii", "replace")
+
+    def _pread(self, offset: int, count: int) -> bytes:
+        os.lseek(self._fd, offset, os.SEEK_SET)
+        parts = []
+        while count > 0:
+            part = os.read(self._fd, count)
+            if not part:
+                raise self._corrupt("became shorter while it was read")
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+    def _corrupt(self, what: str) -> HookFault:
+        return HookFault(
+            f"state file '{self.stem}.jsonl' {what}",
+            remedy="keep the file for whoever looks into it, move it away, and start a new session",
+        )
+
+
+def _next_chain(chain: str, body: str) -> str:
+    return hashlib.sha256(f"{chain}\n{body}".encode()).hexdigest()[:16]

@@ -1,0 +1,182 @@
+"""
+A contract session that has seen what the log of a hook session holds.
+
+A snapshot is taken at a line after which no call was under way, since a contract session is restored
+without the calls that it had in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from openbox_agentrt.acel.engine.snapshot import SnapshotError
+from openbox_agentrt.acel.events import Outcome, ToolCallEvent
+from openbox_agentrt.acel.session import Session
+from openbox_agentrt.doors.claude_code.folder import HookFault
+from openbox_agentrt.doors.claude_code.history import History
+from openbox_agentrt.doors.claude_code.log import Line
+
+if TYPE_CHECKING:
+    from openbox_agentrt.acel import Reservation, Violation
+    from openbox_agentrt.doors.claude_code.rules import HookRules
+
+__all__ = ("SNAPSHOT_AFTER", "Replica", "StaleSnapshotError")
+
+SNAPSHOT_AFTER = 64
+"""How many lines may follow a snapshot before the next one is taken."""
+
+# How many calls a violation in the evidence shows.
+_TRACE = 20
+
+
+class StaleSnapshotError(Exception):
+    """The snapshot was written by another version, or under other rules. The whole log says the same."""
+
+
+class _Clock:
+    """The time of the line that is being replayed, and of the event at hand after that."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class _Findings:
+    """Keeps the violations of the event at hand. Those of the past were recorded when they happened."""
+
+    def __init__(self) -> None:
+        self.violations: list[Violation] = []
+
+    def record(self, violation: Violation) -> None:
+        self.violations.append(violation)
+
+
+class Replica:
+    """
+    A contract session that has seen what the log holds.
+
+    Attributes:
+        session: The session.
+        snapshot: To be written in place of the present one, or None if that is recent enough.
+    """
+
+    def __init__(self, history: History, rules: HookRules) -> None:
+        """
+        Args:
+            history: What happened. What happened under other rules happened all the same, whatever these
+                rules would have said.
+            rules: What is judged by.
+
+        Raises:
+            HookFault: The rules say now that something that they let through could not have happened.
+            StaleSnapshotError: See there.
+        """
+        self._history = history
+        self._clock = _Clock()
+        self._findings = _Findings()
+        self._open: dict[str, Reservation | None] = {}
+        self._outcomes = {
+            line.entry["call"]: _outcome(line.entry)
+            for line in history.lines
+            if line.entry["event"] == "post"
+        }
+        self.snapshot: dict[str, Any] | None = None
+        self.session = self._start(rules)
+        ours_from = _first_line_under(rules.hash, history)
+        take_at = history.quiet if len(history.lines) > SNAPSHOT_AFTER else None
+        for index, line in enumerate(history.lines):
+            self._apply(line.entry, ours=index >= ours_from)
+            if index == take_at:
+                self.snapshot = self._take(line, rules, history.lines[: index + 1])
+        self._findings.violations.clear()
+
+    def at(self, now: float) -> float:
+        """Let it be `now`, or the latest time that the log knows, if that is later. Gives that time."""
+        self._clock.now = max(now, self._history.calls.latest)
+        return self._clock.now
+
+    @property
+    def found(self) -> list[Violation]:
+        """The violations since the log was replayed."""
+        return self._findings.violations
+
+    def _start(self, rules: HookRules) -> Session:
+        options: dict[str, Any] = {
+            "clock": self._clock,
+            "evidence": self._findings,
+            "max_trace": _TRACE,
+            "contracts": rules.contracts,
+        }
+        if self._history.snapshot is None:
+            return Session(rules.state, session_id=self._history.session_id, **options)
+        try:
+            return Session.restore(self._history.snapshot["session"], **options)
+        except (SnapshotError, KeyError) as error:
+            raise StaleSnapshotError(str(error)) from error
+
+    def _apply(self, entry: Mapping[str, Any], *, ours: bool) -> None:
+        self._clock.now = max(self._clock.now, entry.get("ts", 0.0))
+        match entry["event"]:
+            case "pre":
+                self._begin(entry, ours)
+            case "post" | "lost":
+                self._end(entry)
+            case "ran":
+                self._happened(entry, entry["outcome"])
+            case "deny" if entry["halted"] and ours:
+                # It stopped the session, and stops it again.
+                self.session.reserve(entry["tool"], entry["args"])
+
+    def _begin(self, entry: Mapping[str, Any], ours: bool) -> None:
+        reservation = self.session.reserve(entry["tool"], entry["args"])
+        if reservation.allowed:
+            self._open[entry["call"]] = reservation
+        elif ours:
+            raise HookFault(
+                f"the log does not replay: the call to {entry['tool']!r:.100} was let through before",
+                remedy="move the log away and start a new session",
+            )
+        else:
+            self._happened(entry, self._outcomes.get(entry["call"], "unknown"))
+            self._open[entry["call"]] = None
+
+    def _end(self, entry: Mapping[str, Any]) -> None:
+        reservation = self._open.pop(entry["call"], None)
+        if reservation is None:
+            return
+        if entry["event"] == "lost" or not entry["ok"]:
+            reservation.abort(ran=entry.get("ran", True))
+        else:
+            reservation.commit(args=entry.get("args"))
+
+    def _happened(self, entry: Mapping[str, Any], outcome: Outcome) -> None:
+        event = ToolCallEvent(entry["tool"], entry["args"], ts=self._clock.now, outcome=outcome)
+        self.session.replay_prefix([event])
+
+    def _take(self, line: Line, rules: HookRules, lines: list[Line]) -> dict[str, Any] | None:
+        before = self._history.snapshot
+        return {
+            "offset": line.end,
+            "chain": line.chain,
+            "rules": rules.hash,
+            "begun": (0 if before is None else before["begun"])
+            + sum(earlier.entry["event"] == "pre" for earlier in lines),
+            "latest": self._clock.now,
+            "session": self.session.snapshot(),
+        }
+
+
+def _first_line_under(rules: str, history: History) -> int:
+    if history.calls.rules != rules:
+        return len(history.lines)
+    changes = [index for index, line in enumerate(history.lines) if line.entry["event"] == "rules"]
+    return changes[-1] if changes else 0
+
+
+def _outcome(entry: Mapping[str, Any]) -> Outcome:
+    if entry["ok"]:
+        return "ok"
+    return "failed" if entry["ran"] else "aborted"

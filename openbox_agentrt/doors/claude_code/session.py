@@ -1,0 +1,157 @@
+"""
+The judgement of a hook session: over a call that is about to run, and over what is owed at the end.
+
+Everything here runs under the lock of the session's log. A call is written down before it is answered, so
+that of any number of processes that judge at once, each sees the calls that the others let through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from openbox_agentrt.doors.claude_code.event import HookEvent
+from openbox_agentrt.doors.claude_code.folder import HookFault
+from openbox_agentrt.doors.claude_code.history import History, read_history
+from openbox_agentrt.doors.claude_code.log import SessionLog
+from openbox_agentrt.doors.claude_code.replayed import Replica, StaleSnapshotError
+
+if TYPE_CHECKING:
+    from openbox_agentrt.acel import Refusal, Violation
+    from openbox_agentrt.doors.claude_code.rules import HookRules
+
+__all__ = ("LOST_AFTER", "OnRulesChange", "Ruling", "begin_call", "unmet_obligations")
+
+OnRulesChange = Literal["deny", "replay"]
+
+LOST_AFTER = 512
+"""
+How many lines a call may be under way for.
+
+Snapshots are taken where no call is under way, and a call whose end is never reported must not keep every
+later process reading from there. It stays counted.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """
+    What was decided about a call.
+
+    Attributes:
+        reason: Why it is refused, in one line; None if it may run.
+        violations: What it breaks, contracts that only watch included.
+    """
+
+    reason: str | None = None
+    violations: tuple[Violation, ...] = ()
+
+
+def begin_call(
+    log: SessionLog, event: HookEvent, rules: HookRules, *, now: float, on_rules_change: OnRulesChange
+) -> Ruling:
+    """
+    Judge a call that is about to run, and write down what was decided.
+
+    The same event asked twice, as it is when a hook is set in two files, is one call.
+
+    Raises:
+        HookFault: It cannot be judged. Nothing was let through.
+    """
+    history = read_history(log, event.session_id)
+    calls = history.calls
+    key = calls.key_for(event)
+    if event.call_id is not None:
+        known = calls.open.get(key)
+        if known is not None and known.digest == event.digest:
+            return Ruling()
+        if (key, event.digest) in calls.refused:
+            return Ruling(reason=calls.refused[key, event.digest])
+        if known is not None or key in calls.ended:
+            raise HookFault(f"tool_use_id {event.call_id!r:.100} was used by another call")
+    _lose_forgotten(log, history)
+    replica = _replica(log, history, rules, on_rules_change)
+    ts = replica.at(now)
+    reservation = replica.session.reserve(event.tool, event.args)
+    if replica.snapshot is not None:
+        log.write_snapshot(replica.snapshot)
+    if calls.rules != rules.hash:
+        log.append({"event": "rules", "hash": rules.hash, "ts": ts})
+    line: dict[str, Any] = {"call": key, "tool": event.tool, "digest": event.digest, "ts": ts}
+    if reservation.allowed:
+        log.append({"event": "pre", **line, "args": dict(event.args)})
+        return Ruling(violations=tuple(replica.found))
+    assert reservation.refusal is not None
+    reason = _reason(reservation.refusal)
+    halted = replica.session.closed is not None
+    log.append(
+        {
+            "event": "deny",
+            **line,
+            "args": dict(event.args) if halted else None,
+            "reason": reason,
+            "halted": halted,
+        }
+    )
+    return Ruling(reason=reason, violations=tuple(replica.found))
+
+
+def unmet_obligations(
+    log: SessionLog,
+    event: HookEvent,
+    rules: HookRules,
+    *,
+    now: float,
+    on_rules_change: OnRulesChange,
+    final: bool,
+) -> list[Violation]:
+    """
+    What the session still owes.
+
+    Args:
+        log: Its log.
+        event: The event that ends it.
+        rules: What is judged by.
+        now: The time.
+        on_rules_change: What to do if the rules are not those that it began under.
+        final: It ends now, and this is written down. Calls under way will not be waited for.
+
+    Raises:
+        HookFault: It cannot be told.
+    """
+    history = read_history(log, event.session_id)
+    replica = _replica(log, history, rules, on_rules_change)
+    ts = replica.at(now)
+    violations = replica.session.end_session()
+    if final:
+        for key in history.calls.open:
+            log.append({"event": "lost", "call": key, "ts": ts})
+        log.append({"event": "end", "unmet": [violation.spec for violation in violations], "ts": ts})
+    return violations
+
+
+def _replica(log: SessionLog, history: History, rules: HookRules, on_rules_change: OnRulesChange) -> Replica:
+    changed = history.calls.rules is not None and history.calls.rules != rules.hash
+    if changed and on_rules_change == "deny":
+        raise HookFault(
+            "the rules have changed since the session began",
+            remedy="start a new session, or go on by the new rules: --on-rules-change replay",
+        )
+    try:
+        return Replica(history, rules)
+    except StaleSnapshotError:
+        # By another version, or under other rules. The log says everything that it did.
+        return Replica(read_history(log, history.session_id, whole=True), rules)
+
+
+def _lose_forgotten(log: SessionLog, history: History) -> None:
+    calls = history.calls
+    forgotten = [key for key, call in calls.open.items() if calls.noted - call.position > LOST_AFTER]
+    for key in forgotten:
+        log.append({"event": "lost", "call": key, "ts": calls.latest})
+        calls.note({"event": "lost", "call": key, "ts": calls.latest})
+
+
+def _reason(refusal: Refusal) -> str:
+    advice = "".join(f"; {broken.remedy}" for broken in refusal.broken if broken.remedy)
+    return " ".join(f"{refusal.message}{advice}".split())

@@ -1,0 +1,5 @@
+"""The door for OpenAI function calling."""
+
+from .tools import MalformedToolCallError, arun_tool_calls, guard_openai_tool_call, run_tool_calls
+
+__all__ = ("MalformedToolCallError", "arun_tool_calls", "guard_openai_tool_call", "run_tool_calls")

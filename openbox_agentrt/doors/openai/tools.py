@@ -1,0 +1,242 @@
+"""
+Contracts around the tool calls of an OpenAI model, whatever the API that they came through.
+
+`guard_openai_tool_call` runs one call and raises if it may not run. `run_tool_calls` and `arun_tool_calls`
+run what a model asked for in one turn and give the messages to send back, where a refusal is an answer
+that the model can act on. Nothing here imports the SDK: its objects are read by their attributes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from openbox_agentrt.doors.call import GatedCall, Governance, told_of
+from openbox_agentrt.doors.callables.arguments import ArgumentNames, is_coroutine_function
+from openbox_agentrt.doors.openai.tool_call import (
+    MalformedToolCallError,
+    ToolCall,
+    answer_to,
+    is_tool_call,
+    output_field,
+    read_tool_call,
+)
+
+if TYPE_CHECKING:
+    from openbox_agentrt.acel import Session
+
+__all__ = ("MalformedToolCallError", "arun_tool_calls", "guard_openai_tool_call", "run_tool_calls")
+
+OnToolError = Literal["raise", "message"]
+Work = Callable[[Mapping[str, Any]], Any]
+
+
+def guard_openai_tool_call(
+    session: Session | None,
+    tool_call: object,
+    func: Callable[..., Any],
+    *,
+    governance: Governance | None = None,
+) -> Any:
+    """
+    Run one tool call of an OpenAI model if the session's contracts admit it.
+
+    Args:
+        session: Session that judges. Contracts know the tool by the name that the model called.
+        tool_call: An entry of a chat completion's ``tool_calls`` or an item of a response's ``output``, as an
+            object of the SDK or as a dict.
+        func: Does the work, called with the arguments by keyword. The text for a custom tool is passed by
+            position, and contracts know it as ``input``.
+        governance: Has Core judge the call as well, in the run that the caller is in.
+
+    Returns:
+        What `func` returned; a coroutine, if it is async or there is a governance.
+
+    Raises:
+        MalformedToolCallError: The call cannot be read in exactly one way, or does not fit `func`. Nothing
+            ran, and no contract counted it.
+        ContractViolation: As for `openbox_agentrt.doors.callables.guard`, and so is `GovernanceError`.
+    """
+    call, work = _prepare(session, governance, read_tool_call(tool_call), func)
+    if governance is not None:
+        return call.arun(functools.partial(_awaited, work))
+    return call.run(work)
+
+
+def run_tool_calls(
+    session: Session,
+    tool_calls: Iterable[object],
+    tools: Mapping[str, Callable[..., Any]],
+    *,
+    on_tool_error: OnToolError = "raise",
+) -> list[dict[str, Any]]:
+    """
+    Run the tool calls of one turn, one after the other, and answer each.
+
+    Items of other types, such as a response's messages and reasoning, are passed over, so that a whole
+    ``response.output`` can be given.
+
+    Args:
+        session: Session that judges.
+        tool_calls: As for `guard_openai_tool_call`.
+        tools: Functions by name.
+        on_tool_error: What to do with an exception of a function: "raise" it, or tell the model in a
+            "message" that names its type and nothing that it says.
+
+    Returns:
+        One message per call, to be sent back to the model: ``role: tool`` for chat completions,
+        ``function_call_output`` or ``custom_tool_call_output`` for the Responses API. A call that was
+        refused, that is malformed or that names no known tool is answered with what would help.
+
+    Raises:
+        MalformedToolCallError: A call has no id, so that it cannot even be answered. It did not run.
+        TypeError: A function is async: `arun_tool_calls` runs those.
+    """
+    for name, func in tools.items():
+        if is_coroutine_function(func):
+            raise TypeError(f"tool {name!r} is async: use arun_tool_calls")
+    messages = []
+    for raw in filter(is_tool_call, tool_calls):
+        # First, because a call that cannot be answered must not run.
+        message = answer_to(raw)
+        try:
+            call, work = _look_up(session, None, raw, tools)
+            result = call.run(functools.partial(_not_awaited, work))
+        except Exception as error:  # noqa: BLE001 - `_told` re-raises what is no answer to the model
+            result = _told(error, on_tool_error)
+        messages.append(message | {output_field(message): _text(result)})
+    return messages
+
+
+async def arun_tool_calls(
+    session: Session | None,
+    tool_calls: Iterable[object],
+    tools: Mapping[str, Callable[..., Any]],
+    *,
+    on_tool_error: OnToolError = "raise",
+    governance: Governance | None = None,
+) -> list[dict[str, Any]]:
+    """
+    `run_tool_calls` for tools of which some are async. They run one after the other all the same.
+
+    Args:
+        session, tool_calls, tools, on_tool_error: As there. The session may be None if `governance` has
+            contracts of its own.
+        governance: Has Core judge each call as well, in the run that the caller is in. What Core or a person
+            decides against is an answer to the model too.
+
+    Raises:
+        GovernanceHaltError: The run was halted.
+        UngovernedCallError: There is a governance and no run.
+    """
+    always_raised = _always_raised(governance)
+    messages = []
+    for raw in filter(is_tool_call, tool_calls):
+        message = answer_to(raw)
+        try:
+            call, work = _look_up(session, governance, raw, tools)
+            result = await call.arun(functools.partial(_awaited, work))
+        except always_raised:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above; a cancellation is no Exception and goes on
+            result = _told(error, on_tool_error)
+        messages.append(message | {output_field(message): _text(result)})
+    return messages
+
+
+def _look_up(
+    session: Session | None,
+    governance: Governance | None,
+    raw: object,
+    tools: Mapping[str, Callable[..., Any]],
+) -> tuple[GatedCall, Work]:
+    call = read_tool_call(raw)
+    func = tools.get(call.tool)
+    if func is None:
+        raise MalformedToolCallError(
+            tool=call.tool, call_id=call.call_id, problem="there is no tool of this name"
+        )
+    gated, work = _prepare(session, governance, call, func)
+    return dataclasses.replace(gated, on_stop=told_of), work
+
+
+def _prepare(
+    session: Session | None, governance: Governance | None, call: ToolCall, func: Callable[..., Any]
+) -> tuple[GatedCall, Work]:
+    if call.type in ("custom", "custom_tool_call"):
+        gated = GatedCall(session=session, tool=call.tool, args=call.args, governance=governance)
+        _check(call, func, (call.args["input"],), {})
+        return gated, lambda named: func(named["input"])
+    names = _check(call, func, (), call.args)
+    gated = GatedCall(session=session, tool=call.tool, args=names.read((), call.args), governance=governance)
+
+    def work(named: Mapping[str, Any]) -> Any:
+        if named is gated.args:
+            return func(**call.args)
+        args, kwargs = names.write((), call.args, named)
+        return func(*args, **kwargs)
+
+    return gated, work
+
+
+def _check(
+    call: ToolCall, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> ArgumentNames:
+    names = ArgumentNames(call.tool, func)
+    try:
+        names.read(args, kwargs)
+    except TypeError as error:
+        raise MalformedToolCallError(tool=call.tool, call_id=call.call_id, problem=str(error)) from error
+    return names
+
+
+def _not_awaited(work: Work, named: Mapping[str, Any]) -> Any:
+    result = work(named)
+    if inspect.isawaitable(result):
+        if inspect.iscoroutine(result):
+            result.close()
+        raise TypeError("a tool returned an awaitable: use arun_tool_calls")
+    return result
+
+
+async def _awaited(work: Work, named: Mapping[str, Any]) -> Any:
+    result = work(named)
+    return await result if inspect.isawaitable(result) else result
+
+
+def _always_raised(governance: Governance | None) -> tuple[type[Exception], ...]:
+    if governance is None:
+        return ()
+    from openbox_agentrt.errors import GovernanceHaltError, UngovernedCallError
+
+    return (GovernanceHaltError, UngovernedCallError)
+
+
+def _told(error: Exception, on_tool_error: OnToolError) -> dict[str, Any]:
+    if isinstance(error, MalformedToolCallError):
+        return error.for_model()
+    if on_tool_error == "raise":
+        raise error
+    return {"error": "tool_failed", "type": type(error).__name__}
+
+
+def _text(result: object) -> str:
+    if isinstance(result, str):
+        return result
+    return json.dumps(result, default=_json_form, skipkeys=True)
+
+
+def _json_form(value: Any) -> Any:
+    # A result must not make its answer fail, whatever it is.
+    dump = getattr(value, "model_dump", None)
+    if callable(dump) and not isinstance(value, type):
+        return dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    return str(value)

@@ -1,0 +1,280 @@
+"""
+Format 2: evidence in a file that only grows.
+
+See `lines` for what stands in it, `heads` for what makes a cut visible, and `docs/evidence.md` for what
+all of it proves and what not.
+"""
+
+import atexit
+import datetime
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from ..._files.lock import WriterLock
+from ..._plain.objects import error_name
+from ..canonical import canonical, encode
+from ..failures import Failures
+from ..keys import Ed25519Signer, Signer
+from ..redaction import Redactor, redact_record
+from ..session_evidence import Recordable, SessionEvidence
+from ..timestamps import utc_clock
+from .heads import Head, HeadState
+from .lines import LineType, session_text
+from .opening import open_log
+from .sealing import SealLane
+from .writing import LogIdentity
+
+__all__ = ("EvidenceFile",)
+
+_MAX_BYTES = 64 << 20
+_SEAL_INTERVAL = 0.05
+
+
+class EvidenceFile:
+    """
+    An append-only evidence log with one writer.
+
+    Recording never raises, whatever is recorded and whatever the disk does: what could not be written is
+    counted in `failures`, logged once, and noted in the log itself as soon as something can be written
+    again. Records are written before `record` returns, without waiting for the disk; the head is replaced
+    and signed on a thread of its own, at most `seal_interval` seconds later, and by `seal` and `close`.
+
+    Safe for several threads. A process that was forked from the one that opened the log records nothing.
+
+    Args:
+        path: The file; ``~`` is the home folder. It and what stands beside it (``.head``, ``.lock``) are
+            readable by their owner only.
+        signer: Signs the head, see `ed25519_signer`.
+        session_id: Session of records that do not name one.
+        rules_hash: Hash of the rules in force.
+        redact_fields: Names of secrets, or a `Redactor`.
+        record: "violations", or "all" for decisions too.
+        max_bytes: Size at which the log goes on in a new file, or None for never.
+        seal_interval: How long a record may be without a signature, in seconds. 0 seals each record before
+            `record` returns.
+        durable: Wait for the disk whenever the head is replaced.
+        clock: The time, for the records.
+
+    Raises:
+        LogInUseError: If another writer holds the log.
+        DamagedLogError: If there is a log already that is not what its head says, or is signed with
+            another key.
+        OSError: If a file cannot be read or written.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        signer: Signer | None = None,
+        session_id: str | None = None,
+        rules_hash: str | None = None,
+        redact_fields: Redactor | Iterable[str] | str | None = None,
+        record: Literal["violations", "all"] = "violations",
+        max_bytes: int | None = _MAX_BYTES,
+        seal_interval: float = _SEAL_INTERVAL,
+        durable: bool = False,
+        clock: Callable[[], datetime.datetime] | None = None,
+    ) -> None:
+        if record not in ("violations", "all"):
+            raise ValueError(f"record must be 'violations' or 'all', not {record!r}")
+        if signer is not None and not callable(signer):
+            raise TypeError(f"signer must be callable, not {type(signer).__name__!r}")
+        self.path = Path(path).expanduser()
+        self.session_id = session_id
+        self._now = utc_clock() if clock is None else lambda: clock().isoformat()
+        self._redactor = Redactor.of(redact_fields)
+        self._records_decisions = record == "all"
+        self._signer = signer
+        self._failures = Failures()
+        # One for each record that is missing since the last line: appending needs no lock.
+        self._lost: list[None] = []
+        self._closed = False
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._sealing = threading.Lock()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._writer_lock = WriterLock(self.path)
+        try:
+            self._writer = open_log(
+                self.path,
+                LogIdentity(
+                    log_id=os.urandom(16).hex(),
+                    session_id=session_id,
+                    rules_hash=rules_hash,
+                    key_id=None if signer is None else str(getattr(signer, "key_id", "unnamed")),
+                    record=record,
+                ),
+                verifier=signer.verifier() if isinstance(signer, Ed25519Signer) else None,
+                now=self._now,
+                max_bytes=max_bytes,
+                durable=durable,
+            )
+            self._head = self._signed(self._writer.head())
+            self._writer.put_head(self._head)
+        except BaseException:
+            self._writer_lock.release()
+            raise
+        self._lane = SealLane(self.seal, seal_interval) if seal_interval > 0 else None
+        atexit.register(self.close)
+
+    @property
+    def failures(self) -> int:
+        """How often something could not be recorded, sealed or put away."""
+        return self._failures.count
+
+    @property
+    def last_failure(self) -> str | None:
+        """The last failure in one line, or None."""
+        return self._failures.last
+
+    @property
+    def head(self) -> Head:
+        """
+        The head as it was last written.
+
+        Keep it somewhere else, and `verify_file(..., head=...)` finds even a log that was set back
+        together with its head.
+        """
+        return self._head
+
+    @property
+    def log_id(self) -> str:
+        """Identity of the log."""
+        return self._writer.identity.log_id
+
+    @property
+    def records_decisions(self) -> bool:
+        """Whether decisions are recorded too."""
+        return self._records_decisions
+
+    def record(self, violation: Recordable, *, session_id: str | None = None) -> int | None:
+        """
+        Record a violation.
+
+        Args:
+            violation: The violation. A session that it names itself is the one that counts.
+            session_id: Session of a violation that names none; that of the log by default.
+
+        Returns:
+            The number of its line, or None if that failed.
+        """
+        own = getattr(violation, "session_id", None)
+        fields = getattr(violation, "to_record", None) or violation.to_dict
+        return self._add("violation", fields, own if isinstance(own, str) else session_id or self.session_id)
+
+    def record_decision(self, decision: Mapping[str, Any], *, session_id: str | None = None) -> int | None:
+        """
+        Record a decision, if decisions are recorded.
+
+        Args:
+            decision: What was decided, as a mapping.
+            session_id: Session that it is about; that of the log by default.
+
+        Returns:
+            The number of its line, or None if that failed or decisions are not recorded.
+        """
+        if not self._records_decisions:
+            return None
+        return self._add("decision", lambda: decision, session_id or self.session_id)
+
+    def for_session(self, session_id: str, *, rules_hash: str | None = None) -> SessionEvidence:
+        """The log as one session sees it: what is recorded through it carries the session's name."""
+        self._add("session", lambda: {"rules_hash": rules_hash}, session_id)
+        return SessionEvidence(self, session_id)
+
+    def seal(self) -> None:
+        """Bring the head up to date. Never raises; a failure is counted, and the next seal tries again."""
+        self._seal("open")
+
+    def close(self) -> None:
+        """Seal the log as closed and let the next writer in. Doing so twice is fine."""
+        if self._closed or os.getpid() != self._pid:
+            return
+        if self._lane is not None:
+            self._lane.stop()
+        self._seal("closed")
+        with self._lock:
+            self._closed = True
+            self._writer.close()
+        self._writer_lock.release()
+        atexit.unregister(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _add(
+        self, type: LineType, fields: Callable[[], Mapping[str, Any]], session_id: str | None
+    ) -> int | None:
+        try:
+            # Frozen before the lock is taken: this is the long part, and it runs code of the values.
+            body = canonical(redact_record(fields(), self._redactor))
+            if not body.startswith(b"{"):
+                raise TypeError("not a mapping")
+        except Exception as error:  # noqa: BLE001
+            # Fail open: the call goes on. That there was a record, and why it is not here, is recorded.
+            self._failures.add("freeze", error)
+            body = encode({"$error": error_name(error)})
+        try:
+            session = session_text(session_id)
+            if os.getpid() != self._pid:
+                # Before the lock is taken: another thread may have held it when the process was forked.
+                raise RuntimeError("opened by another process")
+            with self._lock:
+                number = self._write(body, session, type)
+        except Exception as error:  # noqa: BLE001
+            # Fail open: a full disk must not stop the calls. The gap is recorded once something can be.
+            self._failures.add("write", error)
+            self._lost.append(None)
+            return None
+        if self._lane is None:
+            self.seal()
+        else:
+            self._lane.wake()
+        return number
+
+    def _write(self, body: bytes, session: str, type: LineType) -> int:
+        if self._writer.full:
+            try:
+                self._head = self._writer.rotate(self._signed)
+            except Exception as error:  # noqa: BLE001
+                # Fail open: the log goes on in the file it has.
+                self._failures.add("rotate", error)
+        if self._lost:
+            lost = len(self._lost)
+            gap = canonical({"last_failure": self._failures.last, "lost": lost})
+            self._writer.write(gap, session="null", type="gap")
+            del self._lost[:lost]
+        return self._writer.write(body, session=session, type=type)
+
+    def _seal(self, state: HeadState) -> None:
+        if os.getpid() != self._pid:
+            return
+        with self._sealing:
+            try:
+                with self._lock:
+                    head = self._writer.head(state)
+                    if self._closed or (head.count, head.state) == (self._head.count, self._head.state):
+                        return
+                # Not under the lock: a signer may ask a key service, and recording must not wait for it.
+                head = self._signed(head)
+                with self._lock:
+                    if head.count >= self._head.count:
+                        self._writer.put_head(head)
+                        self._head = head
+            except Exception as error:  # noqa: BLE001
+                # Fail open: the lines are there, and the next seal covers them.
+                self._failures.add("seal", error)
+
+    def _signed(self, head: Head) -> Head:
+        return head if self._signer is None else replace(head, signature=self._signer(head.statement()))

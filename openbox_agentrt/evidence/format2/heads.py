@@ -1,0 +1,123 @@
+"""
+The head of a log: how many lines it has, and the hash of the last.
+
+A chain shows that nothing inside it was changed, and not that it is complete: lines cut from its end leave no
+trace. The head does. It stands in a file of its own beside the log, is replaced whenever lines were
+added, and is signed if the log has a signer. The signature of the head covers every line, because each
+hash covers all before.
+
+Heads are deliberately not kept inside the log: any earlier one would vouch for a log that was cut there.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from ..._files.whole_write import write_private
+from ..canonical import canonical, decoded
+
+__all__ = ("Head", "HeadState", "head_path", "parse_head", "read_head", "write_head")
+
+HeadState: TypeAlias = Literal["open", "closed", "rotated"]
+
+_DOMAIN = b"openbox-agentrt evidence head, format 2\n"
+_HASH = re.compile(r"[0-9a-f]{64}")
+_MAX_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """
+    What a log had at some moment.
+
+    Attributes:
+        log_id: Identity of the log.
+        part: Which file of the log is the last, from 1.
+        count: How many lines there are, over all parts.
+        hash: Hash of the last of them.
+        state: "open"; "closed" if the writer closed the log; "rotated" if another part follows.
+        key_id: Short name of the signing key, or None.
+        signature: Signature in hexadecimal, or None.
+    """
+
+    log_id: str
+    part: int
+    count: int
+    hash: str
+    state: HeadState
+    key_id: str | None = None
+    signature: str | None = None
+
+    def statement(self) -> bytes:
+        """The bytes that are signed."""
+        fields = {**asdict(self), "format": 2}
+        del fields["signature"]
+        return _DOMAIN + canonical(fields)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The head as it is written."""
+        return {**asdict(self), "format": 2}
+
+
+def head_path(log: Path) -> Path:
+    """Where the head of a log is."""
+    return log.with_name(log.name + ".head")
+
+
+def parse_head(data: bytes | Mapping[str, Any]) -> Head:
+    """
+    Read a head.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    fields = decoded(data) if isinstance(data, bytes) else data
+    match fields:
+        case {
+            "format": 2,
+            "log_id": str() as log_id,
+            "part": int() as part,
+            "count": int() as count,
+            "hash": str() as digest,
+            "state": "open" | "closed" | "rotated" as state,
+            "key_id": str() | None as key_id,
+            "signature": str() | None as signature,
+        } if len(fields) == 8 and part > 0 and count > 0 and _HASH.fullmatch(digest):
+            return Head(
+                log_id=log_id,
+                part=part,
+                count=count,
+                hash=digest,
+                state=state,
+                key_id=key_id,
+                signature=signature,
+            )
+    raise ValueError("not the head of an evidence log")
+
+
+def read_head(log: Path) -> Head | None:
+    """
+    The head of a log, or None if it has none.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If the file holds something else.
+    """
+    try:
+        with head_path(log).open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    return parse_head(data)
+
+
+def write_head(log: Path, head: Head, *, durable: bool) -> None:
+    """
+    Replace the head of a log in one step.
+
+    Raises:
+        OSError: If that fails. The old head is still there then.
+    """
+    write_private(head_path(log), canonical(head.to_dict()) + b"\n", sync=durable)

@@ -1,0 +1,86 @@
+"""
+The files of a log.
+
+A log that grows is continued in a new file: ``evidence.jsonl`` becomes ``evidence.000001.jsonl``, and a new
+``evidence.jsonl`` begins, whose header names the file before it. The chain runs through all of them.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import UnreadableLogError
+from .lines import parse_line
+
+__all__ = ("MAX_LINE", "header_of", "iterate_lines", "part_path", "parts_of", "torn_end_of")
+
+MAX_LINE = 64 << 20
+
+
+def part_path(log: Path, part: int) -> Path:
+    """Where a part is put away once the next one begins."""
+    return log.with_name(f"{log.stem}.{part:06d}{log.suffix}")
+
+
+def header_of(path: Path) -> dict[str, Any] | None:
+    """The header of a file, or None if its first line is none."""
+    with path.open("rb") as file:
+        raw = file.readline(MAX_LINE)
+    try:
+        line = parse_line(raw)
+    except ValueError:
+        return None
+    return line.data() if line.type == "header" else None
+
+
+def parts_of(path: Path) -> list[Path]:
+    """The files of a log up to this one, in order, as far back as they are there."""
+    parts = [path]
+    seen = {path.name}
+    while True:
+        previous = (header_of(parts[0]) or {}).get("previous")
+        name = previous.get("file") if isinstance(previous, dict) else None
+        # A header is data: it must not lead out of the folder, or in circles.
+        if not isinstance(name, str) or name in seen or Path(name).name != name or "\0" in name:
+            return parts
+        before = path.with_name(name)
+        if not before.is_file():
+            return parts
+        seen.add(name)
+        parts.insert(0, before)
+
+
+def torn_end_of(path: Path) -> int:
+    """How many bytes there are after the last line end: what a crash in the middle of a write leaves."""
+    size = path.stat().st_size
+    end = size
+    with path.open("rb") as file:
+        while end > 0:
+            start = max(0, end - 65536)
+            file.seek(start)
+            found = file.read(end - start).rfind(b"\n")
+            if found >= 0:
+                return size - (start + found + 1)
+            end = start
+    return size
+
+
+def iterate_lines(path: Path, *, skip_torn: bool) -> Iterator[bytes]:
+    """
+    The lines of a file, with their ends.
+
+    Args:
+        path: The file.
+        skip_torn: Leave out a last line that has no end.
+
+    Raises:
+        UnreadableLogError: If a line is longer than any that is written.
+    """
+    with path.open("rb") as file:
+        while raw := file.readline(MAX_LINE):
+            if raw.endswith(b"\n"):
+                yield raw
+            elif len(raw) == MAX_LINE:
+                raise UnreadableLogError("line is too long for an evidence log", path=str(path))
+            elif not skip_torn:
+                yield raw

@@ -1,0 +1,229 @@
+"""
+Checking format 2, as a pure function.
+
+Nothing here opens a file. Lines are taken in the order in which they stand; the first that does not hold is
+reported, and what comes after it cannot be trusted either.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..canonical import GENESIS_HASH
+from ..findings import NO_KEY, BadEntry, moved_or_missing
+from ..keys import Verifier
+from ..report import Problem, Report
+from .heads import Head
+from .lines import Line, parse_line
+
+__all__ = ("Expectation", "verify_lines")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """
+    What a log of format 2 is expected to be.
+
+    Attributes:
+        head: Its head, or None if there is none.
+        verifier: Check of the head's signature, or None to authenticate nothing.
+        key_id: Short name of the key that the verifier stands for.
+        session_id: Session that the log has to be of, or None for any.
+        rules_hash: Rules that all its sessions have to have run under, or None for any.
+        partial: The entries start in the middle of the log, earlier parts having been put away.
+    """
+
+    head: Head | None
+    verifier: Verifier | None = None
+    key_id: str | None = None
+    session_id: str | None = None
+    rules_hash: str | None = None
+    partial: bool = False
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Where verification stands in a log."""
+
+    expected: Expectation
+    prev: str = GENESIS_HASH
+    seq: int = 0
+    first: int = 0
+    records: int = 0
+    header: dict[str, Any] | None = None
+    sealed_hash: str | None = None
+    names_rules: bool = False
+    unsigned: list[tuple[int, int]] = field(default_factory=list)
+
+
+def verify_lines(parts: Iterable[tuple[str, Iterable[bytes]]], expected: Expectation) -> Report:
+    """
+    Check a log of format 2.
+
+    Args:
+        parts: Name and lines of each file of the log, in order, lines with their ends. A line that was
+            torn by a crash, at the very end, is left out.
+        expected: What the log is expected to be.
+
+    Returns:
+        A report. Lines after the last that the head vouches for, as a writer leaves them that was
+        stopped, are checked as a chain and counted, and are not authenticated.
+    """
+    walk = _Walk(expected)
+    bad: BadEntry | None = None
+    try:
+        for name, lines in parts:
+            _check_part(walk, name, lines)
+        _check_head(walk)
+        if expected.rules_hash is not None and not walk.names_rules:
+            raise BadEntry("foreign", "the log does not say which rules it is of", at=walk.first)
+    except BadEntry as error:
+        bad = error
+    return _report(walk, bad)
+
+
+def _check_part(walk: _Walk, name: str, lines: Iterable[bytes]) -> None:
+    for position, raw in enumerate(lines):
+        try:
+            line = parse_line(raw)
+        except ValueError as error:
+            raise BadEntry("malformed", f"line {walk.seq}: {error}", at=walk.seq, file=name) from None
+        if (line.type == "header") != (position == 0):
+            what = "starts without a header" if position == 0 else "has a header inside"
+            raise BadEntry("malformed", f"the file {what}", at=walk.seq, file=name)
+        if position == 0:
+            _check_header(walk, name, line)
+        try:
+            _check_link(walk, name, line)
+        except BadEntry as bad:
+            bad.problem = moved_or_missing(bad.problem, walk.seq, map(_number_of, lines))
+            raise
+
+
+def _number_of(raw: bytes) -> int | None:
+    try:
+        return parse_line(raw).seq
+    except ValueError:
+        return None
+
+
+def _check_header(walk: _Walk, name: str, line: Line) -> None:
+    header = line.data()
+    seq = walk.seq if walk.header is not None else line.seq
+    if header.get("format") != 2 or not isinstance(header.get("log_id"), str):
+        raise BadEntry("malformed", "the header is not one of format 2", at=seq, file=name)
+    if walk.header is not None:
+        if header["log_id"] != walk.header["log_id"]:
+            raise BadEntry("foreign", "this part belongs to another log", at=seq, file=name)
+        return
+    walk.header = header
+    if walk.expected.partial:
+        walk.seq = walk.first = line.seq
+        walk.prev = line.prev
+    session = walk.expected.session_id
+    if session is not None and header.get("session_id") != session:
+        reason = f"the log was opened for session {header.get('session_id')!r}, not {session!r}"
+        raise BadEntry("foreign", reason, at=walk.seq, file=name)
+    if header.get("rules_hash") is not None:
+        # A log that several sessions share names the rules of each when it begins.
+        _check_rules(walk, name, "the log was opened", header)
+
+
+def _check_rules(walk: _Walk, name: str, what: str, said: Mapping[str, Any]) -> None:
+    found, wanted = said.get("rules_hash"), walk.expected.rules_hash
+    if wanted is not None and found != wanted:
+        rules = f"under rules {found!r}" if found is not None else "under rules that it does not name"
+        raise BadEntry("foreign", f"{what} {rules}, not {wanted!r}", at=walk.seq, file=name)
+    walk.names_rules = True
+
+
+def _check_link(walk: _Walk, name: str, line: Line) -> None:
+    at = walk.seq
+    if line.computed_hash != line.hash:
+        raise BadEntry("changed", f"line {at} is not what its hash was taken of", at=at, file=name)
+    if line.seq != at:
+        problem: Problem = "missing" if line.seq > at else "reordered"
+        raise BadEntry(problem, f"line {at} says that it is number {line.seq}", at=at, file=name)
+    if line.prev != walk.prev:
+        raise BadEntry("unlinked", f"line {at} does not follow from the one before it", at=at, file=name)
+    if line.type == "resumed":
+        _note_unsigned(walk, line)
+    if line.type == "session":
+        _check_rules(walk, name, f"session {line.session!r} runs", line.data())
+    walk.prev = line.hash
+    walk.seq += 1
+    walk.records += line.type in ("violation", "decision")
+    if walk.expected.head is not None and walk.seq == walk.expected.head.count:
+        walk.sealed_hash = line.hash
+
+
+def _note_unsigned(walk: _Walk, line: Line) -> None:
+    # What stood after the head when the log was opened again may have been put there by anyone.
+    match line.data():
+        case {"sealed": int() as sealed, "found": int() as found} if 0 < sealed <= found <= line.seq:
+            start = max(sealed, walk.first)
+            walk.unsigned += [(start, found)] if start < found else []
+        case _:
+            raise BadEntry("malformed", f"line {line.seq} does not say what was found", at=line.seq)
+
+
+def _check_head(walk: _Walk) -> None:
+    head, verifier = walk.expected.head, walk.expected.verifier
+    if head is None:
+        raise BadEntry("headless", "the head is missing: lines may have been cut from the end", at=walk.seq)
+    if verifier is not None:
+        # The signature first: what an unsigned head says is worth nothing.
+        if head.signature is None:
+            raise BadEntry("unsigned", "the head is not signed", at=0)
+        if not verifier(head.statement(), head.signature):
+            whose = "" if head.key_id == walk.expected.key_id else f", but with {head.key_id!r}"
+            raise BadEntry("resigned", f"the head is not signed with this key{whose}", at=0)
+    if walk.header is None:
+        raise BadEntry("emptied", f"the log is empty, its head vouches for {head.count} lines", at=0)
+    if head.log_id != walk.header["log_id"]:
+        raise BadEntry("foreign", "the head belongs to another log", at=walk.first)
+    if walk.seq < head.count:
+        raise BadEntry("truncated", f"the log ends after {walk.seq} of {head.count} lines", at=walk.seq)
+    if walk.sealed_hash != head.hash:
+        reason = f"line {head.count - 1} is not the one that the head vouches for"
+        raise BadEntry("rewritten", reason, at=head.count - 1)
+    if head.state == "rotated":
+        raise BadEntry("truncated", "another part follows this one, and it is missing", at=walk.seq)
+    if head.state == "closed" and walk.seq > head.count:
+        raise BadEntry("appended", f"the log was closed after {head.count} lines", at=head.count)
+
+
+def _report(walk: _Walk, bad: BadEntry | None) -> Report:
+    head, header = walk.expected.head, walk.header or {}
+    count = walk.seq - walk.first
+    signed = 0
+    notes: list[str] = []
+    if walk.expected.verifier is None:
+        notes.append(NO_KEY)
+    elif bad is None and head is not None:
+        signed = head.count - walk.first - sum(end - start for start, end in walk.unsigned)
+    unsealed = walk.seq - head.count if head is not None else 0
+    if bad is None and unsealed:
+        notes.append(f"the last {unsealed} lines are not covered by the head yet")
+    notes += [
+        f"lines {start} to {end - 1} were not signed when the log was opened again"
+        for start, end in walk.unsigned
+    ]
+    if walk.first:
+        notes.append(f"the {walk.first} lines before this part were not looked at")
+    report = Report(
+        ok=bad is None,
+        authenticated=bad is None and signed == count,
+        format=2,
+        count=count,
+        records=walk.records,
+        signed=signed,
+        notes=tuple(notes),
+        session_id=header.get("session_id"),
+        rules_hash=header.get("rules_hash"),
+        key_id=None if head is None else head.key_id,
+        log_id=header.get("log_id"),
+    )
+    if bad is None:
+        return report
+    return replace(report, first_bad=bad.at, file=bad.file, problem=bad.problem, reason=bad.reason)

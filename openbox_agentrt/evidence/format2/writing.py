@@ -1,0 +1,169 @@
+"""
+Writing a log of format 2, one line after the other.
+
+`LogWriter` knows where the chain stands and which file it is in. It is not safe for several threads;
+`EvidenceFile` sees to that.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ..._version import __version__
+from ..canonical import GENESIS_HASH, canonical
+from .appending import AppendFile
+from .heads import Head, HeadState, write_head
+from .lines import LineType, session_text, write_line
+from .parts import part_path
+
+__all__ = ("LogIdentity", "LogWriter")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogIdentity:
+    """What the header of a log says about it."""
+
+    log_id: str
+    session_id: str | None
+    rules_hash: str | None
+    key_id: str | None
+    record: str
+
+
+class LogWriter:
+    """
+    Writes lines to the last file of a log.
+
+    Attributes:
+        identity: What its header says.
+        count: Lines so far, over all parts.
+    """
+
+    def __init__(
+        self,
+        log: Path,
+        identity: LogIdentity,
+        *,
+        now: Callable[[], str],
+        max_bytes: int | None,
+        durable: bool,
+        part: int = 0,
+        count: int = 0,
+        prev: str = GENESIS_HASH,
+    ) -> None:
+        self.identity = identity
+        self.count = count
+        self._log = log
+        self._now = now
+        self._max_bytes = max_bytes
+        self._durable = durable
+        self._part = part
+        self._prev = prev
+        self._out: AppendFile | None = None
+
+    def continue_file(self, *, torn: int) -> None:
+        """Go on in the file that is there, without the bytes that a crash has left at its end."""
+        self._out = AppendFile(self._log)
+        self._out.cut(self._out.size - torn)
+
+    def begin_file(self, *, previous: Path | None) -> None:
+        """Begin the next part, whose header names the file before it."""
+        link = None
+        if previous is not None:
+            link = {"count": self.count, "file": previous.name, "hash": self._prev}
+        fields = {**asdict(self.identity), "format": 2, "part": self._part + 1, "previous": link}
+        body = canonical({**fields, "writer": f"openbox-agentrt-sdk-python {__version__}"})
+        line, digest = self._line(body, session_text(self.identity.session_id), "header")
+        # Beside the log first: there is never a file without a header where the log is.
+        beside = self._log.with_name(f".{self._log.name}.next")
+        beside.unlink(missing_ok=True)
+        out = AppendFile(beside)
+        try:
+            out.append(line)
+            _put_in_place(beside, self._log, previous)
+        except BaseException:
+            out.close()
+            raise
+        if self._out is not None:
+            self._out.close()
+        self._out = out
+        self._part += 1
+        self._prev = digest
+        self.count += 1
+
+    @property
+    def full(self) -> bool:
+        """Whether the file is as large as a part should be."""
+        return self._max_bytes is not None and self._out is not None and self._out.size >= self._max_bytes
+
+    def write(self, body: bytes, *, session: str, type: LineType) -> int:
+        """
+        Add a line and give its number.
+
+        Raises:
+            OSError: If it could not be written. The log is as it was then.
+            ValueError: If the log is closed.
+        """
+        if self._out is None:
+            raise ValueError("the log is closed")
+        line, digest = self._line(body, session, type)
+        self._out.append(line)
+        self._prev = digest
+        self.count += 1
+        return self.count - 1
+
+    def rotate(self, sign: Callable[[Head], Head]) -> Head:
+        """
+        Put the file away and begin the next part. Gives the new head of the log.
+
+        Raises:
+            OSError: If that fails. The log goes on in the file it has.
+        """
+        put_away = part_path(self._log, self._part)
+        # The part gets a head of its own, so that it can be verified where it is archived.
+        write_head(put_away, sign(self.head("rotated")), durable=self._durable)
+        self.begin_file(previous=put_away)
+        head = sign(self.head())
+        self.put_head(head)
+        return head
+
+    def head(self, state: HeadState = "open") -> Head:
+        """The head of the log as it stands, not yet signed."""
+        return Head(
+            log_id=self.identity.log_id,
+            part=self._part,
+            count=self.count,
+            hash=self._prev,
+            state=state,
+            key_id=self.identity.key_id,
+        )
+
+    def put_head(self, head: Head) -> None:
+        """Replace the head of the log."""
+        if self._durable and self._out is not None:
+            self._out.sync()
+        write_head(self._log, head, durable=self._durable)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._out is not None:
+            self._out.close()
+            self._out = None
+
+    def _line(self, body: bytes, session: str, type: LineType) -> tuple[bytes, str]:
+        return write_line(
+            body=body, prev=self._prev, seq=self.count, session=session, time=self._now(), type=type
+        )
+
+
+def _put_in_place(beside: Path, log: Path, put_away: Path | None) -> None:
+    if put_away is None or not log.exists():
+        os.replace(beside, log)
+        return
+    os.rename(log, put_away)
+    try:
+        os.replace(beside, log)
+    except BaseException:
+        os.rename(put_away, log)
+        raise
