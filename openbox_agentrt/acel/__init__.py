@@ -19,26 +19,18 @@ from .._version import __version__
 if TYPE_CHECKING:
     from .contracts.base import TemporalContract
     from .contracts.conditions import Check, postcondition, precondition
-    from .contracts.declare import (
+    from .contracts.counting import at_most_n_times, at_most_total, max_distinct, rate_limit
+    from .contracts.exclusion import mutually_exclusive, never_after
+    from .contracts.obligations import existence, required_before_session_end, response
+    from .contracts.precedence import (
         alternate_precedence,
+        cannot_follow_without,
         chain_precedence,
-        existence,
         init,
-        max_distinct,
-        requires_state,
-        response,
+        must_precede,
     )
     from .contracts.registry import build_contract, rules_hash
-    from .contracts.temporal import (
-        at_most_n_times,
-        at_most_total,
-        cannot_follow_without,
-        must_precede,
-        mutually_exclusive,
-        never_after,
-        rate_limit,
-        required_before_session_end,
-    )
+    from .contracts.state import requires_state
     from .contracts.tools import ToolSpec
     from .engine.snapshot import SnapshotError
     from .events import ToolCallEvent, TraceError
@@ -56,15 +48,17 @@ if TYPE_CHECKING:
 _MODULES = {
     "contracts.conditions": ("Check", "postcondition", "precondition"),
     "contracts.base": ("TemporalContract",),
-    "contracts.declare": (
+    "contracts.counting": ("at_most_n_times", "at_most_total", "max_distinct", "rate_limit"),
+    "contracts.exclusion": ("mutually_exclusive", "never_after"),
+    "contracts.obligations": ("existence", "required_before_session_end", "response"),
+    "contracts.precedence": (
         "alternate_precedence",
+        "cannot_follow_without",
         "chain_precedence",
-        "existence",
         "init",
-        "max_distinct",
-        "requires_state",
-        "response",
+        "must_precede",
     ),
+    "contracts.state": ("requires_state",),
     "events": ("ToolCallEvent", "TraceError"),
     "evidence": ("EvidenceBundle", "EvidenceLog", "ed25519_signer", "redact_violation"),
     "gate": ("Gate",),
@@ -77,16 +71,6 @@ _MODULES = {
     "session": ("Session",),
     "engine.snapshot": ("SnapshotError",),
     "memory.state": ("StateStore", "StateView"),
-    "contracts.temporal": (
-        "at_most_n_times",
-        "at_most_total",
-        "cannot_follow_without",
-        "must_precede",
-        "mutually_exclusive",
-        "never_after",
-        "rate_limit",
-        "required_before_session_end",
-    ),
     "contracts.tools": ("ToolSpec",),
     "verdict": ("Verdict",),
     "violations": ("ContractViolation", "Violation"),

@@ -1,5 +1,6 @@
 """acel-core's module name. The code is in `openbox_agentrt.acel.contracts.conditions`."""
 
+from .callbacks import discard, fault_text, is_async
 from .contracts.conditions import (
     NEEDS_ASYNC,
     NO,
@@ -12,9 +13,6 @@ from .contracts.conditions import (
     as_checks,
     collect_checks,
     describe,
-    discard,
-    fault_text,
-    is_async,
     postcondition,
     precondition,
 )

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from .contracts.base import ENDED, TemporalContract
-from .contracts.template import check_count
+from .contracts.numbers import check_count
 from .contracts.tools import CommitFn, ToolSpec
 from .engine.clock import Clock
 from .engine.contracted import Contracted

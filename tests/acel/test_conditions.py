@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from openbox_agentrt.acel import Check, ContentMatch, TemporalContract, Verdict, precondition
-from openbox_agentrt.acel.contracts.conditions import collect_checks, describe, discard, is_async
+from openbox_agentrt.acel.callbacks import discard, is_async
+from openbox_agentrt.acel.contracts.conditions import collect_checks, describe
 
 
 def test_a_check_answers_yes_or_no() -> None:

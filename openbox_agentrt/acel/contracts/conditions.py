@@ -11,10 +11,11 @@ from __future__ import annotations
 import functools
 import inspect
 import textwrap
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ..callbacks import discard, fault_text, is_async
 from ..wording import shown
 
 Precondition = Callable[..., Any]
@@ -90,27 +91,6 @@ class Check:
             return YES if answer else NO
         except Exception as error:  # noqa: BLE001 - fail-closed: what cannot be evaluated does not hold
             return Answer(holds=False, fault=fault_text("the predicate", error))
-
-
-def fault_text(what: str, error: BaseException) -> str:
-    """A fault in one line. It names the error's type and not its text, which may hold an argument."""
-    return f"{what} raised {type(error).__name__}"
-
-
-def is_async(fn: Callable[..., Any]) -> bool:
-    """Whether calling `fn` gives something to await."""
-    if inspect.iscoroutinefunction(inspect.unwrap(fn)):
-        return True
-    # A partial keeps its function in `func`; any other object is called through its type.
-    inner = getattr(fn, "func", None) or getattr(type(fn), "__call__", None)  # noqa: B004 - not to test for it
-    return inspect.iscoroutinefunction(inner)
-
-
-def discard(awaitable: Awaitable[Any]) -> None:
-    """Close a coroutine that nobody will await, so that Python does not warn about it later."""
-    close = getattr(awaitable, "close", None)
-    if callable(close):
-        close()
 
 
 def as_checks(value: Any) -> list[Check]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..callbacks import fault_text
 from ..engine.call import Call
 from ..memory.cells import Mover
 from ..memory.guards import Breach, LiveGuard
 from ..verdict import Verdict
 from .base import TemporalContract
-from .conditions import fault_text
 from .rules import Guard
 
 
-class Remembered(Mover):
+class CustomMover(Mover):
     """
-    The attributes of a contract object, which are what it remembers.
+    Follows calls with the attributes of a contract object, which are what it remembers.
 
     A call that never ran is taken back only if no other call came after it: what `_step` did cannot be
     undone out of order.
@@ -55,22 +55,22 @@ class Remembered(Mover):
             self._contract._load(saved)
 
 
-class Judge(LiveGuard):
+class CustomGuard(LiveGuard):
     """The contract's own code does not object."""
 
-    __slots__ = ("remembered",)
+    __slots__ = ("mover",)
 
     contract: TemporalContract
 
     def __init__(self, contract: TemporalContract) -> None:
         super().__init__(contract, Guard(kind="never"))
-        self.remembered = Remembered(contract)
+        self.mover = CustomMover(contract)
 
     def passes(self, call: Call) -> bool:
-        return self.remembered.would_break(call) is False
+        return self.mover.would_break(call) is False
 
     def explain(self, call: Call) -> Breach:
-        answer = self.remembered.would_break(call)
+        answer = self.mover.would_break(call)
         return Breach(contract=self.contract, fault=answer if isinstance(answer, str) else None)
 
     def at_end(self, call: Call) -> Breach | None:

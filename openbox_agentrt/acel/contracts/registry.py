@@ -10,26 +10,18 @@ from typing import Any
 from ..match.matchers import any_of, matching
 from ..wording import shown
 from .base import TemporalContract
-from .declare import (
+from .counting import at_most_n_times, at_most_total, max_distinct, rate_limit
+from .exclusion import mutually_exclusive, never_after
+from .obligations import existence, required_before_session_end, response
+from .precedence import (
     alternate_precedence,
-    chain_precedence,
-    existence,
-    init,
-    max_distinct,
-    requires_state,
-    response,
-)
-from .template import Template
-from .temporal import (
-    at_most_n_times,
-    at_most_total,
     cannot_follow_without,
+    chain_precedence,
+    init,
     must_precede,
-    mutually_exclusive,
-    never_after,
-    rate_limit,
-    required_before_session_end,
 )
+from .state import requires_state
+from .template import Template
 
 TEMPLATES: dict[str, Callable[..., Template]] = {
     "must_precede": must_precede,

@@ -18,6 +18,9 @@ from typing import Literal
 
 from ..match.amounts import Amount
 
+# A window never remembers more calls than this; a larger limit could not be told from none.
+MAX_IN_WINDOW = 10_000
+
 CellKind = Literal["tally", "stamps", "marks", "sum", "distinct", "tokens", "pending", "latest", "step"]
 
 GuardKind = Literal[

@@ -1,140 +1,25 @@
 """
-The base of the templates: contracts that are written by naming tools.
+The base of the templates: declarations that can also be used on their own.
 
-A template says which selectors it has, and for each combination of them that a call can match, the
-rule that follows. That is all a subclass holds; remembering and comparing is the store's business.
+Used without a session, through `on_event`, a template keeps its calls in a memory of its own.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import math
-import weakref
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, get_args
+from typing import Any
 
+from ..engine.store import MemoryStore
 from ..match.matchers import Args
-from ..match.paths import FieldPath
-from ..match.selector import ById, Selector
 from ..verdict import Verdict
-from ..violations import Mode, OnViolation, Severity
-from ..wording import shown
-from .base import TemporalContract
-from .rules import NOTHING, Cell, CellKind, Guard, Rule
-
-if TYPE_CHECKING:
-    from ..engine.store import MemoryStore
+from .declaration import Declaration, Options
 
 
-class Options(TypedDict, total=False):
-    """
-    What every template takes, by keyword.
-
-    Attributes:
-        key: Path of an argument; the contract then holds for each of its values separately.
-        within: Seconds. An older prerequisite no longer counts, and totals are per window.
-        id: A name of its own, for reports.
-        description: What it is for.
-        severity: How bad a violation is; "medium" if not given.
-        mode: "shadow" only watches; "enforce" is the default.
-        remedy: Advice for whoever is refused.
-        on_violation: "halt" stops the whole session; "refuse", the default, only the call.
-    """
-
-    key: str | None
-    within: float | None
-    id: str | None
-    description: str | None
-    severity: Severity
-    mode: Mode
-    remedy: str | None
-    on_violation: OnViolation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
-    """
-    One parameter that stands for calls.
-
-    Attributes:
-        selector: Which calls.
-        strict: What a call is taken for if asking the selector failed: the side on which the contract
-            is stricter. A limit counts it; a prerequisite does not.
-    """
-
-    selector: Selector
-    strict: bool
-
-
-class Template(TemporalContract):
-    """A contract that is written by naming tools."""
-
-    template: ClassVar[str]
-    # Whether calls that none of the roles match are its business too.
-    everywhere: ClassVar[bool] = False
-    # Whether it has to know when state entries were written.
-    keeps_times: bool = False
-
-    roles: tuple[Role, ...] = ()
-    # Once this holds, nothing can break the contract any more.
-    goal: Guard | None = None
-    # What has to hold when the session ends.
-    at_end: tuple[Guard, ...] = ()
+class Template(Declaration):
+    """A declaration with an automaton of its own, for use without a session."""
 
     def __init__(self, parts: list[str], options: Options) -> None:
-        self.key = options.get("key")
-        self.within: float | None = None
-        if self.key is not None:
-            FieldPath(self.key)
-            parts = [*parts, f"key={self.key}"]
-        within = options.get("within")
-        if within is not None:
-            self.within = check_seconds("within", within)
-            parts = [*parts, f"within={self.within:g}"]
-        super().__init__(f"{self.template}({', '.join(parts)})")
-        self.id = _text(options, "id")
-        self.description = _text(options, "description")
-        self.remedy = _text(options, "remedy")
-        self.severity = _one_of(options, "severity", get_args(Severity), "medium")
-        self.mode = _one_of(options, "mode", get_args(Mode), "enforce")
-        self.on_violation = _one_of(options, "on_violation", get_args(OnViolation), "refuse")
-        unknown = options.keys() - Options.__annotations__.keys()
-        if unknown:
-            raise TypeError(f"{self.template} has no option {min(unknown)!r}")
+        super().__init__(parts, options)
         self._solo: MemoryStore | None = None
-        self._home: Callable[[], MemoryStore | None] | None = None
-
-    def rule(self, hits: tuple[bool, ...]) -> Rule:
-        """What it says about a call that matches the roles for which `hits` is true. By itself, nothing."""
-        return NOTHING
-
-    @functools.cached_property
-    def names(self) -> frozenset[str] | None:
-        """The tools that it can be about; None if only asking tells."""
-        names = [role.selector.names for role in self.roles]
-        if self.everywhere or None in names:
-            return None
-        return frozenset().union(*(some for some in names if some is not None))
-
-    def cell(self, kind: CellKind, *of: Selector, clock: Hashable = None, **more: Any) -> Cell:
-        """A cell about the calls of some selectors, split and limited as this contract is."""
-        more.setdefault("within", self.within)
-        return Cell(
-            kind=kind,
-            of=tuple(selector.identity for selector in of),
-            label=", ".join(selector.label for selector in of),
-            key=self.key,
-            clock=None if clock is None else ById(clock),
-            **more,
-        )
-
-    @property
-    def verdict(self) -> Verdict:
-        """What it says: in the session that it was last added to, or on its own."""
-        home = None if self._home is None else self._home()
-        return self._verdict if home is None else home.verdict_of(self)
 
     def _step(self, tool: str, args: Args) -> Verdict:
         return self._alone().happened(tool, args, self)
@@ -148,8 +33,6 @@ class Template(TemporalContract):
         self._solo = None
 
     def _alone(self) -> MemoryStore:
-        from ..engine.store import MemoryStore
-
         if self._solo is None:
             home = self._home
             self._solo = MemoryStore()
@@ -157,56 +40,5 @@ class Template(TemporalContract):
             self._home = home
         return self._solo
 
-    def settle_in(self, home: MemoryStore) -> None:
-        """Let `verdict` tell how it stands in a session's store from now on."""
-        self._home = weakref.ref(home)
-
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_solo": None, "_home": None}
-
-
-def check_seconds(name: str, value: object) -> float:
-    """
-    Accept a positive, finite number.
-
-    Raises:
-        ValueError: It is none.
-    """
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
-        with contextlib.suppress(OverflowError):
-            return float(value)
-    raise ValueError(f"{name} must be positive, in seconds, got {shown(value)}")
-
-
-def check_count(name: str, value: object, *, least: int, most: int | None = None) -> None:
-    """
-    Accept a whole number in a range.
-
-    Raises:
-        ValueError: It is out of range.
-        TypeError: It is not a whole number.
-    """
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be a whole number, got {shown(value)}")
-    if value < least:
-        raise ValueError(
-            f"{name} must be {'non-negative' if least == 0 else f'at least {least}'}, got {shown(value)}"
-        )
-    if most is not None and value > most:
-        raise ValueError(f"{name} must be at most {most}, got {shown(value)}")
-
-
-def _text(options: Options, name: str) -> str | None:
-    value = options.get(name)
-    if value is not None and (not isinstance(value, str) or not value):
-        raise TypeError(f"{name} must be text, got {shown(value)}")
-    return value
-
-
-def _one_of(options: Options, name: str, allowed: tuple[str, ...], default: str) -> Any:
-    value = options.get(name)
-    if value is None:
-        return default
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {shown(value)}")
-    return value
+        return {**super().__getstate__(), "_solo": None}

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..callbacks import fault_text, is_async
 from ..memory.state import StateDraft, StateStore, StateView
 from ..wording import shown
-from .conditions import Answer, Check, as_checks, fault_text, is_async
+from .conditions import Answer, Check, as_checks
 
 CommitFn = Callable[[StateStore, dict[str, Any], Any], Any]
 Asked = list[tuple[Check, Answer]]

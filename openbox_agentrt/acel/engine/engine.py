@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ..._plain.arguments import plain_args
+from ..callbacks import fault_text
 from ..contracts.base import MALFORMED, SessionRule
-from ..contracts.conditions import fault_text
 from ..contracts.rules import Guard
 from ..contracts.tools import Asked, Commits, ToolSpec
 from ..memory.guards import Breach, Never

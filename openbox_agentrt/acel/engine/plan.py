@@ -15,8 +15,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard
-from ..contracts.template import Template
 from ..contracts.tools import ToolSpec
 from ..match.matchers import Args, Predicate
 from ..match.selector import Hit, ask
@@ -49,7 +49,7 @@ class Bound:
 
     __slots__ = ("_memory", "_rules", "contract", "index", "since")
 
-    def __init__(self, contract: Template, index: int, memory: Memory, since: int) -> None:
+    def __init__(self, contract: Declaration, index: int, memory: Memory, since: int) -> None:
         self.contract = contract
         self.index = index
         self.since = since

@@ -12,9 +12,9 @@ import threading
 from collections.abc import Iterable
 
 from ..contracts.base import UNKNOWN_TOOL, TemporalContract
-from ..contracts.custom import Judge
+from ..contracts.custom import CustomGuard
+from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard
-from ..contracts.template import Template
 from ..contracts.tools import ToolSpec
 from ..match.names import canonical
 from ..memory.guards import CellGuard, LiveGuard, Never
@@ -58,8 +58,8 @@ class Registered:
         self.order: dict[int, int] = {}
         self._by_name: dict[str, list[Bound]] = {}
         self._patterns: list[Bound] = []
-        self._judges: list[Judge] = []
-        self._at_end: list[CellGuard | Judge] = []
+        self._customs: list[CustomGuard] = []
+        self._at_end: list[CellGuard | CustomGuard] = []
         self._specs: dict[str, ToolSpec] = {}
 
     def add(self, contract: TemporalContract) -> None:
@@ -70,9 +70,9 @@ class Registered:
             self.order[id(contract)] = len(self.order)
             self.contracts.append(contract)
             self.plans.clear()
-            if not isinstance(contract, Template):
-                self._judges.append(Judge(contract))
-                self._at_end.append(self._judges[-1])
+            if not isinstance(contract, Declaration):
+                self._customs.append(CustomGuard(contract))
+                self._at_end.append(self._customs[-1])
                 return
             bound = Bound(contract, len(self.contracts), self.memory, self.step)
             self.bound[id(contract)] = bound
@@ -112,10 +112,10 @@ class Registered:
     def _plan(self, tool: str) -> Plan:
         bound = [*self._by_name.get(tool, ()), *self._patterns]
         bound.sort(key=lambda entry: entry.index)
-        guards: list[LiveGuard] = list(self._judges)
+        guards: list[LiveGuard] = list(self._customs)
         if self._known is not None and tool not in self._known:
             roles = (role for entry in bound for role in entry.contract.roles)
             if not any(role.selector.knows(tool) for role in roles):
                 guards.append(Never(UNKNOWN_TOOL, Guard(kind="never")))
-        movers = [judge.remembered for judge in self._judges]
+        movers = [custom.mover for custom in self._customs]
         return Plan(tool, bound, guards, movers, self._specs.get(tool))

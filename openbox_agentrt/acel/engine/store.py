@@ -18,8 +18,8 @@ from typing import Any
 
 from ..._plain.arguments import plain_args
 from ..contracts.base import HALTED, SessionRule, TemporalContract
-from ..contracts.custom import Judge
-from ..contracts.template import Template
+from ..contracts.custom import CustomGuard
+from ..contracts.declaration import Declaration
 from ..match.names import canonical
 from ..memory.cells import Tally
 from ..memory.guards import Breach
@@ -64,7 +64,7 @@ class MemoryStore(Registered):
     def add(self, contract: TemporalContract) -> None:
         """Watch a contract from now on, and answer for its verdict."""
         super().add(contract)
-        if isinstance(contract, Template):
+        if isinstance(contract, Declaration):
             contract.settle_in(self)
 
     def reserve(
@@ -165,7 +165,7 @@ class MemoryStore(Registered):
 
     def verdict_of(self, contract: TemporalContract) -> Verdict:
         """How a contract stands."""
-        if not isinstance(contract, Template):
+        if not isinstance(contract, Declaration):
             return contract.verdict
         with self.lock:
             if id(contract) in self.violated:
@@ -200,7 +200,9 @@ class MemoryStore(Registered):
         with self.lock:
             for timeline, moment in zip(timelines, shown, strict=True):
                 timeline.advance(moment)
-            guards = [g for g in self._at_end if id(g.contract) not in self._ended and type(g) is not Judge]
+            guards = [
+                g for g in self._at_end if id(g.contract) not in self._ended and type(g) is not CustomGuard
+            ]
             return [breach for guard in guards if (breach := guard.at_end(_nothing())) is not None]
 
     def happened(self, tool: str, args: dict[str, Any], contract: TemporalContract) -> Verdict:

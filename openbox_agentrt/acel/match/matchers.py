@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from ..contracts.conditions import is_async
+from ..callbacks import is_async
 from ..wording import shown
 from .names import canonical
 from .paths import FieldError, FieldPath

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
-from ..contracts.conditions import discard, fault_text
+from ..callbacks import discard, fault_text
 from .matchers import (
     AnyOf,
     Args,

@@ -7,8 +7,9 @@ import inspect
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from ..contracts.declaration import Options
 from ..contracts.registry import TEMPLATES
-from ..contracts.template import Options, Template
+from ..contracts.template import Template
 
 __all__ = ("OPTIONS", "Parameter", "ParameterKind", "parameters_of")
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ...acel.contracts.conditions import discard
+from ...acel.callbacks import discard
 
 __all__ = ("ClientKey", "KeyResolver", "by_connection", "by_principal", "find_key")
 

@@ -1,0 +1,174 @@
+"""
+Contracts that count: calls, amounts, and different values.
+
+What limits counts from the moment a call is let through, so that calls that run side by side cannot pass a
+limit together.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from ..engine.clock import Clock
+from ..match.amounts import Amount, AmountError, read_amount
+from ..match.matchers import ToolMatcher
+from ..match.paths import FieldPath
+from ..match.selector import select
+from ..wording import shown
+from .declaration import Options, Role
+from .numbers import check_count, check_seconds
+from .rules import MAX_IN_WINDOW, NOTHING, Guard, Move, Rule
+from .template import Template
+
+
+class AtMostNTimes(Template):
+    """At most `n` calls of `tool`: in the session, or in any window of `within` seconds."""
+
+    template = "at_most_n_times"
+
+    def __init__(
+        self, tool: ToolMatcher, n: int, *, refund_on_failure: bool = False, **options: Unpack[Options]
+    ) -> None:
+        what = select(tool)
+        windowed = options.get("within") is not None
+        check_count("n", n, least=0, most=MAX_IN_WINDOW if windowed else None)
+        super().__init__([what.label, f"n={n}", *_refund(refund_on_failure)], options)
+        self.tool = tool
+        self.n = n
+        self.roles = (Role(selector=what, strict=True),)
+        self._count = self.cell("stamps" if windowed else "tally", what, refund=refund_on_failure)
+        self._cap = Guard(kind="cap", cell=self._count, n=n)
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        return Rule(guards=(self._cap,), moves=(Move(cell=self._count),)) if hits[0] else NOTHING
+
+
+class RateLimit(Template):
+    """
+    At most `n` calls of `tool` in any window of `window_seconds`.
+
+    A call that is exactly `window_seconds` old still counts. A refused call does not.
+    """
+
+    template = "rate_limit"
+
+    def __init__(
+        self,
+        tool: ToolMatcher,
+        n: int,
+        window_seconds: float,
+        *,
+        clock: Clock | None = None,
+        refund_on_failure: bool = False,
+        **options: Unpack[Options],
+    ) -> None:
+        what = select(tool)
+        check_count("n", n, least=1, most=MAX_IN_WINDOW)
+        check_seconds("window_seconds", window_seconds)
+        if options.get("within") is not None:
+            raise TypeError("rate_limit has no option 'within', its window is window_seconds")
+        super().__init__([what.label, f"{n} per {window_seconds}s", *_refund(refund_on_failure)], options)
+        self.tool = tool
+        self.n = n
+        self.window_seconds = window_seconds
+        self.roles = (Role(selector=what, strict=True),)
+        self._count = self.cell(
+            "stamps", what, within=float(window_seconds), refund=refund_on_failure, clock=clock
+        )
+        self._cap = Guard(kind="cap", cell=self._count, n=n)
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        return Rule(guards=(self._cap,), moves=(Move(cell=self._count),)) if hits[0] else NOTHING
+
+
+class CumulativeLimit(Template):
+    """
+    The argument `field` of all calls of `tool` adds up to at most `limit`.
+
+    Amounts are exact. A call whose amount is missing, no number, not finite, a boolean, or negative
+    breaks the contract: an amount that cannot be read is not let through. `numeric_text` reads text as
+    a number, `allow_negative` lets an amount give something back.
+    """
+
+    template = "at_most_total"
+
+    def __init__(
+        self,
+        tool: ToolMatcher,
+        field: str,
+        limit: Any,
+        *,
+        numeric_text: bool = False,
+        allow_negative: bool = False,
+        refund_on_failure: bool = False,
+        **options: Unpack[Options],
+    ) -> None:
+        what = select(tool)
+        FieldPath(field)
+        parts = [what.label, field, f"limit={limit}"]
+        parts += ["numeric_text=True"] * numeric_text + ["allow_negative=True"] * allow_negative
+        super().__init__([*parts, *_refund(refund_on_failure)], options)
+        self.tool = tool
+        self.field = field
+        self.limit = limit
+        self.roles = (Role(selector=what, strict=True),)
+        self._sum = self.cell(
+            "sum", what, field=field, refund=refund_on_failure, text=numeric_text, negative=allow_negative
+        )
+        self._spend = Guard(kind="spend", cell=self._sum, n=_limit(limit))
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        return Rule(guards=(self._spend,), moves=(Move(cell=self._sum),)) if hits[0] else NOTHING
+
+
+class MaxDistinct(Template):
+    """
+    At most `n` different values of the argument `field` over all calls of `tool`.
+
+    Each element of a list counts. The number 42 and the text "42" are one value.
+    """
+
+    template = "max_distinct"
+
+    def __init__(
+        self,
+        tool: ToolMatcher,
+        field: str,
+        n: int,
+        *,
+        refund_on_failure: bool = False,
+        **options: Unpack[Options],
+    ) -> None:
+        what = select(tool)
+        FieldPath(field)
+        check_count("n", n, least=0, most=MAX_IN_WINDOW)
+        parts = [what.label, field, f"n={n}", *["refund_on_failure=True"] * refund_on_failure]
+        super().__init__(parts, options)
+        self.tool = tool
+        self.field = field
+        self.n = n
+        self.roles = (Role(selector=what, strict=True),)
+        values = self.cell("distinct", what, field=field, refund=refund_on_failure)
+        self._rule = Rule(guards=(Guard(kind="distinct", cell=values, n=n),), moves=(Move(cell=values),))
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        return self._rule if hits[0] else NOTHING
+
+
+# The names that contracts are written with.
+at_most_n_times = AtMostNTimes
+rate_limit = RateLimit
+at_most_total = CumulativeLimit
+max_distinct = MaxDistinct
+
+
+def _refund(on: bool) -> list[str]:
+    return ["refund_on_failure=True"] if on else []
+
+
+def _limit(limit: Any) -> Amount:
+    try:
+        return read_amount(limit)
+    except AmountError as error:
+        problem = "must be non-negative" if str(error) == "is negative" else str(error)
+        raise ValueError(f"limit {problem}, got {shown(limit)}") from None

@@ -1,0 +1,161 @@
+"""
+Contracts that are written by naming tools, as the engine reads them.
+
+A declaration says which selectors it has, and for each combination of them that a call can match, the
+rule that follows. That is all it holds; remembering and comparing is the engine's business.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypedDict, get_args
+
+from ..match.paths import FieldPath
+from ..match.selector import ById, Selector
+from ..verdict import Verdict
+from ..violations import Mode, OnViolation, Severity
+from ..wording import shown
+from .base import TemporalContract
+from .numbers import check_seconds
+from .rules import NOTHING, Cell, CellKind, Guard, Rule
+
+
+class Options(TypedDict, total=False):
+    """
+    Keyword options that every template takes.
+
+    Attributes:
+        key: Path of an argument; the contract then holds for each of its values separately.
+        within: Seconds. An older prerequisite no longer counts, and totals are per window.
+        id: A name of its own, for reports.
+        description: What it is for.
+        severity: How bad a violation is; "medium" if not given.
+        mode: "shadow" only watches; "enforce" is the default.
+        remedy: Advice for whoever is refused.
+        on_violation: "halt" stops the whole session; "refuse", the default, only the call.
+    """
+
+    key: str | None
+    within: float | None
+    id: str | None
+    description: str | None
+    severity: Severity
+    mode: Mode
+    remedy: str | None
+    on_violation: OnViolation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """
+    One parameter that stands for calls.
+
+    Attributes:
+        selector: Which calls.
+        strict: What a call is taken for if asking the selector failed: the side on which the contract
+            is stricter. A limit counts it; a prerequisite does not.
+    """
+
+    selector: Selector
+    strict: bool
+
+
+class Home(Protocol):
+    """The memory of a session, which knows how each of its contracts stands."""
+
+    def verdict_of(self, contract: TemporalContract) -> Verdict:
+        """How a contract stands."""
+
+
+class Declaration(TemporalContract):
+    """A contract that is written by naming tools."""
+
+    template: ClassVar[str]
+    # Whether calls that none of the roles match are its business too.
+    everywhere: ClassVar[bool] = False
+    # Whether it has to know when state entries were written.
+    keeps_times: bool = False
+
+    roles: tuple[Role, ...] = ()
+    # Once this holds, nothing can break the contract any more.
+    goal: Guard | None = None
+    # What has to hold when the session ends.
+    at_end: tuple[Guard, ...] = ()
+
+    def __init__(self, parts: list[str], options: Options) -> None:
+        self.key = options.get("key")
+        self.within: float | None = None
+        if self.key is not None:
+            FieldPath(self.key)
+            parts = [*parts, f"key={self.key}"]
+        within = options.get("within")
+        if within is not None:
+            self.within = check_seconds("within", within)
+            parts = [*parts, f"within={self.within:g}"]
+        super().__init__(f"{self.template}({', '.join(parts)})")
+        self.id = _text(options, "id")
+        self.description = _text(options, "description")
+        self.remedy = _text(options, "remedy")
+        self.severity = _one_of(options, "severity", get_args(Severity), "medium")
+        self.mode = _one_of(options, "mode", get_args(Mode), "enforce")
+        self.on_violation = _one_of(options, "on_violation", get_args(OnViolation), "refuse")
+        unknown = options.keys() - Options.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"{self.template} has no option {min(unknown)!r}")
+        self._home: Callable[[], Home | None] | None = None
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        """The rule for a call that matches the roles for which `hits` is true. By itself, nothing."""
+        return NOTHING
+
+    @functools.cached_property
+    def names(self) -> frozenset[str] | None:
+        """The tools that it can be about; None if only asking tells."""
+        names = [role.selector.names for role in self.roles]
+        if self.everywhere or None in names:
+            return None
+        return frozenset().union(*(some for some in names if some is not None))
+
+    def cell(self, kind: CellKind, *of: Selector, clock: Hashable = None, **more: Any) -> Cell:
+        """A cell about the calls of some selectors, split and limited as this contract is."""
+        more.setdefault("within", self.within)
+        return Cell(
+            kind=kind,
+            of=tuple(selector.identity for selector in of),
+            label=", ".join(selector.label for selector in of),
+            key=self.key,
+            clock=None if clock is None else ById(clock),
+            **more,
+        )
+
+    @property
+    def verdict(self) -> Verdict:
+        """How it stands: in the session that it was last added to, or on its own."""
+        home = None if self._home is None else self._home()
+        return self._verdict if home is None else home.verdict_of(self)
+
+    def settle_in(self, home: Home) -> None:
+        """Let `verdict` tell how it stands in a session's memory from now on."""
+        self._home = weakref.ref(home)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_home": None}
+
+
+def _text(options: Options, name: str) -> str | None:
+    value = options.get(name)
+    if value is not None and (not isinstance(value, str) or not value):
+        raise TypeError(f"{name} must be text, got {shown(value)}")
+    return value
+
+
+def _one_of(options: Options, name: str, allowed: tuple[str, ...], default: str) -> Any:
+    value = options.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {shown(value)}")
+    return value

@@ -1,0 +1,69 @@
+"""
+Contracts about calls that keep each other out.
+
+What excludes counts from the moment a call is let through.
+"""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from ..match.matchers import ToolMatcher
+from ..match.selector import select
+from .declaration import Options, Role
+from .rules import NOTHING, CellKind, Guard, Move, Rule
+from .template import Template
+
+
+class NeverAfter(Template):
+    """No call of `a` once a call of `b` was let through."""
+
+    template = "never_after"
+
+    def __init__(self, a: ToolMatcher, b: ToolMatcher, **options: Unpack[Options]) -> None:
+        banned, marker = select(a), select(b)
+        super().__init__([banned.label, marker.label], options)
+        self.a = a
+        self.b = b
+        self.roles = (Role(selector=banned, strict=True), Role(selector=marker, strict=True))
+        self._passed = self.cell("tally" if self.within is None else "stamps", marker)
+        self._move = Move(cell=self._passed)
+        self._ban = Guard(kind="ban", cell=self._passed, needs=f"no earlier {marker.label}")
+        self._self = Guard(kind="never", needs=f"a call that is not {marker.label} as well")
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        # A call that is both comes after itself, as with acel-core.
+        if hits[1]:
+            return Rule(guards=(self._self,) if hits[0] else (), moves=(self._move,))
+        return Rule(guards=(self._ban,)) if hits[0] else NOTHING
+
+
+class MutuallyExclusive(Template):
+    """Not both a call of `a` and a call of `b`."""
+
+    template = "mutually_exclusive"
+
+    def __init__(self, a: ToolMatcher, b: ToolMatcher, **options: Unpack[Options]) -> None:
+        left, right = select(a), select(b)
+        super().__init__([left.label, right.label], options)
+        self.a = a
+        self.b = b
+        self.roles = (Role(selector=left, strict=True), Role(selector=right, strict=True))
+        kind: CellKind = "tally" if self.within is None else "stamps"
+        self._left = self.cell(kind, left)
+        # A call that is both counts as `a` only, so the memory of `b` is shared with other contracts
+        # over `b` only where no call can be both.
+        apart = left.names is not None and right.names is not None and not left.names & right.names
+        self._right = self.cell(kind, right) if apart else self.cell(kind, right, left)
+        self._no_left = Guard(kind="ban", cell=self._left, needs=f"no earlier {left.label}")
+        self._no_right = Guard(kind="ban", cell=self._right, needs=f"no earlier {right.label}")
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        if hits[0]:
+            return Rule(guards=(self._no_right,), moves=(Move(cell=self._left),))
+        return Rule(guards=(self._no_left,), moves=(Move(cell=self._right),)) if hits[1] else NOTHING
+
+
+# The names that contracts are written with.
+never_after = NeverAfter
+mutually_exclusive = MutuallyExclusive

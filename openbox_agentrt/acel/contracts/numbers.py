@@ -1,0 +1,38 @@
+"""Check the numbers that contracts are built with."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+
+from ..wording import shown
+
+
+def check_seconds(name: str, value: object) -> float:
+    """
+    Accept a positive, finite number.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
+        with contextlib.suppress(OverflowError):
+            return float(value)
+    raise ValueError(f"{name} must be positive, in seconds, got {shown(value)}")
+
+
+def check_count(name: str, value: object, *, least: int, most: int | None = None) -> None:
+    """
+    Accept a whole number in a range.
+
+    Raises:
+        ValueError: It is out of range.
+        TypeError: It is not a whole number.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number, got {shown(value)}")
+    if value < least:
+        wanted = "non-negative" if least == 0 else f"at least {least}"
+        raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be at most {most}, got {shown(value)}")

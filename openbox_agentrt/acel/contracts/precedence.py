@@ -1,0 +1,154 @@
+"""
+Contracts about what has to come before a call.
+
+What allows another call counts once it has succeeded.
+"""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from ..match.matchers import ToolMatcher
+from ..match.selector import Selector, select
+from .declaration import Options, Role
+from .rules import NOTHING, Guard, Move, Rule
+from .template import Template
+
+
+class _Precedence(Template):
+    """`then` only after a successful `first`. A call that is both is fine, as with acel-core."""
+
+    def __init__(self, first: Selector, then: Selector, written: list[str], options: Options) -> None:
+        super().__init__(written, options)
+        self.roles = (Role(selector=first, strict=False), Role(selector=then, strict=True))
+        seen = self.cell("tally" if self.within is None else "marks", first)
+        need = Guard(kind="need", cell=seen, needs=first.label)
+        self._first = Rule(moves=(Move(cell=seen, strict=False),))
+        self._then = Rule(guards=(need,))
+        if self.key is None and self.within is None:
+            self.goal = need
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        if hits[0]:
+            return self._first
+        return self._then if hits[1] else NOTHING
+
+
+class MustPrecede(_Precedence):
+    """Every call of `later` comes after a successful call of `earlier`."""
+
+    template = "must_precede"
+
+    def __init__(self, earlier: ToolMatcher, later: ToolMatcher, **options: Unpack[Options]) -> None:
+        first, then = select(earlier), select(later)
+        super().__init__(first, then, [first.label, then.label], options)
+        self.earlier = earlier
+        self.later = later
+
+
+class CannotFollowWithout(_Precedence):
+    """No call of `action` without an earlier, successful call of `prerequisite`."""
+
+    template = "cannot_follow_without"
+
+    def __init__(self, action: ToolMatcher, prerequisite: ToolMatcher, **options: Unpack[Options]) -> None:
+        first, then = select(prerequisite), select(action)
+        super().__init__(first, then, [then.label, first.label], options)
+        self.action = action
+        self.prerequisite = prerequisite
+
+
+class AlternatePrecedence(Template):
+    """
+    Each call of `b` uses up one successful call of `a`.
+
+    Two calls of `a` allow two of `b`. Declare's own reading, in which `a a` allows one `b`, is
+    ``saving=False``.
+    """
+
+    template = "alternate_precedence"
+
+    def __init__(
+        self,
+        a: ToolMatcher,
+        b: ToolMatcher,
+        *,
+        saving: bool = True,
+        refund_on_failure: bool = False,
+        **options: Unpack[Options],
+    ) -> None:
+        first, then = select(a), select(b)
+        parts = [first.label, then.label] + ["saving=False"] * (not saving)
+        super().__init__([*parts, *["refund_on_failure=True"] * refund_on_failure], options)
+        self.a = a
+        self.b = b
+        self.roles = (Role(selector=first, strict=False), Role(selector=then, strict=True))
+        tokens = self.cell("tokens", first, then, saving=saving, refund=refund_on_failure)
+        self._give = Move(cell=tokens, role="give", strict=False)
+        self._take = Move(cell=tokens, role="take")
+        self._token = Guard(kind="token", cell=tokens, needs=first.label)
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        moves = (self._take,) * hits[1] + (self._give,) * hits[0]
+        return Rule(guards=(self._token,) * hits[1], moves=moves) if moves else NOTHING
+
+
+class ChainPrecedence(Template):
+    """
+    The call immediately before each `b` is a successful `a`.
+
+    Every call of the session is looked at; one that never ran was not there. With `key`, only calls
+    with the same value are.
+    """
+
+    template = "chain_precedence"
+    everywhere = True
+
+    def __init__(self, a: ToolMatcher, b: ToolMatcher, **options: Unpack[Options]) -> None:
+        first, then = select(a), select(b)
+        super().__init__([first.label, then.label], options)
+        self.a = a
+        self.b = b
+        self.roles = (Role(selector=first, strict=False), Role(selector=then, strict=True))
+        latest = self.cell("latest", within=None)
+        step = self.cell("step", first)
+        self._look = Move(cell=latest, strict=False)
+        self._mark = Move(cell=step, strict=False)
+        self._next = Guard(kind="next", cell=step, other=latest, needs=f"{first.label} immediately before")
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        moves = (self._look, self._mark) if hits[0] else (self._look,)
+        return Rule(guards=(self._next,) * hits[1], moves=moves)
+
+
+class Init(Template):
+    """
+    Nothing but `a` until `a` has succeeded.
+
+    It is about every call of the session. In a governed run the first event is ``run_started``.
+    """
+
+    template = "init"
+    everywhere = True
+
+    def __init__(self, a: ToolMatcher, **options: Unpack[Options]) -> None:
+        what = select(a)
+        super().__init__([what.label], options)
+        self.a = a
+        self.roles = (Role(selector=what, strict=False),)
+        seen = self.cell("tally" if self.within is None else "marks", what)
+        self._move = Move(cell=seen, strict=False)
+        self._need = Guard(kind="need", cell=seen, needs=what.label)
+        if self.key is None and self.within is None:
+            self.goal = self._need
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        return Rule(moves=(self._move,)) if hits[0] else Rule(guards=(self._need,))
+
+
+# The names that contracts are written with.
+must_precede = MustPrecede
+cannot_follow_without = CannotFollowWithout
+alternate_precedence = AlternatePrecedence
+chain_precedence = ChainPrecedence
+init = Init
