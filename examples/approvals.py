@@ -1,6 +1,7 @@
 """A tool call that waits for a person; here another task is the person."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from agent_rt import (
@@ -28,7 +29,7 @@ def policy(event: dict[str, Any]) -> Any:
     return "ALLOW"
 
 
-async def restart(arguments: dict[str, str], token: object) -> dict[str, str]:
+async def restart(arguments: Mapping[str, Any], token: object) -> dict[str, str]:
     print("restarting", arguments["host"])
     return {"restarted": arguments["host"]}
 

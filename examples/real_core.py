@@ -10,6 +10,7 @@ start `openbox-agentrt core serve` and use the address and key that it prints.
 
 import asyncio
 import sys
+from typing import Any
 
 from agent_rt import AgentConfig, AgentLoop, ContentPart, ModelMessage, ModelSettings, load_model
 
@@ -25,7 +26,7 @@ async def main() -> int:
         print(problem, file=sys.stderr)
         return 2
     async with governance:
-        provider = load_model()
+        provider: Any = load_model()
         loop = governance.govern_loop(AgentLoop(provider))
         agent = AgentConfig(
             name="Helper",
@@ -39,7 +40,7 @@ async def main() -> int:
             return 1
         finally:
             await provider.close()
-        print(result.final_response.message.content[0].text)
+        print(result.final_response and result.final_response.message.content[0].text)
     return 0
 
 

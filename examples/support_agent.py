@@ -1,7 +1,9 @@
 """A governed support agent in a few lines: contracts on this machine, policy in an in-process Core."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from agent_rt import (
     AgentConfig,
@@ -21,7 +23,7 @@ from openbox_agentrt.testing import Call, ScriptedProvider
 PAYMENT = {"type": "object", "properties": {"amount": {"type": "number"}}, "required": ["amount"]}
 
 
-async def refund(arguments: dict[str, float], token: object) -> dict[str, float]:
+async def refund(arguments: Mapping[str, Any], token: object) -> dict[str, float]:
     return {"refunded": arguments["amount"]}
 
 
@@ -47,7 +49,8 @@ async def main() -> None:
                 prompt = ModelMessage(role="user", content=(ContentPart(type="text", text=request),))
                 try:
                     result = await loop.run(agent, [prompt])
-                    print(result.termination_reason, result.final_response.message.content[0].text)
+                    answer = result.final_response
+                    print(result.termination_reason, answer and answer.message.content[0].text)
                 except GovernanceError as refusal:
                     print("refused:", refusal)
 

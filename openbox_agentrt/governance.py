@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from openbox_core.context import activity_scope
 
@@ -27,6 +27,7 @@ from ._run.state import RunState, current_run
 from .evidence.redaction import redactor_of
 
 if TYPE_CHECKING:
+    from agent_rt import AgentLoop, ModelProvider, Toolbase, ToolExecutor, ToolRegistry
     from openbox_core.contracts.context import ActivityContext
     from openbox_core.runtime import OpenBoxRuntime
 
@@ -43,7 +44,10 @@ log = logging.getLogger(__name__)
 CLOSE_SECONDS = 5.0
 """How long `aclose` waits for reports that Core does not have yet."""
 
-T = TypeVar("T")
+L = TypeVar("L", bound="AgentLoop")
+P = TypeVar("P", bound="ModelProvider")
+R = TypeVar("R", bound="ToolRegistry | Toolbase")
+E = TypeVar("E", bound="ToolExecutor")
 
 
 class OpenBoxAgentRTGovernance:
@@ -99,9 +103,9 @@ class OpenBoxAgentRTGovernance:
         """What the gate to Core has done so far: requests, retries, ungoverned events, lost reports."""
         return self._connection.gate.counts.to_dict()
 
-    def govern_loop(self, loop: T) -> T:
+    def govern_loop(self, loop: L) -> L:
         """
-        A governed copy of an AgentLoop, which is not changed. It shares the loop's registry, stores and
+        Make a governed copy of an AgentLoop, which is not changed. It shares the loop's registry, stores and
         budgets.
 
         Raises:
@@ -110,20 +114,17 @@ class OpenBoxAgentRTGovernance:
         """
         return govern_loop(loop, self._judge)
 
-    def wrap_provider(self, provider: T) -> T:
-        """A governed stand-in for a model provider. It can only be called inside a run."""
-        wrapped: T = wrap_provider(provider, self._judge)
-        return wrapped
+    def wrap_provider(self, provider: P) -> P:
+        """Make a governed stand-in for a model provider. It can only be called inside a run."""
+        return cast("P", wrap_provider(provider, self._judge))
 
-    def wrap_tool_registry(self, registry: T) -> T:
-        """A governed stand-in for a ToolRegistry or Toolbase. It can only be called inside a run."""
-        wrapped: T = wrap_tool_registry(registry, self._judge)
-        return wrapped
+    def wrap_tool_registry(self, registry: R) -> R:
+        """Make a governed stand-in for a ToolRegistry or Toolbase. It can only be called inside a run."""
+        return cast("R", wrap_tool_registry(registry, self._judge))
 
-    def wrap_tool_executor(self, executor: T) -> T:
-        """A governed stand-in for a ToolExecutor. It can only be called inside a run."""
-        wrapped: T = wrap_tool_executor(executor, self._judge)
-        return wrapped
+    def wrap_tool_executor(self, executor: E) -> E:
+        """Make a governed stand-in for a ToolExecutor. It can only be called inside a run."""
+        return cast("E", wrap_tool_executor(executor, self._judge))
 
     def install(self) -> None:
         """
@@ -142,8 +143,8 @@ class OpenBoxAgentRTGovernance:
         """Undo `install`. Runs that are under way stay governed."""
         self._installation.uninstall()
 
-    def coverage(self, loop: Any) -> Coverage:
-        """What of `loop` is governed, and what escapes, as far as its attributes tell."""
+    def coverage(self, loop: AgentLoop) -> Coverage:
+        """Report what of `loop` is governed, and what escapes, as far as its attributes tell."""
         return coverage_of(
             loop,
             self._judge,

@@ -28,6 +28,7 @@ from openbox_agentrt.doors.callables import guard
 from openbox_agentrt.evidence import EvidenceFile, ed25519_signer
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.options import OptionArguments
+from openbox_agentrt.testing import ScriptedProvider
 
 
 def observe(decision: Decision) -> None:
@@ -75,7 +76,10 @@ async def mistakes() -> None:
 
 
 async def a_run(governance: OpenBoxAgentRTGovernance) -> None:
-    loop: AgentLoop = governance.govern_loop(AgentLoop(None))
+    loop = governance.govern_loop(AgentLoop(ScriptedProvider()))
+    assert_type(loop, AgentLoop)
+    provider = governance.wrap_provider(ScriptedProvider())
+    assert_type(provider, ScriptedProvider)
     assert_type(governance.coverage(loop), Coverage)
     async with governance:
         async with governance.run_scope("Delete record 7.", session_id="s-1") as run:

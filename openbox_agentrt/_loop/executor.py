@@ -5,25 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .stand_in import Proxy, is_judged_by, stand_in
+from agent_rt import ToolCall, ToolExecutor
+
+from .stand_in import StandIn, is_judged_by, stand_in
 from .tool_call import ToolRun, call_tool, is_skipped
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .._activity.judge import Judge
 
 
-class GovernedExecutor(Proxy):
-    """An executor whose calls are judged before they run."""
+class GovernedExecutor(StandIn[ToolExecutor]):
+    """Have each call judged before the wrapped executor runs it."""
 
     __slots__ = ()
 
-    async def execute(self, call: Any, *args: Any, **kwargs: Any) -> Any:
+    async def execute(self, call: ToolCall, *args: Any, **kwargs: Any) -> Any:
         # The loop passes one argument or two, and executors exist that take only one.
         inner, judge = self.__wrapped__, self.__judge__
         if is_skipped(judge, call.name):
             return await inner.execute(call, *args, **kwargs)
 
-        async def invoke(ready: Any, tool_run: ToolRun) -> Any:
+        async def invoke(ready: ToolCall, tool_run: ToolRun) -> Any:
             return await tool_run.run(
                 ready.arguments,
                 lambda checked: inner.execute(_with_arguments(ready, checked), *args, **kwargs),
@@ -33,9 +37,9 @@ class GovernedExecutor(Proxy):
         return await call_tool(judge, call, invoke, side_effect=side_effect, prepares=True)
 
 
-def wrap_tool_executor(executor: Any, judge: Judge) -> Any:
+def wrap_tool_executor(executor: ToolExecutor, judge: Judge) -> ToolExecutor:
     """
-    A governed stand-in for `executor`; `executor` itself if `judge` governs it already.
+    Give a governed stand-in for `executor`; `executor` itself if `judge` governs it already.
 
     Raises:
         TypeError: `executor` has no ``execute``.
@@ -47,5 +51,5 @@ def wrap_tool_executor(executor: Any, judge: Judge) -> Any:
     return stand_in(GovernedExecutor, executor, judge)
 
 
-def _with_arguments(call: Any, arguments: Any) -> Any:
+def _with_arguments(call: ToolCall, arguments: Mapping[str, Any]) -> ToolCall:
     return call if arguments is call.arguments else replace(call, arguments=arguments)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agent_rt import ModelStreamEvent
+from agent_rt import ModelResponse, ModelStreamEvent
 
 from ..errors import (
     GovernanceBlockedError,
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from .._activity.activity import Activity
     from ..decision import Answer
 
+OpenStream = Callable[[], AsyncIterator[ModelStreamEvent]]
+
 SPOKEN = frozenset({"text_delta", "reasoning_delta"})
 
 
-async def held_events(activity: Activity, open_stream: Callable[[], Any]) -> AsyncIterator[Any]:
+async def held_events(activity: Activity, open_stream: OpenStream) -> AsyncIterator[ModelStreamEvent]:
     """
-    The events of a stream, all of which have arrived before the first is handed on.
+    Hand on the events of a stream, all of which have arrived before the first is handed on.
 
     Nothing is bound while an event is handed on, so this may be an async generator.
 
@@ -48,7 +50,7 @@ async def held_events(activity: Activity, open_stream: Callable[[], Any]) -> Asy
         yield event
 
 
-async def _collected(open_stream: Callable[[], Any]) -> list[Any]:
+async def _collected(open_stream: OpenStream) -> list[ModelStreamEvent]:
     stream = open_stream()
     try:
         return [event async for event in stream]
@@ -85,8 +87,8 @@ def _refuse(activity: Activity, answer: Answer | None) -> None:
         raise error
 
 
-def _respoken(events: list[Any], response: Any) -> list[Any]:
-    """The same events with the words of `response` in the place of those that were spoken."""
+def _respoken(events: list[ModelStreamEvent], response: ModelResponse) -> list[ModelStreamEvent]:
+    """Copy events with the words of `response` in the place of those that were spoken."""
     text = message_text(response.message)
     spoken = [ModelStreamEvent(type="text_delta", text=text)] if text else []
     others = [event for event in events if event.type not in SPOKEN]

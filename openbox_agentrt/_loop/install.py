@@ -19,7 +19,7 @@ _lock = threading.Lock()
 
 
 class Installation:
-    """One governance's claim to ``AgentLoop.run``."""
+    """Hold one governance's claim to ``AgentLoop.run``."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -47,16 +47,17 @@ class Installation:
                 )
             self._original = AgentLoop.run
             self._patch = self._governed_run(AgentLoop.run)
-            AgentLoop.run = self._patch
+            AgentLoop.run = self._patch  # type: ignore[method-assign]  # which is the point
 
     def uninstall(self) -> None:
         """Put the original back. Where somebody patched over ours, it stays and lets everything through."""
         with _lock:
-            if self._patch is None:
+            patch: Any = self._patch
+            if patch is None:
                 return
-            if AgentLoop.run is self._patch:
-                AgentLoop.run = self._original
-            self._patch.__openbox_installed__ = False
+            if AgentLoop.run is patch:
+                AgentLoop.run = self._original  # type: ignore[method-assign]  # put back
+            patch.__openbox_installed__ = False
             self._patch = None
 
     def _governed_run(self, original: Any) -> Any:

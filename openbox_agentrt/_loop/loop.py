@@ -17,7 +17,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_rt import AgentLoop
+from agent_rt import AgentConfig, AgentLoop, AgentRunResult
 
 from .._run.scope import RunScope
 from ..message_extraction import last_user_text
@@ -25,17 +25,22 @@ from .attributes import SEAMS, govern_attribute, governing_judges
 from .stand_in import is_judged_by
 
 if TYPE_CHECKING:
+    from agent_rt import ToolSideEffect
+
     from .._activity.judge import Judge
     from .._run.state import RunState
 
 L = TypeVar("L", bound=AgentLoop)
 T = TypeVar("T")
 
+Run = Callable[..., Awaitable[AgentRunResult]]
+"""A loop's own `run`, bound to the loop."""
+
 ENTRY_POINTS = ("run", "run_streaming", "_run_impl", "compile_plan")
 """Methods that, patched on one instance, would run on the original instead of the copy."""
 
 
-class GovernedAgentLoop(AgentLoop):  # type: ignore[misc]  # agent_rt ships no types
+class GovernedAgentLoop(AgentLoop):
     """
     An `AgentLoop` whose prompt, model calls and tool calls are judged before they happen.
 
@@ -66,7 +71,7 @@ class GovernedAgentLoop(AgentLoop):  # type: ignore[misc]  # agent_rt ships no t
 
 def govern_loop(loop: L, judge: Judge, *, entry_points: Collection[str] = ENTRY_POINTS) -> L:
     """
-    A governed copy of `loop`; `loop` itself if `judge` governs it already.
+    Make a governed copy of `loop`; `loop` itself if `judge` governs it already.
 
     Args:
         entry_points: Methods that must not be patched on the instance.
@@ -99,7 +104,7 @@ def _govern_seams(clone: AgentLoop) -> None:
             continue
         # Not setattr: a subclass may forbid writes, and this is still its construction.
         object.__setattr__(clone, name, governed)
-        if not all(is_judged_by(getattr(clone, name), judge) for judge in clone.__judges__):
+        if not all(is_judged_by(getattr(clone, name), judge) for judge in governing_judges(clone)):
             raise TypeError(f"{name!r} of a {type(clone).__name__} cannot be governed: it does not stay set")
 
 
@@ -136,7 +141,7 @@ def _governed_class(cls: type[Any], judge: Judge) -> type[Any]:
     return made
 
 
-def _governed_run(cls: type[Any], judge: Judge) -> Callable[..., Awaitable[Any]]:
+def _governed_run(cls: type[Any], judge: Judge) -> Run:
     inner = cls.run
 
     @functools.wraps(inner)
@@ -148,14 +153,14 @@ def _governed_run(cls: type[Any], judge: Judge) -> Callable[..., Awaitable[Any]]
 
 
 async def run_governed(
-    loop: Any,
+    loop: AgentLoop,
     judge: Judge,
-    inner: Callable[..., Awaitable[Any]],
+    inner: Run,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-) -> Any:
+) -> AgentRunResult:
     """
-    One run of `inner` inside a run scope.
+    Run `inner` once, inside a run scope.
 
     Args:
         loop: The governed copy that `inner` runs on.
@@ -163,7 +168,7 @@ async def run_governed(
     """
     # Written around the guard (``vars(loop)["provider"] = ...``) or by a subclass: governed now, or refused.
     _govern_seams(loop)
-    agent = args[0] if args else kwargs.get("agent")
+    agent: AgentConfig | None = args[0] if args else kwargs.get("agent")
     messages = args[1] if len(args) > 1 else kwargs.get("messages", ())
     checkpoint = kwargs.get("resume_checkpoint")
     if checkpoint is not None:
@@ -179,7 +184,7 @@ async def run_governed(
     async with scope as run:
         if _takes_stop_requested(inner):
             kwargs["stop_requested"] = _stop_requested(run, kwargs.get("stop_requested"))
-        run.estimate_cost = getattr(loop, "cost_estimator", None)
+        run.estimate_cost = loop.cost_estimator
         run.side_effect_of = functools.partial(_side_effect, loop)
         work = inner(*args, **kwargs)
         result = await (_not_losing_cancellation(work) if _waits_for_helpers(loop, kwargs) else work)
@@ -187,9 +192,9 @@ async def run_governed(
     return result
 
 
-def _waits_for_helpers(loop: Any, kwargs: Mapping[str, Any]) -> bool:
+def _waits_for_helpers(loop: AgentLoop, kwargs: Mapping[str, Any]) -> bool:
     """
-    Whether Agent-RT takes every step of the run in a helper task, as it does under a limit.
+    Tell whether Agent-RT takes every step of the run in a helper task, as it does under a limit.
 
     Only then can it lose a cancellation. Without helpers the provider works in the run's own task, and some
     libraries cancel that for a timeout of their own without taking the request back: not ours to act upon.
@@ -198,13 +203,13 @@ def _waits_for_helpers(loop: Any, kwargs: Mapping[str, Any]) -> bool:
     return (
         kwargs.get("cancellation_token") is not None
         or getattr(limits, "timeout_seconds", None) is not None
-        or getattr(loop, "deadline", None) is not None
+        or loop.deadline is not None
     )
 
 
 async def _not_losing_cancellation(work: Awaitable[T]) -> T:
     """
-    `work`, except that it does not return when its task was cancelled meanwhile.
+    Await `work`, and do not return when its task was cancelled meanwhile.
 
     Agent-RT waits for its helper tasks under ``suppress(CancelledError)``, where a cancellation that
     arrives at that moment is lost: the run would go on to its end as if nobody had asked it to stop.
@@ -217,16 +222,15 @@ async def _not_losing_cancellation(work: Awaitable[T]) -> T:
     return value
 
 
-def _side_effect(loop: Any, tool: str) -> str | None:
-    """What the registry declares of a tool, which the loop may well run through its executor."""
-    registry = getattr(loop, "tool_registry", None)
+def _side_effect(loop: AgentLoop, tool: str) -> ToolSideEffect | None:
+    """Look up what the registry declares of a tool, which the loop may well run through its executor."""
+    registry = loop.tool_registry
     if registry is None:
         return None
     try:
-        side_effect: str = registry.get(tool).definition.side_effect
+        return registry.get(tool).definition.side_effect
     except KeyError:
         return None
-    return side_effect
 
 
 def _session_id(tool_context: object) -> str | None:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from agent_rt import ModelRequest, ModelResponse
+
 from .._activity.cases import llm_activity
 from ..decision import MISSING
 from ..errors import GovernanceUnavailableError
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-async def begin_model_call(judge: Judge, request: Any) -> tuple[Activity, Any]:
+async def begin_model_call(judge: Judge, request: ModelRequest) -> tuple[Activity, ModelRequest]:
     """
     Have a model call judged.
 
@@ -43,13 +45,13 @@ async def begin_model_call(judge: Judge, request: Any) -> tuple[Activity, Any]:
     return activity, redacted_request(run, request)
 
 
-def redacted_request(run: RunState, request: Any) -> Any:
-    """`request` without what was redacted in the run so far; the same object when there is nothing of it."""
+def redacted_request(run: RunState, request: ModelRequest) -> ModelRequest:
+    """Copy `request` without what was redacted so far; `request` itself when nothing of that is in it."""
     messages = run.redactions.messages(request.messages)
     return request if messages is request.messages else replace(request, messages=messages)
 
 
-async def end_model_call(activity: Activity, response: Any) -> tuple[Any, Answer | None]:
+async def end_model_call(activity: Activity, response: ModelResponse) -> tuple[ModelResponse, Answer | None]:
     """
     Report a model's response.
 
@@ -65,8 +67,8 @@ async def end_model_call(activity: Activity, response: Any) -> tuple[Any, Answer
     return response, answer
 
 
-def _prescreen_of(run: RunState, request: Any) -> Activity | None:
-    """The pre-screen, if this is the call that it was made for. It can be taken over once."""
+def _prescreen_of(run: RunState, request: ModelRequest) -> Activity | None:
+    """Take the pre-screen, if this is the call that it was made for. It can be taken over once."""
     prescreen = run.prescreen
     if prescreen is None or run.refusal(LLM_ACTIVITY) is not None:
         return None
@@ -77,7 +79,7 @@ def _prescreen_of(run: RunState, request: Any) -> Activity | None:
     return prescreen
 
 
-def _measured(run: RunState, response: Any, output: Mapping[str, Any]) -> dict[str, Any]:
+def _measured(run: RunState, response: ModelResponse, output: Mapping[str, Any]) -> dict[str, Any]:
     measured = {
         name: output[name]
         for name in ("input_tokens", "output_tokens", "total_tokens")
@@ -92,7 +94,9 @@ def _measured(run: RunState, response: Any, output: Mapping[str, Any]) -> dict[s
     return measured
 
 
-def _redacted_response(run: RunState, response: Any, output: Mapping[str, Any], answer: Answer | None) -> Any:
+def _redacted_response(
+    run: RunState, response: ModelResponse, output: Mapping[str, Any], answer: Answer | None
+) -> ModelResponse:
     text = output["completion"]
     if answer is None:
         options = run.judge.options

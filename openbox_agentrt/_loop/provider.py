@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent_rt import (
+    ModelProvider,
+    ModelRequest,
+    ModelResponse,
+    ModelStreamEvent,
+    StreamingModelProvider,
+)
+
 from .model_call import begin_model_call, end_model_call
-from .stand_in import Proxy, is_judged_by, stand_in
+from .stand_in import StandIn, is_judged_by, stand_in
 from .stream import GovernedStream
 
 if TYPE_CHECKING:
@@ -17,17 +25,16 @@ OPTIONAL_MEMBERS = ("count_tokens", "embed", "create_batch", "list_models")
 """Members that Agent-RT's protocols and shims look for at class level. They are not governed."""
 
 
-class GovernedProvider(Proxy):
-    """A provider that can complete."""
+class GovernedProvider(StandIn[ModelProvider]):
+    """Have each completion judged before the wrapped provider is called."""
 
     __slots__ = ()
 
     @property
     def name(self) -> str:
-        name: str = self.__wrapped__.name
-        return name
+        return self.__wrapped__.name
 
-    async def complete(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+    async def complete(self, request: ModelRequest, *args: Any, **kwargs: Any) -> ModelResponse:
         activity, request = await begin_model_call(self.__judge__, request)
         response = await activity.perform(lambda: self.__wrapped__.complete(request, *args, **kwargs))
         response, _ = await end_model_call(activity, response)
@@ -35,20 +42,22 @@ class GovernedProvider(Proxy):
 
 
 class GovernedStreamingProvider(GovernedProvider):
-    """A provider that can complete and stream."""
+    """Have each stream judged as well."""
 
     __slots__ = ()
 
-    def stream(self, request: Any, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+    __wrapped__: StreamingModelProvider
+
+    def stream(self, request: ModelRequest, *args: Any, **kwargs: Any) -> AsyncIterator[ModelStreamEvent]:
         # Nothing happens until the first step, as with an async generator.
         return GovernedStream(
             self.__judge__, request, lambda ready: self.__wrapped__.stream(ready, *args, **kwargs)
         )
 
 
-def wrap_provider(provider: Any, judge: Judge) -> Any:
+def wrap_provider(provider: ModelProvider, judge: Judge) -> ModelProvider:
     """
-    A governed stand-in for `provider`; `provider` itself if `judge` governs it already.
+    Give a governed stand-in for `provider`; `provider` itself if `judge` governs it already.
 
     Raises:
         TypeError: `provider` has no ``complete``.

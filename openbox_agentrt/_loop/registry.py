@@ -5,35 +5,40 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agent_rt import (
     EXECUTION_TIMEOUT_ENV,
+    RegisteredTool,
     Toolbase,
+    ToolCall,
+    ToolDefinition,
+    ToolRegistry,
     ToolTimeoutError,
     tool_execution_limits_from_env,
 )
 
 from .denial import timed_out
-from .stand_in import Proxy, is_judged_by, stand_in
+from .stand_in import StandIn, is_judged_by, stand_in
 from .tool_call import ToolRun, call_tool, is_skipped
 from .view import knows_when_a_tool_runs, view_of
 
 if TYPE_CHECKING:
     from .._activity.judge import Judge
+    from .._run.redactions import Redactions
 
 FOREVER = 10.0**9
 """Seconds. Shown to the loop in the place of a tool's own timeout, which begins only when the tool does."""
 
 
-class GovernedRegistry(Proxy):
-    """A registry whose tools are judged before they run."""
+class GovernedRegistry(StandIn[ToolRegistry | Toolbase]):
+    """Have each call judged before the wrapped registry runs the tool."""
 
     __slots__ = ()
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> RegisteredTool:
         """
-        The tool, as the loop may see it.
+        Give the tool as the loop may see it.
 
         The loop starts a tool's timeout around `execute`, and would count the time that Core and people
         take. So it is not shown the timeout; `execute` keeps it, from when the tool starts.
@@ -45,7 +50,7 @@ class GovernedRegistry(Proxy):
         shown = FOREVER if EXECUTION_TIMEOUT_ENV in os.environ else None
         return replace(registered, definition=replace(registered.definition, timeout_seconds=shown))
 
-    async def execute(self, call: Any, *args: Any, **kwargs: Any) -> Any:
+    async def execute(self, call: ToolCall, *args: Any, **kwargs: Any) -> Any:
         inner, judge = self.__wrapped__, self.__judge__
         if is_skipped(judge, call.name):
             return await inner.execute(call, *args, **kwargs)
@@ -58,7 +63,7 @@ class GovernedRegistry(Proxy):
             definition = registered.definition
             handler = registered.handler or registered.contextual_handler
 
-        async def invoke(ready: Any, tool_run: ToolRun) -> Any:
+        async def invoke(ready: ToolCall, tool_run: ToolRun) -> Any:
             seconds = None if definition is None else timeout_of(definition)
             view = view_of(inner, judge, tool_run)
             clean_args, clean_kwargs = _without_redacted(tool_run, args, kwargs)
@@ -85,18 +90,20 @@ class GovernedRegistry(Proxy):
 
 
 class GovernedToolbase(GovernedRegistry):
-    """A Toolbase whose tools are judged before they run, whichever way they are reached through it."""
+    """Have each call judged, whichever way its tool is reached through a Toolbase."""
 
     __slots__ = ()
 
+    __wrapped__: Toolbase
+
     @property
-    def registry(self) -> Any:
+    def registry(self) -> ToolRegistry | Toolbase:
         return wrap_tool_registry(self.__wrapped__.registry, self.__judge__)
 
 
-def wrap_tool_registry(registry: Any, judge: Judge) -> Any:
+def wrap_tool_registry(registry: ToolRegistry | Toolbase, judge: Judge) -> ToolRegistry | Toolbase:
     """
-    A governed stand-in for a ToolRegistry or Toolbase; `registry` itself if `judge` governs it already.
+    Give a governed stand-in for a ToolRegistry or Toolbase; `registry` itself if `judge` governs it already.
 
     Raises:
         TypeError: `registry` has no ``execute`` or no ``get``.
@@ -107,11 +114,12 @@ def wrap_tool_registry(registry: Any, judge: Judge) -> Any:
         if not callable(getattr(registry, name, None)):
             raise TypeError(f"a tool registry has {name}(), {type(registry).__name__} has not")
     base = GovernedToolbase if isinstance(registry, Toolbase) else GovernedRegistry
-    return stand_in(base, registry, judge)
+    # A stand-in claims the type of what it wraps, which no checker sees.
+    return cast("ToolRegistry | Toolbase", stand_in(base, registry, judge))
 
 
-def timeout_of(definition: Any) -> float | None:
-    """The time that a tool may take: its own, or the one that the environment sets for all tools."""
+def timeout_of(definition: ToolDefinition) -> float | None:
+    """Look up how long a tool may take: its own limit, or the one that the environment sets for all tools."""
     seconds: float | None = definition.timeout_seconds
     if seconds is None and EXECUTION_TIMEOUT_ENV in os.environ:
         seconds = tool_execution_limits_from_env().timeout_seconds
@@ -121,7 +129,7 @@ def timeout_of(definition: Any) -> float | None:
 def _without_redacted(
     tool_run: ToolRun, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The other arguments of ``execute``; the request context quotes the prompt, which may be redacted."""
+    """Redact the other arguments of ``execute``: the request context quotes the prompt."""
     redactions = tool_run.activity.run.redactions
     if not redactions:
         return args, kwargs
@@ -132,7 +140,7 @@ def _without_redacted(
     return args, kwargs
 
 
-def _clean_context(redactions: Any, context: Any) -> Any:
+def _clean_context(redactions: Redactions, context: Any) -> Any:
     prompt = context.get("user_prompt") if isinstance(context, Mapping) else None
     if not isinstance(prompt, str) or redactions.text(prompt) is prompt:
         return context

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakKeyDictionary, ref
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from .._activity.judge import Judge
@@ -39,36 +39,16 @@ SPECIAL_METHODS = (
 """Methods that Python looks up on the type, so that forwarding attributes does not reach them."""
 
 
-class StandInType(type):
+W = TypeVar("W")
+S = TypeVar("S", bound="StandIn[Any]")
+
+
+class StandIn(Generic[W]):
     """
-    The type of stand-in classes: attributes of the class, too, are those of the wrapped object's class.
+    Answer for another object in everything but the methods that a subclass defines.
 
-    Methods of a user's subclass run on a stand-in, and may well ask ``type(self)``.
-    """
-
-    __kind__: Callable[[], type[Any] | None]
-
-    def __getattr__(cls, name: str) -> Any:
-        kind = type.__getattribute__(cls, "__dict__").get("__kind__", _no_kind)()
-        if kind is None:
-            raise AttributeError(name)
-        return getattr(kind, name)
-
-    def __setattr__(cls, name: str, value: Any) -> None:
-        kind = cls.__dict__.get("__kind__", _no_kind)()
-        if kind is None or name.startswith("__"):
-            super().__setattr__(name, value)
-        else:
-            setattr(kind, name, value)
-
-
-def _no_kind() -> None:
-    return None
-
-
-class Proxy(metaclass=StandInType):
-    """
-    Base of all stand-ins.
+    Methods of the wrapped object's class may run on a stand-in: ``self.__class__`` is their own class
+    then, and ``type(self)`` is not.
 
     Attributes:
         __wrapped__: The object that this one answers for. What is called there is not governed.
@@ -78,9 +58,9 @@ class Proxy(metaclass=StandInType):
     __slots__ = ("__judge__", "__weakref__", "__wrapped__")
 
     __judge__: Judge
-    __wrapped__: Any
+    __wrapped__: W
 
-    def __init__(self, wrapped: Any, judge: Judge) -> None:
+    def __init__(self, wrapped: W, judge: Judge) -> None:
         object.__setattr__(self, "__wrapped__", wrapped)
         object.__setattr__(self, "__judge__", judge)
 
@@ -118,13 +98,13 @@ class Proxy(metaclass=StandInType):
 
 
 def is_governed(value: object) -> bool:
-    """Whether `value` is one of our stand-ins."""
+    """Tell whether `value` is one of our stand-ins."""
     # The real type, because a stand-in claims the type of what it wraps.
-    return issubclass(type(value), Proxy)
+    return issubclass(type(value), StandIn)
 
 
 def is_judged_by(value: object, judge: Judge) -> bool:
-    """Whether `judge` is asked before `value` is used, directly or under the stand-in of another judge."""
+    """Tell whether `judge` is asked before `value` is used, also under the stand-in of another judge."""
     while is_governed(value):
         if object.__getattribute__(value, "__judge__") is judge:
             return True
@@ -133,14 +113,14 @@ def is_judged_by(value: object, judge: Judge) -> bool:
 
 
 def unwrap(value: Any) -> Any:
-    """What a stand-in stands in for; anything else as it is."""
+    """Take every stand-in off `value`; anything else is returned as it is."""
     while is_governed(value):
         value = object.__getattribute__(value, "__wrapped__")
     return value
 
 
 def _forward_method(name: str) -> Callable[..., Any]:
-    def method(self: Proxy, *args: Any, **kwargs: Any) -> Any:
+    def method(self: StandIn[Any], *args: Any, **kwargs: Any) -> Any:
         # Through the type, as Python itself would.
         return getattr(type(self.__wrapped__), name)(self.__wrapped__, *args, **kwargs)
 
@@ -149,18 +129,18 @@ def _forward_method(name: str) -> Callable[..., Any]:
 
 
 def _forward_attribute(name: str) -> property:
-    def read(self: Proxy) -> Any:
+    def read(self: StandIn[Any]) -> Any:
         return getattr(self.__wrapped__, name)
 
     return property(read)
 
 
-_TYPES: WeakKeyDictionary[type[Any], dict[object, type[Proxy]]] = WeakKeyDictionary()
+_TYPES: WeakKeyDictionary[type[Any], dict[object, type[StandIn[Any]]]] = WeakKeyDictionary()
 
 
-def stand_in(base: type[Proxy], wrapped: Any, judge: Judge, *, members: Collection[str] = ()) -> Any:
+def stand_in(base: type[S], wrapped: object, judge: Judge, *, members: Collection[str] = ()) -> S:
     """
-    A stand-in for `wrapped`.
+    Make a stand-in for `wrapped`.
 
     Args:
         base: Defines the governed methods. It must claim none that `wrapped` does not have.
@@ -173,7 +153,7 @@ def stand_in(base: type[Proxy], wrapped: Any, judge: Judge, *, members: Collecti
     key = (base, frozenset(members))
     cls = made.get(key)
     if cls is None:
-        namespace: dict[str, Any] = {"__slots__": (), "__module__": base.__module__, "__kind__": ref(kind)}
+        namespace: dict[str, Any] = {"__slots__": (), "__module__": base.__module__}
         for name in SPECIAL_METHODS:
             # Not hasattr: every class is callable, which says nothing about its instances.
             if any(name in vars(parent) for parent in kind.__mro__):
@@ -181,6 +161,5 @@ def stand_in(base: type[Proxy], wrapped: Any, judge: Judge, *, members: Collecti
         for name in members:
             if not hasattr(base, name):
                 namespace[name] = _forward_attribute(name)
-        made_class: Any = StandInType(f"Governed{kind.__name__}", (base,), namespace)
-        cls = made[key] = made_class
-    return cls(wrapped, judge)
+        cls = made[key] = type(f"Governed{kind.__name__}", (base,), namespace)
+    return cast("S", cls(wrapped, judge))

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
+
+from agent_rt import ModelRequest, ModelStreamEvent
 
 from .._activity.row import ABANDONED
 from .._wire.error_info import error_info
@@ -28,9 +30,13 @@ CLOSED_EARLY = error_info(type=ABANDONED, message="model stream closed before co
 NO_RESPONSE = error_info(type="IncompleteStream", message="model stream ended without a completed response")
 
 
+OpenStream = Callable[[ModelRequest], AsyncIterator[ModelStreamEvent]]
+"""Opens the provider's own stream of a request."""
+
+
 class GovernedStream:
     """
-    The events of one model call.
+    Hand on the events of one model call.
 
     With the option ``buffer_streams``, nothing is handed on before the whole response is there and Core has
     been told of it; what it answers then still counts. Without it, text that was handed on cannot be taken
@@ -41,13 +47,13 @@ class GovernedStream:
         open_stream: Opens the provider's own stream.
     """
 
-    def __init__(self, judge: Judge, request: Any, open_stream: Callable[[Any], Any]) -> None:
+    def __init__(self, judge: Judge, request: ModelRequest, open_stream: OpenStream) -> None:
         self._judge = judge
         self._request = request
         self._open = open_stream
         self._activity: Activity | None = None
-        self._inner: AsyncIterator[Any] | None = None
-        self._held: AsyncIterator[Any] | None = None
+        self._inner: AsyncIterator[ModelStreamEvent] | None = None
+        self._held: AsyncIterator[ModelStreamEvent] | None = None
         self._stepping = False
         self._finished = False
         self._to_close = False
@@ -55,7 +61,7 @@ class GovernedStream:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Any:
+    async def __anext__(self) -> ModelStreamEvent:
         if self._finished:
             raise StopAsyncIteration
         if self._stepping:
@@ -82,13 +88,13 @@ class GovernedStream:
             await self._close_inner()
 
     def abandon(self, error: BaseException | None) -> None:
-        """Nobody will read on. Does not wait: the provider's stream is left to `aclose`."""
+        """Note that nobody will read on. Does not wait: the provider's stream is left to `aclose`."""
         self._finished = True
         if self._activity is not None:
             run = self._activity.run
             self._activity.abandon(CLOSED_EARLY if error is None else run.redactions.value(error_info(error)))
 
-    async def _step(self) -> Any:
+    async def _step(self) -> ModelStreamEvent:
         activity = self._activity
         if activity is None:
             activity = await self._begin()

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from agent_rt import ApprovalRequest, ApprovalRequiredError, ToolTimeoutError
+from agent_rt import ApprovalRequest, ApprovalRequiredError, ToolCall, ToolSideEffect, ToolTimeoutError
 from openbox_core.contracts.results import Verdict
 
 from .._activity.activity import Activity
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Work = Callable[[Mapping[str, Any]], Awaitable[Any]]
-Invoke = Callable[[Any, "ToolRun"], Awaitable[Any]]
+Invoke = Callable[[ToolCall, "ToolRun"], Awaitable[Any]]
 
 
 class ToolRun:
@@ -47,7 +47,7 @@ class ToolRun:
         shared: Whether what was judged is handed to others, who may change it.
     """
 
-    def __init__(self, activity: Activity, call: Any, *, side_effect: str | None, shared: bool) -> None:
+    def __init__(self, activity: Activity, call: ToolCall, *, side_effect: str | None, shared: bool) -> None:
         self.activity = activity
         self.name = call.name
         self._side_effect = side_effect
@@ -112,12 +112,12 @@ class ToolRun:
 
 async def call_tool(
     judge: Judge,
-    call: Any,
+    call: ToolCall,
     invoke: Invoke,
     *,
-    side_effect: str | None = None,
+    side_effect: ToolSideEffect | None = None,
     prepares: bool = False,
-    handler: Any = None,
+    handler: Callable[..., Any] | None = None,
 ) -> Any:
     """
     Have `call` judged, and run it if it may.
@@ -183,10 +183,10 @@ def _paused_activity(run: RunState, key: str) -> Activity | None:
 
 
 def _approval_required(
-    call: Any, pending: ApprovalPending, side_effect: str | None, run: RunState
-) -> Exception:
+    call: ToolCall, pending: ApprovalPending, side_effect: ToolSideEffect | None, run: RunState
+) -> ApprovalRequiredError:
     waiting = pending.waiting
-    error: Exception = ApprovalRequiredError(
+    return ApprovalRequiredError(
         ApprovalRequest(
             id=waiting.answer.approval_id or waiting.case.activity_id or "",
             call=call,
@@ -195,11 +195,10 @@ def _approval_required(
             session_id=run.session_id,
         )
     )
-    return error
 
 
 def is_skipped(judge: Judge, tool: str) -> bool:
-    """Whether `tool` is one that is not governed; if so, the run keeps a record of the call."""
+    """Tell whether `tool` is one that is not governed; if so, the run keeps a record of the call."""
     if tool not in judge.options.skip_tools:
         return False
     run = current_run()

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from agent_rt import Toolbase, ToolRegistry
+from agent_rt import RegisteredTool, Toolbase, ToolDefinition, ToolRegistry
 
-from .stand_in import Proxy, stand_in
+from .stand_in import StandIn, stand_in
 
 if TYPE_CHECKING:
     from .._activity.judge import Judge
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 UNLIMITED = 10.0**9
 
 
-class RegistryView(Proxy):
-    """A registry that runs one call."""
+class RegistryView(StandIn[ToolRegistry | Toolbase]):
+    """Run one call, and look at its arguments once more before the handler gets them."""
 
     __slots__ = ("__tool_run__",)
 
     __tool_run__: ToolRun
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> RegisteredTool:
         registered = self.__wrapped__.get(name)
         return self._checked(registered) if name == self.__tool_run__.name else registered
 
@@ -38,9 +38,10 @@ class RegistryView(Proxy):
         inner = self.__wrapped__
         if _is_patched(inner):
             return await inner.execute(*args, **kwargs)
-        return await type(inner).execute(self, *args, **kwargs)
+        run: Any = type(inner).execute  # on this view, which answers for the registry
+        return await run(self, *args, **kwargs)
 
-    def _checked(self, registered: Any) -> Any:
+    def _checked(self, registered: RegisteredTool) -> RegisteredTool:
         tool_run = self.__tool_run__
         handler, contextual = registered.handler, registered.contextual_handler
         unlimited = self._without_timeout(registered.definition)
@@ -61,9 +62,9 @@ class RegistryView(Proxy):
             return replace(registered, definition=unlimited, handler=plain_handler)
         return registered
 
-    def _without_timeout(self, definition: Any) -> Any:
+    def _without_timeout(self, definition: ToolDefinition) -> ToolDefinition:
         """
-        `definition` without the timeout that the registry would set around the handler.
+        Copy `definition` without the timeout that the registry would set around the handler.
 
         Only where arguments can be rewritten: then the handler may have to ask again, in time that is not
         the tool's. Our own timeout, which is as long, stands around all of it.
@@ -74,43 +75,46 @@ class RegistryView(Proxy):
 
 
 class ToolbaseView(RegistryView):
-    """A Toolbase that runs one call; its registry does the work."""
+    """Run one call of a Toolbase, whose registry does the work."""
 
     __slots__ = ()
 
-    def get(self, name: str) -> Any:
+    __wrapped__: Toolbase
+
+    def get(self, name: str) -> RegisteredTool:
         return self.__wrapped__.get(name)
 
     @property
-    def registry(self) -> Any:
+    def registry(self) -> RegistryView:
         return view_of(self.__wrapped__.registry, self.__judge__, self.__tool_run__)
 
 
-def view_of(registry: Any, judge: Judge, tool_run: ToolRun) -> Any:
-    """`registry` for the one call that `tool_run` is about."""
+def view_of(registry: ToolRegistry | Toolbase, judge: Judge, tool_run: ToolRun) -> RegistryView:
+    """Make a view of `registry` for the one call that `tool_run` is about."""
     base = ToolbaseView if isinstance(registry, Toolbase) else RegistryView
     view = stand_in(base, registry, judge)
     object.__setattr__(view, "__tool_run__", tool_run)
     return view
 
 
-def knows_when_a_tool_runs(registry: Any) -> bool:
-    """Whether `registry` runs tools in no other way than through the handlers that `get` returns."""
+def knows_when_a_tool_runs(registry: ToolRegistry | Toolbase) -> bool:
+    """Tell whether `registry` runs tools in no other way than through the handlers that `get` returns."""
     if _is_patched(registry):
         return False
     if isinstance(registry, Toolbase):
         return type(registry).execute is Toolbase.execute and knows_when_a_tool_runs(registry.registry)
-    return isinstance(registry, ToolRegistry) and type(registry).execute is ToolRegistry.execute
+    return type(registry).execute is ToolRegistry.execute
 
 
-def _is_patched(registry: Any) -> bool:
-    """Whether `execute` is not the class's method: replaced on the instance, or forwarded elsewhere."""
+def _is_patched(registry: object) -> bool:
+    """Tell whether `execute` is not the class's method: replaced on the instance, or forwarded elsewhere."""
     return "execute" in getattr(registry, "__dict__", ()) or not hasattr(type(registry), "execute")
 
 
-def _may_rewrite(registry: Any) -> bool:
+def _may_rewrite(registry: ToolRegistry | Toolbase) -> bool:
     return (
         _is_patched(registry)
+        or not isinstance(registry, ToolRegistry)
         or type(registry).execute is not ToolRegistry.execute
         or registry.hooks.pre_call is not None
         or bool(registry.tool_input_guardrails)

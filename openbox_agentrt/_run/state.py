@@ -20,6 +20,8 @@ from ..errors import GovernanceHaltError, UngovernedCallError
 from .contract_sessions import ContractSession
 
 if TYPE_CHECKING:
+    from agent_rt import ToolSideEffect
+
     from .._activity.activity import Activity
     from .._activity.judge import Judge
     from .._core.outbox import Outbox
@@ -57,7 +59,7 @@ NO_SESSION = ContractSession(contracts=None, recorder=None)
 POSITION: ContextVar[Position | None] = ContextVar("openbox_agentrt_position", default=None)
 
 
-def _unknown(tool: str) -> None:
+def _unknown(tool: str) -> ToolSideEffect | None:
     return None
 
 
@@ -108,7 +110,7 @@ class RunState:
         self.admitted = False
         self.contracts_concluded = False
         self.estimate_cost: Callable[[Any], float] | None = None
-        self.side_effect_of: Callable[[str], str | None] = _unknown
+        self.side_effect_of: Callable[[str], ToolSideEffect | None] = _unknown
         self.outbox = outbox
         self.redactions = redactions
         self.parent_activity = None if parent is None else parent.activity

@@ -109,11 +109,12 @@ async def _model(own: bool) -> AsyncIterator[Any]:
         yield provider
         return
     with OpenAIServer(*(reply for scene in SCENES for reply in scene.replies)) as server:
-        provider = load_model(environ=server.environ, validate=False)
+        # What it gives can be closed, and its type does not say so.
+        scripted: Any = load_model(environ=server.environ, validate=False)
         try:
-            yield provider
+            yield scripted
         finally:
-            await provider.close()
+            await scripted.close()
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent_rt import CancellationToken, ToolDefinition, ToolRegistry
+from agent_rt import CancellationToken, ToolDefinition, ToolHandler, ToolRegistry, ToolSideEffect
 
 Arguments = Mapping[str, Any]
 
@@ -62,12 +62,13 @@ class Shop:
             "required": ["record_id"],
         }
         registry = ToolRegistry()
-        for name, about, schema, side_effect, handler in (
+        tools: tuple[tuple[str, str, dict[str, Any], ToolSideEffect, ToolHandler], ...] = (
             ("lookup", "Look an order up.", order, "read", self.lookup),
             ("refund", "Pay money back for an order.", payment, "consequential", self.refund),
             ("backup", "Back a record up.", record, "write", self.backup),
             ("delete", "Delete a record.", record, "destructive", self.delete),
-        ):
+        )
+        for name, about, schema, side_effect, handler in tools:
             registry.register(
                 ToolDefinition(name=name, description=about, input_schema=schema, side_effect=side_effect),
                 handler=handler,

@@ -5,9 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
-from agent_rt import ContentPart, ModelMessage, ModelResponse, ModelStreamEvent, ModelUsage, ToolCall
+from agent_rt import (
+    ContentPart,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ModelStreamEvent,
+    ModelUsage,
+    ToolCall,
+)
 
 from .script import Call, Reply, Respond, Script, Step, chunks_of
 
@@ -34,7 +41,7 @@ class CompleteOnlyProvider:
         self._name = name
         self._model = model
         self._sleep = sleep
-        self.requests: list[Any] = []
+        self.requests: list[ModelRequest] = []
 
     @property
     def name(self) -> str:
@@ -45,21 +52,21 @@ class CompleteOnlyProvider:
         """Steps of the script that no request has used yet."""
         return self._script.remaining
 
-    async def complete(self, request: Any) -> Any:
-        """The next answer of the script, as a ``ModelResponse``."""
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """Give the next answer of the script."""
         reply = await self._begin(request)
         if reply.error is not None:
             raise reply.error
         return self._response(reply)
 
-    async def _begin(self, request: Any) -> Reply:
+    async def _begin(self, request: ModelRequest) -> Reply:
         self.requests.append(request)
         reply = self._script.next(request)
         if reply.delay_seconds > 0:
             await self._sleep(reply.delay_seconds)
         return reply
 
-    def _response(self, reply: Reply) -> Any:
+    def _response(self, reply: Reply) -> ModelResponse:
         return ModelResponse(
             message=ModelMessage(
                 role="assistant",
@@ -96,8 +103,8 @@ class ScriptedProvider(CompleteOnlyProvider):
         self.streams_opened = 0
         self.streams_closed = 0
 
-    async def stream(self, request: Any) -> AsyncIterator[Any]:
-        """The next answer of the script, as ``ModelStreamEvent`` values."""
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelStreamEvent]:
+        """Stream the next answer of the script."""
         self.streams_opened += 1
         try:
             reply = await self._begin(request)
@@ -114,7 +121,7 @@ class ScriptedProvider(CompleteOnlyProvider):
             self.streams_closed += 1
 
 
-def _events(reply: Reply) -> list[Any]:
+def _events(reply: Reply) -> list[ModelStreamEvent]:
     events = [ModelStreamEvent(type="reasoning_delta", text=part) for part in chunks_of(reply.reasoning)]
     events += [ModelStreamEvent(type="text_delta", text=part) for part in chunks_of(reply.text)]
     events += [
@@ -129,14 +136,21 @@ def _events(reply: Reply) -> list[Any]:
     return events
 
 
-def _tool_call(call: Call) -> Any:
-    if isinstance(call.arguments, str):
-        # What Agent-RT's own providers do with arguments that are no JSON object.
-        return ToolCall(call.id, call.name, {}, argument_error="tool arguments are not a JSON object")
-    return ToolCall(call.id, call.name, dict(call.arguments))
+def _tool_call(call: Call) -> ToolCall:
+    assert call.id is not None  # the script has numbered it
+    if not isinstance(call.arguments, str):
+        return ToolCall(call.id, call.name, dict(call.arguments))
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError:
+        arguments = None
+    if isinstance(arguments, dict):
+        return ToolCall(call.id, call.name, arguments)
+    # What Agent-RT's own providers do with arguments that are no JSON object.
+    return ToolCall(call.id, call.name, {}, argument_error="tool arguments are not a JSON object")
 
 
-def _usage(reply: Reply) -> Any:
+def _usage(reply: Reply) -> ModelUsage | None:
     if reply.input_tokens is None and reply.output_tokens is None:
         return None
     return ModelUsage(

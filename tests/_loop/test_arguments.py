@@ -39,7 +39,7 @@ def guard(call: Any, definition: Any) -> GuardrailResult:
     return GuardrailResult(action="transform", value=replace(call, arguments=UNSAFE))
 
 
-class Rewriting(ToolRegistry):  # type: ignore[misc]  # agent_rt ships no types
+class Rewriting(ToolRegistry):
     """A subclass that replaces the arguments before the registry looks at them."""
 
     async def execute(self, call: Any, *args: Any, **kwargs: Any) -> Any:

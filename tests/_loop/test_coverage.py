@@ -43,7 +43,7 @@ async def test_an_ordinary_loop_is_not(make_stage: Any) -> None:
 async def test_other_attributes_are_looked_at(make_stage: Any, kit: Any) -> None:
     """A second provider, registry or loop in an attribute, a list or a dictionary."""
 
-    class Custom(AgentLoop):  # type: ignore[misc]  # agent_rt ships no types
+    class Custom(AgentLoop):
         def __init__(self) -> None:
             super().__init__(ScriptedProvider())
             self.fallback = ScriptedProvider()
@@ -65,7 +65,7 @@ async def test_other_attributes_are_looked_at(make_stage: Any, kit: Any) -> None
 async def test_what_is_governed_in_other_attributes_is_no_escape(make_stage: Any) -> None:
     """Wrapping it is the remedy."""
 
-    class Custom(AgentLoop):  # type: ignore[misc]  # agent_rt ships no types
+    class Custom(AgentLoop):
         fallback: Any
         expert: Any
 
@@ -132,7 +132,7 @@ async def test_registries_are_looked_at(make_stage: Any, kit: Any) -> None:
     inner = ToolRegistry(
         services={"models": ScriptedProvider(), "programs": ToolProgramExecutor(ToolRegistry())}
     )
-    inner.execute = lambda *args: None
+    inner.execute = lambda *args: None  # type: ignore[method-assign, assignment]  # patched on the instance
     toolbase = await Toolbase.initialize(tool_registry=inner)
 
     coverage = stage.governance.coverage(
@@ -150,7 +150,7 @@ async def test_a_patched_run_is_reported(make_stage: Any) -> None:
     """On a loop that is not governed yet."""
     stage = await make_stage()
     loop = AgentLoop(ScriptedProvider())
-    loop.run = lambda *args: None
+    loop.run = lambda *args: None  # type: ignore[method-assign, assignment]  # patched on the instance
 
     assert paths(stage.governance.coverage(loop))["loop.run"] == "patched method"
 

@@ -33,7 +33,8 @@ class TwoArguments(OneArgument):
 async def test_arguments_are_passed_on_as_they_come(make_stage: Any, kit: Any) -> None:
     """The loop passes one argument or two; an executor that takes only one goes on working."""
     stage = await make_stage()
-    one, two = OneArgument(), TwoArguments()
+    one: Any = OneArgument()
+    two = TwoArguments()
     token = CancellationToken()
 
     await stage.governance.govern_loop(AgentLoop(ScriptedProvider(Call(name="add"), "ok"), one)).run(
@@ -56,7 +57,7 @@ async def test_arguments_are_passed_on_as_they_come(make_stage: Any, kit: Any) -
 async def test_a_refused_call_does_not_reach_the_executor(make_stage: Any, kit: Any) -> None:
     """As with a registry."""
     stage = await make_stage(lambda e: "BLOCK" if e.get("activity_type") == "add" else None)
-    executor = OneArgument()
+    executor: Any = OneArgument()
 
     with pytest.raises(GovernanceBlockedError):
         await stage.governance.govern_loop(AgentLoop(ScriptedProvider(Call(name="add")), executor)).run(
@@ -71,7 +72,7 @@ async def test_a_registered_tool_without_a_handler_goes_to_the_executor(make_sta
     stage = await make_stage()
     registry = ToolRegistry()
     registry.register(kit.definition("add"))
-    executor = OneArgument()
+    executor: Any = OneArgument()
     loop = AgentLoop(ScriptedProvider(Call(name="add"), "ok"), executor, registry)
 
     await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("go")])
@@ -83,16 +84,17 @@ async def test_a_registered_tool_without_a_handler_goes_to_the_executor(make_sta
 async def test_a_registry_as_executor_is_governed_as_one(make_stage: Any, kit: Any) -> None:
     """Its hooks are seen, as if it had been passed as the registry."""
     stage = await make_stage()
-    loop = stage.governance.govern_loop(AgentLoop(ScriptedProvider(), kit.registry({})))
+    loop: Any = stage.governance.govern_loop(AgentLoop(ScriptedProvider(), kit.registry({})))
 
     assert isinstance(loop.tool_executor, ToolRegistry)
-    assert loop.tool_executor.get.__func__.__qualname__.startswith("GovernedRegistry")
+    get: Any = loop.tool_executor.get
+    assert get.__func__.__qualname__.startswith("GovernedRegistry")
 
 
 async def test_a_governed_executor_is_an_executor(make_stage: Any) -> None:
     """For `isinstance`, for its own type and for the protocol."""
     stage = await make_stage()
-    executor = OneArgument()
+    executor: Any = OneArgument()
 
     governed = stage.governance.wrap_tool_executor(executor)
 
@@ -116,7 +118,7 @@ async def test_what_a_tool_is_declared_to_do_counts_in_an_executor(make_stage: A
     stage = await make_stage()
 
     class Executor:
-        async def execute(self, call: Any) -> str:
+        async def execute(self, call: Any, cancellation_token: Any = None) -> str:
             return "gone"
 
     registry = ToolRegistry()

@@ -69,7 +69,7 @@ async def test_a_governed_loop_is_not_governed_twice(make_stage: Any, kit: Any) 
 async def test_a_subclass_does_its_part_once(make_stage: Any, kit: Any) -> None:
     """Its own `run` is not patched; what it hands to `super` is governed."""
 
-    class Custom(AgentLoop):  # type: ignore[misc]  # agent_rt ships no types
+    class Custom(AgentLoop):
         parts = 0
 
         async def run(self, *args: Any, **kwargs: Any) -> Any:
@@ -139,13 +139,13 @@ async def test_uninstalling_leaves_a_later_patch_alone(make_stage: Any, kit: Any
     async def theirs(self: Any, *args: Any, **kwargs: Any) -> Any:
         return await ours(self, *args, **kwargs)
 
-    AgentLoop.run = theirs
+    AgentLoop.run = theirs  # type: ignore[method-assign]  # what others do
     stage.governance.uninstall()
     await AgentLoop(ScriptedProvider("hi")).run(kit.agent(), [kit.user("hello")])
 
     assert AgentLoop.run is theirs
     assert stage.events() == []
-    AgentLoop.run = ORIGINAL
+    AgentLoop.run = ORIGINAL  # type: ignore[method-assign]  # put back
 
 
 async def test_closing_the_governance_uninstalls_it(make_stage: Any) -> None:

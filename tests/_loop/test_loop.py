@@ -21,7 +21,7 @@ from openbox_agentrt._loop.stand_in import is_governed
 from openbox_agentrt.testing import Call, ScriptedProvider
 
 
-class Custom(AgentLoop):  # type: ignore[misc]  # agent_rt ships no types
+class Custom(AgentLoop):
     """A user's subclass, with slots and an attribute of its own."""
 
     __slots__ = ("extra", "inside")
@@ -191,10 +191,10 @@ async def test_methods_of_another_loop_cannot_be_set(make_stage: Any) -> None:
 async def test_a_bound_method_of_the_original_acts_on_the_copy(make_stage: Any, kit: Any) -> None:
     """An instance that replaced its `run` by another of its methods keeps doing so, governed."""
 
-    class Traced(AgentLoop):  # type: ignore[misc]  # agent_rt ships no types
+    class Traced(AgentLoop):
         def __init__(self, provider: Any) -> None:
             super().__init__(provider)
-            self.run = self._traced
+            self.run = self._traced  # type: ignore[method-assign]  # what users do
             self.on_done = self._done
             self.traced: list[Any] = []
 
@@ -232,7 +232,7 @@ async def test_a_provider_that_does_not_stay_set_is_refused(make_stage: Any) -> 
     """A property that returns the raw provider every time cannot be governed from outside."""
     raw = ScriptedProvider()
 
-    class Stubborn(AgentLoop):  # type: ignore[misc]  # agent_rt ships no types
+    class Stubborn(AgentLoop):
         @property
         def provider(self) -> Any:
             return raw
@@ -260,8 +260,8 @@ async def test_the_callers_stop_callback_still_counts(make_stage: Any, kit: Any)
 async def test_a_subclass_with_a_run_of_its_own_signature(make_stage: Any, kit: Any) -> None:
     """A `run` that knows no ``stop_requested`` is not given one."""
 
-    class Short(AgentLoop):  # type: ignore[misc]  # agent_rt ships no types
-        async def run(self, agent: Any, messages: Any) -> Any:
+    class Short(AgentLoop):
+        async def run(self, agent: Any, messages: Any) -> Any:  # type: ignore[override]  # shorter
             return await super().run(agent, messages)
 
     stage = await make_stage()

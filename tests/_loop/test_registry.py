@@ -71,14 +71,28 @@ async def test_a_governed_registry_can_be_copied_and_not_pickled(make_stage: Any
         pickle.dumps(governed)
 
 
+async def test_setting_something_on_the_type_of_a_stand_in_changes_nothing_else(
+    make_stage: Any, kit: Any
+) -> None:
+    """Agent-RT's own class, and so every other registry of the process, stays as it is."""
+    stage = await make_stage()
+    governed = stage.governance.wrap_tool_registry(kit.registry({}))
+    original = ToolRegistry.execute
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(governed), "execute", lambda *args: pytest.fail("ran"))
+
+        assert ToolRegistry.execute is original
+
+
 async def test_a_subclass_of_a_registry_keeps_its_own_execute(make_stage: Any, kit: Any) -> None:
     """Its part runs, and zero-argument `super` in it works."""
 
-    class Counting(ToolRegistry):  # type: ignore[misc]  # agent_rt ships no types
+    class Counting(ToolRegistry):
         calls = 0
 
         async def execute(self, call: Any, *args: Any, **kwargs: Any) -> Any:
-            type(self).calls += 1
+            self.__class__.calls += 1
             return {"counted": await super().execute(call, *args, **kwargs)}
 
     stage = await make_stage()
@@ -152,15 +166,14 @@ async def test_contextual_handlers_get_their_context(make_stage: Any, kit: Any) 
 async def test_tools_registered_during_a_run_are_governed(make_stage: Any, kit: Any) -> None:
     """The loop sees the new version, offers the tool, and its call is judged."""
     stage = await make_stage(on_start("late", "BLOCK"), on_tool_block="return_error")
-    loop = AgentLoop(
-        ScriptedProvider(Call(name="early"), Call(name="late"), "done"), tool_registry=ToolRegistry()
-    )
+    registry = ToolRegistry()
+    loop = AgentLoop(ScriptedProvider(Call(name="early"), Call(name="late"), "done"), tool_registry=registry)
 
     def early() -> str:
-        loop.tool_registry.register(kit.definition("late"), handler=kit.handler(lambda: pytest.fail("ran")))
+        registry.register(kit.definition("late"), handler=kit.handler(lambda: pytest.fail("ran")))
         return "registered"
 
-    loop.tool_registry.register(kit.definition("early"), handler=kit.handler(early))
+    registry.register(kit.definition("early"), handler=kit.handler(early))
 
     result = await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("go")])
 

@@ -237,6 +237,7 @@ async def test_a_whole_agent_run(streamed: bool) -> None:
             result = await loop.run(agent, request().messages, on_stream_event=listen if streamed else None)
 
     assert looked_up == [{"id": "7"}]
+    assert result.final_response is not None
     assert result.final_response.message.content[0].text == "It was paid."
     assert [bool(r.get("stream")) for r in server.requests] == [streamed] * 2
     assert server.requests[1]["messages"][-1]["content"] == "order 7: paid"

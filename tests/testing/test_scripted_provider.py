@@ -70,6 +70,26 @@ async def test_a_call_is_a_tool_call_with_a_fresh_id() -> None:
     assert [c.id for c in second.message.tool_calls] == ["call_2", "mine", "call_3"]
 
 
+@pytest.mark.parametrize(
+    ("written", "arguments", "is_error"),
+    [
+        pytest.param('{"amount": 40}', {"amount": 40}, False, id="an object"),
+        pytest.param("[40]", {}, True, id="a list"),
+        pytest.param('{"amount":', {}, True, id="cut off"),
+    ],
+)
+async def test_arguments_that_are_written_as_text(
+    written: str, arguments: dict[str, int], is_error: bool
+) -> None:
+    """They are read as Agent-RT's own providers read them: only what is no JSON object is an error."""
+    provider = ScriptedProvider(Call(name="pay", arguments=written))
+
+    (call,) = (await provider.complete(request())).message.tool_calls
+
+    assert call.arguments == arguments
+    assert (call.argument_error is not None) is is_error
+
+
 async def test_usage_is_reported() -> None:
     """Token counts of a reply arrive as usage; a reply without counts has none."""
     provider = ScriptedProvider(
@@ -78,6 +98,7 @@ async def test_usage_is_reported() -> None:
 
     usage = (await provider.complete(request())).usage
 
+    assert usage is not None
     assert (usage.input_tokens, usage.output_tokens, usage.total_tokens) == (7, 3, 10)
     assert (await provider.complete(request())).usage is None
 
