@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from enum import Enum
+from typing import Any, Final, Literal
 
 import msgspec
 from openbox_core.contracts.results import EvaluationResult, PatchDirective, Verdict
-
-from ._wire.redaction_shapes import MISSING, Missing
 
 __all__ = (
     "MISSING",
@@ -32,6 +31,19 @@ __all__ = (
 DecisionSource = Literal["halted", "contracts", "core", "unreachable", "disabled", "skipped"]
 AcelOutcome = Literal["allowed", "refused", "shadow", "unmet"]
 ApprovalOutcome = Literal["approved", "rejected", "expired", "timeout"]
+
+
+class Missing(Enum):
+    """Type of `MISSING`."""
+
+    MISSING = "missing"
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = Missing.MISSING
+"""No redaction was sent. ``None`` and ``""`` cannot say it: ``""`` redacts to nothing."""
 
 
 class Guardrails(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,14 +55,12 @@ UPWARD = {
 
 STILL_UP = {
     ("_files.lock", "evidence"),
-    ("_options.arguments", "_core"),
     ("_run.close", "_activity"),
     ("_run.contract_events", "_activity"),
     ("_run.hooks", "_activity"),
     ("_run.scope", "_activity"),
     ("_run.state", "_activity"),
     ("_run.suspended", "_activity"),
-    ("decision", "_wire"),
 }
 STILL_IN_CIRCLES = {
     "_activity.activity",
@@ -72,9 +70,6 @@ STILL_IN_CIRCLES = {
     "_activity.obligations",
     "_activity.record",
     "_activity.row",
-    "_core.attempt",
-    "_core.transport.local",
-    "_core.transport.wire",
     "_run.close",
     "_run.contract_events",
     "_run.contract_sessions",
@@ -82,7 +77,6 @@ STILL_IN_CIRCLES = {
     "_run.hooks",
     "_run.state",
     "_run.suspended",
-    "_wire.redaction_shapes",
     "acel.engine.bind",
     "acel.engine.call",
     "acel.engine.engine",
@@ -99,10 +93,8 @@ STILL_IN_CIRCLES = {
     "acel.reservation",
     "acel.session",
     "acel.violations",
-    "decision",
     "doors.call",
     "doors.core_verdict",
-    "errors",
     "evidence.format2.file",
     "evidence.session_evidence",
     "local_core.policy",

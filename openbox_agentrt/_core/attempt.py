@@ -30,14 +30,14 @@ from .._wire.times import stamped
 from ..decision import Answer
 from ..errors import GovernanceUnavailableError
 from .parsing import AmbiguousJSONError, UnknownVerdict, decoded, not_understood, parse_answer
-from .transport.exchange import EVALUATE, AnswerTooLargeError, Exchange, recording
+from .transport.exchange import EVALUATE, AnswerTooLargeError, Exchange, is_outage_status, recording
 from .transport.local import DirectClient
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
     from openbox_core.runtime import OpenBoxRuntime
 
-__all__ = ("Outage", "attempt", "is_outage_status")
+__all__ = ("Outage", "attempt")
 
 _STATUS: Final = re.compile(r"\bHTTP (\d{3})\b")
 _LONGEST_RETRY_AFTER: Final = 86_400.0
@@ -57,13 +57,6 @@ class Outage:
     status: int | None = None
     retry_after: float = 0.0
     timed_out: bool = False
-
-
-def is_outage_status(status: int) -> bool:
-    """
-    Whether a status says that Core is not there for the moment, rather than what it thinks of the request.
-    """
-    return status in (408, 429) or status >= 500
 
 
 async def attempt(

@@ -21,12 +21,13 @@ from .hooks.ownership import HookOwnership
 from .hooks.payloads import quiet_payload_builder
 from .transport.exchange import recording
 from .transport.local import DirectClient
-from .transport.wire import CoreTransport, InProcessCore, LocalCoreTransport
+from .transport.wire import CoreTransport, LocalCoreTransport
 
 if TYPE_CHECKING:
     from openbox_core.config import OpenBoxConfig
     from openbox_core.context import ContextStore
 
+    from .._options.in_process import InProcessCore
     from ..options import GovernanceOptions
 
 __all__ = ("Connection", "connect")

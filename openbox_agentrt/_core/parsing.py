@@ -26,8 +26,7 @@ from openbox_core.contracts.results import (
 )
 
 from .._wire.payloads import safe_text
-from .._wire.redaction_shapes import MISSING
-from ..decision import Answer, Guardrails
+from ..decision import MISSING, Answer, Guardrails
 
 __all__ = (
     "AmbiguousJSONError",

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
     from openbox_core.runtime import OpenBoxRuntime
 
-    from .._core.transport.wire import InProcessCore
     from ..acel.contracts.base import TemporalContract
     from ..acel.engine.records import Meter, Recorder
     from ..acel.session import Session
     from ..decision import Decision
+    from .in_process import InProcessCore
 
 __all__ = ("OptionArguments",)
 

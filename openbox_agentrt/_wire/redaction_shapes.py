@@ -12,26 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from enum import Enum
 from typing import Any, Final
 
+from ..decision import MISSING
 from ..errors import GovernanceUnavailableError
 from .payloads import DEFAULT_MAX_BYTES, Json, is_cut, json_safe
 
-__all__ = ("MISSING", "Missing", "fit_redaction")
-
-
-class Missing(Enum):
-    """Type of `MISSING`."""
-
-    MISSING = "missing"
-
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Final = Missing.MISSING
-"""No redaction was sent. ``None`` and ``""`` cannot say it: ``""`` redacts to nothing."""
+__all__ = ("fit_redaction",)
 
 WRAPPERS: Final = ("input", "activity_input", "output", "activity_output", "result")
 SENTINEL: Final = "__openbox"

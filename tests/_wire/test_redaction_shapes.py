@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openbox_agentrt._wire.payloads import json_safe
-from openbox_agentrt._wire.redaction_shapes import MISSING, fit_redaction
+from openbox_agentrt._wire.redaction_shapes import fit_redaction
+from openbox_agentrt.decision import MISSING
 from openbox_agentrt.errors import GovernanceUnavailableError
 from openbox_agentrt.message_extraction import redacted_arguments, redacted_output, redacted_prompt
 

@@ -17,6 +17,7 @@ __all__ = (
     "AnswerTooLargeError",
     "Exchange",
     "current_exchange",
+    "is_outage_status",
     "recording",
 )
 
@@ -61,6 +62,13 @@ class Exchange(msgspec.Struct, eq=False):
     def is_about(self, path: str) -> bool:
         """Whether the request was to `path`, in any version of the interface."""
         return self.path is not None and self.path.endswith(path)
+
+
+def is_outage_status(status: int) -> bool:
+    """
+    Whether a status says that Core is not there for the moment, rather than what it thinks of the request.
+    """
+    return status in (408, 429) or status >= 500
 
 
 _current: ContextVar[Exchange | None] = ContextVar("openbox_agentrt_exchange", default=None)

@@ -27,7 +27,7 @@ from .exchange import Exchange, current_exchange
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
 
-    from .wire import InProcessCore
+    from ..._options.in_process import InProcessCore
 
 __all__ = ("DirectClient", "WireAnswer")
 

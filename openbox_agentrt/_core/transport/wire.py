@@ -10,27 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import httpx
 
-from ..attempt import is_outage_status
 from ..breaker import Breaker, Permit
 from ..hooks.answers import hardened
 from ..parsing import UnknownVerdict
 from .clients import LoopClients, ProcessClient
-from .exchange import EVALUATE, MAX_ANSWER_BYTES, AnswerTooLargeError, current_exchange
+from .exchange import EVALUATE, MAX_ANSWER_BYTES, AnswerTooLargeError, current_exchange, is_outage_status
 
-__all__ = ("CoreTransport", "InProcessCore", "LocalCoreTransport")
+if TYPE_CHECKING:
+    from ..._options.in_process import InProcessCore
 
-
-class InProcessCore(Protocol):
-    """A Core in this process: the whole wire as one function."""
-
-    def handle(
-        self, method: str, path: str, headers: Mapping[str, str], body: bytes
-    ) -> tuple[int, Mapping[str, str], bytes]: ...
+__all__ = ("CoreTransport", "LocalCoreTransport")
 
 
 class _Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
