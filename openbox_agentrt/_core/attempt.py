@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
@@ -26,7 +26,6 @@ from openbox_core.errors import (
 )
 
 from .._wire.error_info import scrub
-from .._wire.times import stamped
 from ..decision import Answer
 from ..errors import GovernanceUnavailableError
 from .parsing import AmbiguousJSONError, UnknownVerdict, decoded, not_understood, parse_answer
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
     from openbox_core.runtime import OpenBoxRuntime
 
-__all__ = ("Outage", "attempt")
+__all__ = ("Outage", "attempt", "stamped")
 
 _STATUS: Final = re.compile(r"\bHTTP (\d{3})\b")
 _LONGEST_RETRY_AFTER: Final = 86_400.0
@@ -57,6 +56,11 @@ class Outage:
     status: int | None = None
     retry_after: float = 0.0
     timed_out: bool = False
+
+
+def stamped(event: EventEnvelope, time: str) -> EventEnvelope:
+    """Give `event` the time `time`, unless it has one of its own."""
+    return event if event.timestamp else replace(event, timestamp=time)
 
 
 async def attempt(

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from openbox_core.contracts.events import EventEnvelope
 from openbox_core.errors import OpenBoxAuthError
 
-from .._wire.times import rfc3339, stamped
+from .._plain.times import rfc3339
 from ..decision import Answer, Verdict
 from ..errors import (
     GovernanceBlockedError,
@@ -32,7 +32,7 @@ from ..errors import (
     GuardrailsValidationError,
 )
 from .approvals import ApprovalKey, ApprovalWait
-from .attempt import Outage, attempt
+from .attempt import Outage, attempt, stamped
 from .breaker import Breaker, Permit
 from .counts import GateCounts
 from .overdue import OverdueReports

@@ -27,7 +27,8 @@ from itertools import islice, takewhile
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from .._wire.times import rfc3339, stamped
+from .._plain.times import rfc3339
+from .attempt import stamped
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope

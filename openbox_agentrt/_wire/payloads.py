@@ -39,7 +39,7 @@ from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from .._plain.objects import fields_of, name_of, scalars
-from .times import rfc3339
+from .._plain.times import rfc3339
 
 __all__ = ("DEFAULT_MAX_BYTES", "Json", "is_cut", "json_safe", "safe_text")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal, assert_never
+
+from .._plain.times import rfc3339
 
 State = Literal["pending", "approved", "rejected", "expired"]
 
@@ -70,9 +71,3 @@ def _verdict(state: State) -> dict[str, Any]:
         case "expired":
             return {"verdict": "halt", "action": "halt", "expired": True}
     assert_never(state)
-
-
-def rfc3339(seconds: float) -> str:
-    """A time as Core writes it: UTC, milliseconds, ``Z``."""
-    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")

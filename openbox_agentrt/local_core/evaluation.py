@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from .._ids import new_id
-from .approvals import Approval, rfc3339
+from .._plain.times import rfc3339
+from .approvals import Approval
 from .failures import place_of
 from .policy import Judge, Ruling
 from .store import Session, Store, decoded

@@ -19,6 +19,7 @@ from openbox_core.context import ContextStore
 from openbox_core.errors import OpenBoxAuthError, OpenBoxConfigError, OpenBoxNetworkError
 from openbox_core.runtime import OpenBoxRuntime
 
+from openbox_agentrt._core.attempt import stamped
 from openbox_agentrt._core.connection import Connection
 from openbox_agentrt._core.gate import MAX_ATTEMPTS, CoreGate, raise_for_answer
 from openbox_agentrt.decision import Answer, Guardrails, Verdict
@@ -758,3 +759,11 @@ async def test_a_probe_that_is_turned_away_has_found_core(
     assert not gate.breaker.is_open
     assert gate.counts.refused == (status == 422)
     assert not (await gate.judge(event())).unreachable
+
+
+def test_an_event_keeps_the_time_that_it_has(event: MakeEvent) -> None:
+    """A stamp says when it happened, and only once."""
+    first = stamped(event(), "2026-01-02T03:04:05.678Z")
+
+    assert first.timestamp == "2026-01-02T03:04:05.678Z"
+    assert stamped(first, "2027-01-02T03:04:05.678Z") is first

@@ -17,12 +17,12 @@ from typing import Any, Literal, Self
 
 from ..._files.lock import WriterLock
 from ..._plain.objects import error_name
+from ..._plain.times import utc_clock
 from ..canonical import canonical, encode
 from ..failures import Failures
 from ..keys import Ed25519Signer, Signer
 from ..redaction import Redactor, redact_record
 from ..session_evidence import Recordable, SessionEvidence
-from ..timestamps import utc_clock
 from .heads import Head, HeadState
 from .lines import LineType, session_text
 from .opening import open_log

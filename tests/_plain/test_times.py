@@ -1,17 +1,16 @@
-"""Times as the wire has them."""
+"""Times as text."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openbox_core.contracts.events import rfc3339_from_datetime
 
-from openbox_agentrt._wire.identity import RunIdentity
+from openbox_agentrt._plain.times import rfc3339, utc_clock
 from openbox_agentrt._wire.payloads import json_safe
-from openbox_agentrt._wire.times import rfc3339, stamped
-from openbox_agentrt.lifecycle_events import workflow_started
 
 
 @given(
@@ -25,14 +24,10 @@ def test_times_are_written_as_openbox_core_writes_them(moment: datetime, zone: t
     assert rfc3339(moment) == rfc3339_from_datetime(moment)
 
 
-def test_an_event_keeps_the_time_that_it_has() -> None:
-    """A stamp says when it happened, and only once."""
-    event = workflow_started(RunIdentity.mint())
-
-    first = stamped(event, "2026-01-02T03:04:05.678Z")
-
-    assert first.timestamp == "2026-01-02T03:04:05.678Z"
-    assert stamped(first, "2027-01-02T03:04:05.678Z") is first
+@pytest.mark.parametrize("seconds", [0, 1.25, 1_767_323_045.678])
+def test_seconds_since_1970_are_a_time(seconds: float) -> None:
+    """A ledger keeps numbers, and Core reads text."""
+    assert rfc3339(seconds) == rfc3339(datetime.fromtimestamp(seconds, UTC))
 
 
 class Timestamp(datetime):
@@ -46,3 +41,17 @@ def test_a_subclass_is_a_time_as_well() -> None:
     assert rfc3339(moment) == "2026-12-25T01:02:03.456Z"
     assert rfc3339(Timestamp(2026, 12, 25)) == "2026-12-25T00:00:00.000Z"
     assert json_safe([moment]) == ["2026-12-25T01:02:03.456Z"]
+
+
+@given(st.lists(st.floats(0, 4_000_000_000), min_size=1))
+def test_records_tell_the_time_as_datetime_does(moments: list[float]) -> None:
+    """Whatever second it is, and whichever was before, it is told to the microsecond."""
+    left = iter(moments)
+    now = utc_clock(lambda: next(left))
+
+    for moment in moments:
+        told = now()
+        parsed = datetime.fromisoformat(told)
+        assert parsed.tzinfo is UTC
+        assert len(told) == 32
+        assert abs(parsed.timestamp() - moment) < 2e-6

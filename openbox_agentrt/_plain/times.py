@@ -1,0 +1,54 @@
+"""Times as text: RFC 3339 on the wire, ISO 8601 with microseconds in records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from .codec import codec
+
+__all__ = ("rfc3339", "utc_clock")
+
+_WITH_MICROSECONDS: Final = len('"2026-01-02T03:04:05.678901Z"')
+
+
+def rfc3339(moment: datetime | float) -> str:
+    """
+    Write a time in UTC, in milliseconds, with a ``Z``.
+
+    Args:
+        moment: A naive one counts as UTC; a number as seconds since 1970.
+    """
+    if isinstance(moment, int | float):
+        moment = datetime.fromtimestamp(moment, UTC)
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    if type(moment) is not datetime:
+        # A subclass, such as those of pandas and freezegun, which the encoder does not take.
+        return f"{moment.isoformat(timespec='milliseconds')[:-6]}Z"
+    text = codec().encode(moment).decode()  # in quotes, with six digits or none
+    return f"{text[1:24]}Z" if len(text) == _WITH_MICROSECONDS else f"{text[1:20]}.000Z"
+
+
+def utc_clock(seconds: Callable[[], float] = time.time) -> Callable[[], str]:
+    """
+    A clock that gives ISO 8601 in UTC with microseconds, e.g. ``2026-01-02T03:04:05.678901+00:00``.
+
+    It is asked for every record, so it formats the second only when there is a new one. Not safe for several
+    threads at once.
+    """
+    last = -1
+    prefix = ""
+
+    def now() -> str:
+        nonlocal last, prefix
+        moment = seconds()
+        second = int(moment)
+        if second != last:
+            last = second
+            prefix = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+        return f"{prefix}.{int((moment - second) * 1_000_000):06d}+00:00"
+
+    return now
