@@ -22,7 +22,7 @@ _STATE_DIR = ".claude/acel_state"
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser. What it gives has a `func` that takes it and returns the exit code."""
+    """Build the parser. Its result has a `func` that takes it and returns the exit code."""
     parser = argparse.ArgumentParser(prog="acel", description="Contracts for the tool calls of agents.")
     commands = parser.add_subparsers(dest="command", required=True)
 

@@ -31,5 +31,5 @@ class Gate:
 
     @property
     def allowed(self) -> bool:
-        """Whether the call may run."""
+        """True if the call may run."""
         return not self.blocking

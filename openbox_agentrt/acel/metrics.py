@@ -1,7 +1,9 @@
 """
 Counters in Prometheus text.
 
-Counting is a few additions under a lock; `prometheus-client` is asked only when somebody looks.
+The numbers are kept by `prometheus_client`, which is loaded when the first `Metrics` is made. What is ours is
+the bound: whatever a model or an attacker names, a counter has only so many series, and no label holds a
+secret.
 """
 
 from __future__ import annotations
@@ -13,16 +15,19 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..evidence.redaction import Redactor
-from .counters import MAX_SERIES, OTHER, BoundedCounter
 
 if TYPE_CHECKING:
     from http.server import HTTPServer
 
-    from prometheus_client import CollectorRegistry
-    from prometheus_client.metrics_core import Metric
+    from prometheus_client import Counter
 
-__all__ = ("OTHER", "BoundedCounter", "Metrics", "serve_metrics_http")
+__all__ = ("MAX_SERIES", "OTHER", "Metrics", "serve_metrics_http")
 
+OTHER = "(other)"
+"""Value of every label of the series that holds what did not fit."""
+
+MAX_SERIES = 1000
+_MAX_LABEL = 200
 # A dashboard that asks for one of these finds it before it has happened for the first time.
 _KINDS = ("temporal", "precondition", "postcondition", "session")
 _IDLE_SECONDS = 10
@@ -36,7 +41,10 @@ class Metrics:
 
     Args:
         redact_fields: Names of secrets, or a `Redactor`: hidden in the values of labels.
-        max_series: How many series each counter may have.
+        max_series: How many series each counter may have. Values beyond go to `OTHER`.
+
+    Attributes:
+        registry: The registry of `prometheus_client` with these numbers in it, for an endpoint of one's own.
     """
 
     def __init__(
@@ -45,67 +53,58 @@ class Metrics:
         redact_fields: Redactor | Iterable[str] | str | None = None,
         max_series: int = MAX_SERIES,
     ) -> None:
-        self._lock = threading.Lock()
+        from prometheus_client import CollectorRegistry, Counter, Summary
+
+        self.registry = registry = CollectorRegistry()
         self._redactor = Redactor.of(redact_fields)
         self._max_series = max_series
-        self._counters: dict[str, BoundedCounter] = {}
-        self._latency_count = 0
-        self._latency_sum = 0.0
-        self._registry: CollectorRegistry | None = None
-        self._calls = self.counter("acel_calls", "Total tool calls gated.")
-        self._kinds = self.counter("acel_violations", "Total contract violations, by kind.", ("kind",))
-        self._contracts = self.counter(
-            "acel_contract_violations", "Violations per contract, by its text.", ("contract",)
+        self._calls = Counter("acel_calls", "Total tool calls gated.", registry=registry)
+        self._kinds = Counter(
+            "acel_violations", "Total contract violations, by kind.", ("kind",), registry=registry
         )
-        self._decisions = self.counter(
-            "openbox_agentrt_decisions", "Decisions, by verdict and by who took them.", ("verdict", "source")
+        self._contracts = Counter(
+            "acel_contract_violations",
+            "Violations per contract, by its text.",
+            ("contract",),
+            registry=registry,
         )
-        self._unreachable = self.counter(
+        self._decisions = Counter(
+            "openbox_agentrt_decisions",
+            "Decisions, by verdict and by who took them.",
+            ("verdict", "source"),
+            registry=registry,
+        )
+        self._unreachable = Counter(
             "openbox_agentrt_core_unreachable",
             "Failures to ask Core, by what was done.",
             ("policy",),
+            registry=registry,
         )
-        self._retries = self.counter("openbox_agentrt_core_retries", "Requests to Core that were sent again.")
+        self._retries = Counter(
+            "openbox_agentrt_core_retries", "Requests to Core that were sent again.", registry=registry
+        )
+        self._latency = Summary(
+            "acel_gate_latency_seconds", "Time spent in the gate per call.", registry=registry
+        )
+        self._lock = threading.Lock()
+        # The series of each counter, by the values of its labels.
+        self._series: dict[Counter, set[tuple[str, ...]]] = {}
         for kind in _KINDS:
-            self._kinds.add(kind, by=0)
-
-    def counter(self, name: str, help: str, labels: tuple[str, ...] = ()) -> BoundedCounter:
-        """
-        A counter of one's own, made when it is first asked for.
-
-        Raises:
-            ValueError: If there is one of that name with other labels.
-        """
-        with self._lock:
-            counter = self._counters.get(name)
-            if counter is None:
-                counter = self._counters[name] = BoundedCounter(
-                    name,
-                    help,
-                    labels,
-                    lock=threading.Lock(),
-                    redactor=self._redactor,
-                    max_series=self._max_series,
-                )
-        if counter.labels != labels:
-            raise ValueError(f"counter {name!r} has the labels {counter.labels}, not {labels}")
-        return counter
+            self._kinds.labels(kind)
 
     def record_call(self) -> None:
-        """A call reached the gate."""
-        self._calls.add()
+        """Count a call that reached the gate."""
+        self._calls.inc()
 
     def record_violation(self, kind: str, contract_spec: str | None = None) -> None:
-        """A contract was broken."""
-        self._kinds.add(kind)
+        """Count a contract that was broken."""
+        self._add(self._kinds, kind)
         if contract_spec is not None:
-            self._contracts.add(contract_spec)
+            self._add(self._contracts, contract_spec)
 
     def record_gate_latency(self, seconds: float) -> None:
-        """The gate took that long."""
-        with self._lock:
-            self._latency_count += 1
-            self._latency_sum += seconds
+        """Take note of how long the gate took."""
+        self._latency.observe(seconds)
 
     @contextmanager
     def time_gate(self) -> Iterator[None]:
@@ -117,82 +116,67 @@ class Metrics:
             self.record_gate_latency(time.perf_counter() - start)
 
     def record_decision(self, verdict: str, source: str) -> None:
-        """An event was decided."""
-        self._decisions.add(verdict, source)
+        """Count the decision of an event."""
+        self._add(self._decisions, verdict, source)
 
     def record_unreachable(self, policy: str) -> None:
-        """Core could not be asked, and that was done: ``fail_open`` or ``fail_closed``."""
-        self._unreachable.add(policy)
+        """Count a failure to ask Core, by what was done: ``fail_open`` or ``fail_closed``."""
+        self._add(self._unreachable, policy)
 
     def record_retry(self) -> None:
-        """A request to Core was sent again."""
-        self._retries.add()
+        """Count a request to Core that was sent again."""
+        self._retries.inc()
 
     def snapshot(self) -> dict[str, Any]:
-        """The numbers as plain data."""
-        kinds = self._kinds.snapshot()
-        with self._lock:
-            latency = {
-                "gate_latency_count": self._latency_count,
-                "gate_latency_sum_seconds": self._latency_sum,
-            }
+        """Give the numbers as plain data."""
+        kinds = _numbers(self._kinds)
+        latency = {sample.name: sample.value for sample in _samples(self._latency)}
         return {
-            "calls_total": self._calls.snapshot()[()],
+            "calls_total": _numbers(self._calls)[()],
             "violations_by_kind": {kind: count for (kind,), count in kinds.items() if count},
-            "violations_by_contract": {spec: count for (spec,), count in self._contracts.snapshot().items()},
-            **latency,
+            "violations_by_contract": {spec: count for (spec,), count in _numbers(self._contracts).items()},
+            "gate_latency_count": int(latency["acel_gate_latency_seconds_count"]),
+            "gate_latency_sum_seconds": latency["acel_gate_latency_seconds_sum"],
             "decisions": {
                 f"{verdict} by {source}": count
-                for (verdict, source), count in self._decisions.snapshot().items()
+                for (verdict, source), count in _numbers(self._decisions).items()
             },
-            "core_unreachable": {policy: count for (policy,), count in self._unreachable.snapshot().items()},
-            "core_retries": self._retries.snapshot()[()],
+            "core_unreachable": {policy: count for (policy,), count in _numbers(self._unreachable).items()},
+            "core_retries": _numbers(self._retries)[()],
         }
 
-    @property
-    def registry(self) -> CollectorRegistry:
-        """A registry of `prometheus_client` with these numbers in it, for an endpoint of one's own."""
-        if self._registry is None:
-            from prometheus_client import CollectorRegistry
-
-            registry = CollectorRegistry()
-            registry.register(_Collector(self))
-            self._registry = registry
-        return self._registry
-
     def render_prometheus(self) -> str:
-        """Everything in Prometheus text."""
+        """Give everything in Prometheus text."""
         from prometheus_client import generate_latest
 
         return generate_latest(self.registry).decode()
 
-    def _collect(self) -> Iterator[Metric]:
-        from prometheus_client.core import CounterMetricFamily, SummaryMetricFamily
-
+    def _add(self, counter: Counter, *values: str) -> None:
         with self._lock:
-            counters = list(self._counters.values())
-            count, total = self._latency_count, self._latency_sum
-        for counter in counters:
-            family = CounterMetricFamily(counter.name, counter.help, labels=counter.labels)
-            for values, number in sorted(counter.snapshot().items()):
-                family.add_metric(values, number)
-            yield family
-        yield SummaryMetricFamily(
-            "acel_gate_latency_seconds",
-            "Time spent in the gate per call.",
-            count_value=count,
-            sum_value=total,
-        )
+            series = self._series.setdefault(counter, set())
+            shown = tuple(map(self._cleaned, values))
+            if shown not in series:
+                if len(series) < self._max_series:
+                    series.add(shown)
+                else:
+                    shown = (OTHER,) * len(values)
+        counter.labels(*shown).inc()
+
+    def _cleaned(self, value: str) -> str:
+        text = value if self._redactor is None else self._redactor.redact_text(value)
+        return text[:_MAX_LABEL].encode("utf-8", "backslashreplace").decode()
 
 
-class _Collector:
-    """What a registry asks."""
+def _samples(metric: Any) -> list[Any]:
+    return [sample for family in metric.collect() for sample in family.samples]
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
 
-    def collect(self) -> Iterator[Metric]:
-        return self._metrics._collect()
+def _numbers(counter: Counter) -> dict[tuple[str, ...], int]:
+    return {
+        tuple(sample.labels.values()): int(sample.value)
+        for sample in _samples(counter)
+        if sample.name.endswith("_total")
+    }
 
 
 def serve_metrics_http(
@@ -213,27 +197,23 @@ def serve_metrics_http(
     Raises:
         OSError: If the port cannot be had.
     """
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+    from http.server import ThreadingHTTPServer
 
-    class Handler(BaseHTTPRequestHandler):
+    from prometheus_client import MetricsHandler
+
+    registry_handler: Any = MetricsHandler.factory(metrics.registry)
+
+    class Handler(registry_handler):  # type: ignore[misc]  # made by the library, so its type is not known
         timeout = _IDLE_SECONDS
 
         def do_GET(self) -> None:
-            if self.path.partition("?")[0] != path:
+            if self.path.partition("?")[0] == path:
+                super().do_GET()
+            else:
                 self.send_error(404)
-                return
-            body = metrics.render_prometheus().encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
 
         def version_string(self) -> str:
             return "openbox-agentrt"
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: a scrape every few seconds is no news."""
 
     server = ThreadingHTTPServer((host, port), Handler)
     server.daemon_threads = True

@@ -22,5 +22,5 @@ class Verdict(str, Enum):  # noqa: UP042 - see above
 
     @property
     def is_violation(self) -> bool:
-        """Whether the contract is broken."""
+        """True if the contract is broken."""
         return self is Verdict.VIOLATED

@@ -24,7 +24,7 @@ _PROGRAM = "openbox-agentrt"
 @dataclass(frozen=True, slots=True)
 class Command:
     """
-    One command.
+    A command of the command line.
 
     Attributes:
         module: Its module in this package.
@@ -55,7 +55,7 @@ COMMANDS: dict[str, Command] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """
-    Run a command.
+    Run the command that the arguments name.
 
     Args:
         argv: Arguments without the name of the program; those of the process by default.

@@ -16,7 +16,7 @@ _BROKEN_PIPE = 141
 
 
 class InputError(Exception):
-    """What a command was given cannot be used. The command did nothing; its exit code is 2."""
+    """The input of a command cannot be used. The command did nothing; its exit code is 2."""
 
 
 def run(module: str, arguments: Sequence[str], *, prog: str) -> int:

@@ -21,8 +21,8 @@ from openbox_agentrt.acel import (
     response,
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
+from openbox_agentrt.acel.contracts.rules import MAX_IN_WINDOW
 from openbox_agentrt.acel.engine.registered import MAX_KEPT_NAME, MAX_PLANS
-from openbox_agentrt.acel.memory.cells import MAX_IN_WINDOW
 from openbox_agentrt.testing import ManualClock
 
 

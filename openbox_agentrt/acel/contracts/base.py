@@ -36,7 +36,7 @@ class TemporalContract(ABC):
 
     @property
     def verdict(self) -> Verdict:
-        """What it says: in the session that it was last added to, or on its own."""
+        """The verdict in the session that it was last added to, or on its own."""
         return self._verdict
 
     def on_event(self, tool: str, args: Args | None = None) -> Verdict:
@@ -52,7 +52,7 @@ class TemporalContract(ABC):
         return self._verdict
 
     def reset(self) -> None:
-        """Forget every call."""
+        """Forget every call that it has seen."""
         self._verdict = Verdict.UNKNOWN
         self._reset()
 
@@ -66,7 +66,7 @@ class TemporalContract(ABC):
         """Forget what a subclass remembers."""
 
     def _save(self) -> Any:
-        """What it remembers, copied. A session takes a call back with it."""
+        """Copy what it remembers. A session takes a call back with the copy."""
         try:
             return copy.deepcopy(self.__dict__)
         except Exception:  # noqa: BLE001 - an attribute that cannot be copied deeply is copied as it is
@@ -82,7 +82,7 @@ class TemporalContract(ABC):
 
 
 class SessionRule:
-    """What makes a session itself refuse a call. It is no contract, and is always in force."""
+    """A reason for which a session itself refuses a call. It is no contract, and is always in force."""
 
     id = None
     mode: Mode = "enforce"

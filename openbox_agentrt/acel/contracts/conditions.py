@@ -29,15 +29,15 @@ _MAX_LAYERS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a predicate said. `fault` is set if it could not be evaluated; `holds` is then False."""
+class CheckAnswer:
+    """The answer of a predicate. `fault` is set if it could not be evaluated; `holds` is then False."""
 
     holds: bool
     fault: str | None = None
 
 
-YES = Answer(holds=True)
-NO = Answer(holds=False)
+YES = CheckAnswer(holds=True)
+NO = CheckAnswer(holds=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +66,23 @@ class Check:
         object.__setattr__(self, "is_async", is_async(self.fn))
 
     def evaluate(self, *args: Any) -> bool:
-        """Whether the predicate holds; one that raises does not. It gets as many of `args` as it takes."""
+        """Ask the predicate with as many of `args` as it takes. One that raises does not hold."""
         return self.ask(*args).holds
 
-    def ask(self, *args: Any) -> Answer:
-        """The predicate's answer, with its fault if it had one."""
+    def ask(self, *args: Any) -> CheckAnswer:
+        """Ask the predicate, and keep its fault if it has one."""
         if self.is_async:
-            return Answer(holds=False, fault=NEEDS_ASYNC)
+            return CheckAnswer(holds=False, fault=NEEDS_ASYNC)
         try:
             answer = self.fn(*args[: self._arity])
             if inspect.isawaitable(answer):
                 discard(answer)
-                return Answer(holds=False, fault=NEEDS_ASYNC)
+                return CheckAnswer(holds=False, fault=NEEDS_ASYNC)
             return YES if answer else NO
         except Exception as error:  # noqa: BLE001 - fail-closed: what cannot be evaluated does not hold
-            return Answer(holds=False, fault=fault_text("the predicate", error))
+            return CheckAnswer(holds=False, fault=fault_text("the predicate", error))
 
-    async def aask(self, *args: Any) -> Answer:
+    async def aask(self, *args: Any) -> CheckAnswer:
         """As `ask`, and waits for an answer that has to be awaited."""
         try:
             answer = self.fn(*args[: self._arity])
@@ -90,7 +90,7 @@ class Check:
                 answer = await answer
             return YES if answer else NO
         except Exception as error:  # noqa: BLE001 - fail-closed: what cannot be evaluated does not hold
-            return Answer(holds=False, fault=fault_text("the predicate", error))
+            return CheckAnswer(holds=False, fault=fault_text("the predicate", error))
 
 
 def as_checks(value: Any) -> list[Check]:
@@ -123,12 +123,12 @@ def describe(fn: Callable[..., Any]) -> str:
 
 
 def precondition(pred: Precondition, *, description: str | None = None) -> Callable[[_F], _F]:
-    """Decorator: the function may run only if ``pred(state)`` or ``pred(state, args)`` holds."""
+    """Let the decorated function run only if ``pred(state)`` or ``pred(state, args)`` holds."""
     return _attach(_PRE_ATTR, _check(pred, description))
 
 
 def postcondition(pred: Postcondition, *, description: str | None = None) -> Callable[[_F], _F]:
-    """Decorator: the function's result may be used only if ``pred(state, result)`` holds."""
+    """Let the decorated function's result be used only if ``pred(state, result)`` holds."""
     return _attach(_POST_ATTR, _check(pred, description))
 
 
@@ -143,7 +143,7 @@ def collect_checks(func: Callable[..., Any]) -> tuple[list[Check], list[Check]]:
 
 
 def _layers(func: Any) -> Iterable[Any]:
-    """What a call of `func` goes through: partials, wrappers that say so, a ``__call__``."""
+    """Walk through what a call of `func` goes through: partials, wrappers that say so, a ``__call__``."""
     for _ in range(_MAX_LAYERS):
         yield func
         inner = getattr(func, "func", None) if isinstance(func, functools.partial) else None
@@ -168,7 +168,7 @@ def _attach(attribute: str, check: Check) -> Callable[[_F], _F]:
 
 
 def _arity(fn: Callable[..., Any]) -> int:
-    """How many positional arguments to hand to `fn`; 1 if it cannot be inspected."""
+    """Count the positional arguments to hand to `fn`; 1 if it cannot be inspected."""
     try:
         parameters = inspect.signature(fn).parameters.values()
     except (TypeError, ValueError):

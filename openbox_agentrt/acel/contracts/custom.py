@@ -28,7 +28,7 @@ class CustomMover(Mover):
         self._version = 0
 
     def would_break(self, call: Call) -> bool | str:
-        """Whether the call would break the contract, or the fault that hides it."""
+        """Tell whether the call would break the contract, or give the fault that hides it."""
         contract = self._contract
         if contract.verdict is Verdict.VIOLATED:
             return False
@@ -74,7 +74,7 @@ class CustomGuard(LiveGuard):
         return Breach(contract=self.contract, fault=answer if isinstance(answer, str) else None)
 
     def at_end(self, call: Call) -> Breach | None:
-        """What the contract says when the session ends, if it was not broken before."""
+        """Ask the contract when the session ends, if it was not broken before."""
         if self.contract.verdict is Verdict.VIOLATED:
             return None
         try:

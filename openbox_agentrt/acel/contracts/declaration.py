@@ -67,7 +67,7 @@ class Home(Protocol):
     """The memory of a session, which knows how each of its contracts stands."""
 
     def verdict_of(self, contract: TemporalContract) -> Verdict:
-        """How a contract stands."""
+        """Give the verdict of a contract."""
 
 
 class Declaration(TemporalContract):
@@ -133,7 +133,7 @@ class Declaration(TemporalContract):
 
     @property
     def verdict(self) -> Verdict:
-        """How it stands: in the session that it was last added to, or on its own."""
+        """The verdict in the session that it was last added to, or on its own."""
         home = None if self._home is None else self._home()
         return self._verdict if home is None else home.verdict_of(self)
 

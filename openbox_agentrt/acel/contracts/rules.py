@@ -138,7 +138,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What one contract says about one call."""
+    """The guards and moves of one contract for one call."""
 
     guards: tuple[Guard, ...] = ()
     moves: tuple[Move, ...] = ()

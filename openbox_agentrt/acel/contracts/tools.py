@@ -10,15 +10,15 @@ from typing import Any
 from ..callbacks import fault_text, is_async
 from ..memory.state import StateDraft, StateStore, StateView
 from ..wording import shown
-from .conditions import Answer, Check, as_checks
+from .conditions import Check, CheckAnswer, as_checks
 
 CommitFn = Callable[[StateStore, dict[str, Any], Any], Any]
-Asked = list[tuple[Check, Answer]]
+Asked = list[tuple[Check, CheckAnswer]]
 
 
 @dataclass(slots=True)
 class ToolSpec:
-    """What is registered for one tool."""
+    """The conditions and the commit function that are registered for one tool."""
 
     name: str
     preconditions: list[Check] = field(default_factory=list)
@@ -44,7 +44,7 @@ class ToolSpec:
 
 def tool_spec(name: str, before: Any, after: Any, commit: CommitFn | None) -> ToolSpec:
     """
-    What is to be registered for a tool.
+    Put together what is to be registered for a tool.
 
     Raises:
         TypeError: A condition or the commit function is not callable.

@@ -28,7 +28,7 @@ class AmountError(ValueError):
 
 def read_amount(value: Any, *, text: bool = False, negative: bool = False) -> Amount:
     """
-    A value as an exact amount.
+    Read a value as an exact amount.
 
     Args:
         value: What an argument holds.
@@ -47,21 +47,21 @@ def read_amount(value: Any, *, text: bool = False, negative: bool = False) -> Am
 
 
 def add(a: Amount, b: Amount) -> Amount:
-    """The exact sum."""
+    """Add two amounts exactly."""
     if type(a) is int and type(b) is int:
         return a + b
     return _EXACT.add(Decimal(a), Decimal(b))
 
 
 def subtract(a: Amount, b: Amount) -> Amount:
-    """The exact difference."""
+    """Subtract one amount from another exactly."""
     if type(a) is int and type(b) is int:
         return a - b
     return _EXACT.subtract(Decimal(a), Decimal(b))
 
 
 def show(amount: Amount) -> str:
-    """An amount as text, without an exponent: ``120.00``."""
+    """Write an amount as text, without an exponent: ``120.00``."""
     return str(amount) if type(amount) is int else format(amount, "f")
 
 

@@ -70,7 +70,7 @@ class ContentMatch:
 
 
 class FieldPattern:
-    """Whether an argument, as text, contains a pattern. Upper and lower case are the same."""
+    """A predicate that searches an argument for a pattern. Upper and lower case are the same."""
 
     __slots__ = ("_field", "_search", "field", "pattern")
 
@@ -167,7 +167,7 @@ def check_matcher(matcher: object) -> None:
 
 
 def label(matcher: ToolMatcher) -> str:
-    """How a matcher is written in a contract. A plain function is named without its address."""
+    """Write a matcher as it stands in a contract. A plain function is named without its address."""
     if isinstance(matcher, str):
         return matcher
     written = str(matcher)
@@ -178,12 +178,12 @@ def label(matcher: ToolMatcher) -> str:
 
 
 def is_glob(name: str) -> bool:
-    """Whether a name stands for several."""
+    """Tell whether a name stands for several."""
     return "*" in name or "?" in name
 
 
 def name_matches(pattern: str, tool: str) -> bool:
-    """Whether `tool`, in NFC, is what a name or a pattern over names stands for."""
+    """Tell whether a name or a pattern over names stands for `tool`, a name in NFC."""
     return bool(_glob(canonical(pattern))(tool)) if is_glob(pattern) else canonical(pattern) == tool
 
 

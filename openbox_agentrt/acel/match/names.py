@@ -57,12 +57,12 @@ class NameReport:
 
 
 def canonical(name: str) -> str:
-    """The name as it is compared."""
+    """Bring a name into the form in which it is compared."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def suspicious_names(names: Iterable[str]) -> list[NameReport]:
-    """What is odd about each of `names`, on its own and beside the others, in their order."""
+    """Report what is odd about each of `names`, on its own and beside the others, in their order."""
     reports: list[NameReport] = []
     by_case: dict[str, str] = {}
     by_shape: dict[str, str] = {}

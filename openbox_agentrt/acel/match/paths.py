@@ -37,7 +37,7 @@ class FieldPath:
 
     def read(self, args: Mapping[str, Any]) -> Any:
         """
-        The field's value.
+        Find the field's value.
 
         Raises:
             FieldError: It is missing, or there are two.

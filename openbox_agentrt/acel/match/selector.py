@@ -43,7 +43,7 @@ class ById:
 
 class Selector(ABC):
     """
-    What one parameter of a contract stands for.
+    A parameter of a contract that stands for calls, compiled.
 
     Attributes:
         label: As it is written in the contract.
@@ -60,16 +60,16 @@ class Selector(ABC):
 
     @abstractmethod
     def on(self, tool: str) -> Hit:
-        """Whether calls of `tool`, a name in NFC, are meant: yes, no, or ask for each call."""
+        """Tell whether calls of `tool`, a name in NFC, are meant: yes, no, or ask for each call."""
 
     def knows(self, tool: str) -> bool:
-        """Whether it names `tool`. A function that is asked about every call names none."""
+        """Tell whether it names `tool`. A function that is asked about every call names none."""
         return self.on(tool) is not False
 
 
 def select(matcher: ToolMatcher) -> Selector:
     """
-    Compile a matcher.
+    Compile a matcher into a selector.
 
     Raises:
         TypeError: It is neither a name nor a callable, or it is async.

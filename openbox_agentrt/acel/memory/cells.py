@@ -26,13 +26,11 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any, ClassVar, Literal
 
+from ..contracts.rules import MAX_IN_WINDOW
 from ..engine.call import Call
 from ..engine.clock import Timeline
 
 Role = Literal["count", "give", "take", "open", "close"]
-
-# A windowed limit is at most this, so a window that keeps this many calls has lost nothing.
-MAX_IN_WINDOW = 10_000
 
 
 class Mover:

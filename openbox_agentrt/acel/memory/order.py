@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import bisect
 
+from ..contracts.rules import MAX_IN_WINDOW
 from ..engine.call import Call
 from ..engine.clock import Timeline
-from .cells import MAX_IN_WINDOW, LiveCell, Mover, Role, RoleMover
+from .cells import LiveCell, Mover, Role, RoleMover
 
 
 class Tokens(LiveCell):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from ..contracts.rules import MAX_IN_WINDOW
 from ..engine.call import Call
 from ..engine.clock import Timeline
 from ..match.amounts import BIGGEST, Amount, AmountError, add, read_amount, show, subtract
 from ..match.paths import FieldError, FieldPath, key_text
-from .cells import MAX_IN_WINDOW, LiveCell, after
+from .cells import LiveCell, after
 
 DEFERRED = "deferred"
 

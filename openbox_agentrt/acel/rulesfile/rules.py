@@ -49,7 +49,7 @@ class RulesWarning:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """
-    What a rules file says.
+    A rules file, understood.
 
     Attributes:
         name: The file, or None.
