@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._plain.walk import freeze
+from .._plain.freezing import freeze
 from .._run.contract_events import broken_result
 from ..evidence.redaction import redaction_marker
 from .record import Docket

@@ -30,7 +30,7 @@ _SMALL = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
-    """The JSON library."""
+    """Hold the functions of the JSON library."""
 
     encode: Callable[[Any], bytes]
     encode_sorted: Callable[[Any], bytes]
@@ -39,7 +39,7 @@ class Codec:
 
 @functools.cache
 def codec() -> Codec:
-    """The JSON library, loaded late: a process that records nothing does not need it."""
+    """Load the JSON library, late: a process that records nothing does not need it."""
     import msgspec
 
     return Codec(
@@ -50,7 +50,7 @@ def codec() -> Codec:
 
 
 def plain_json(value: object, encode: Callable[[Any], bytes], *, check_names: bool = True) -> bytes | None:
-    """A value as JSON, or None if it is not plain."""
+    """Write a value as JSON, or give None if it is not plain."""
     if not is_plain(value, check_names=check_names):
         return None
     try:
@@ -65,7 +65,7 @@ def plain_json(value: object, encode: Callable[[Any], bytes], *, check_names: bo
 
 def is_plain(value: object, *, check_names: bool = True) -> bool:
     """
-    Whether a value freezes to itself, but for text, which is not looked at.
+    Say whether a value freezes to itself, but for text, which is not looked at.
 
     Calls no method of the value and of what is in it.
 

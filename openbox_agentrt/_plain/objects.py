@@ -1,14 +1,14 @@
-"""Looking at objects without asking them: their type says what they are made of."""
+"""Look at objects without asking them: their type says what they are made of."""
 
 import functools
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ("error_name", "fields_of", "name_of", "scalars")
+__all__ = ("error_name", "fields_of", "name_of", "scalars", "text_is_value")
 
 
 def name_of(kind: type) -> str:
-    """Full name of a type, in ASCII."""
+    """Give the full name of a type, in ASCII."""
     try:
         return _ascii(f"{kind.__module__:s}.{kind.__qualname__:s}")
     except Exception:  # noqa: BLE001
@@ -17,7 +17,7 @@ def name_of(kind: type) -> str:
 
 
 def error_name(error: Exception) -> str:
-    """Name of an error's type, in ASCII. Its text may hold the data that was being looked at."""
+    """Give the name of an error's type, in ASCII. Its text may hold the data that was being looked at."""
     return _ascii(type.__dict__["__name__"].__get__(type(error)))
 
 
@@ -27,7 +27,7 @@ def _ascii(name: str) -> str:
 
 @functools.cache
 def scalars() -> tuple[type, ...]:
-    """Types whose text is their value. Imported here, because few processes need them all."""
+    """Give the types whose text is their value. Imported here, because few processes need them all."""
     import datetime
     import decimal
     import fractions
@@ -45,9 +45,20 @@ def scalars() -> tuple[type, ...]:
     )
 
 
+def text_is_value(kind: type) -> bool:
+    """Say whether a value of this type is wholly told by its text: those above, addresses and URLs."""
+    return issubclass(kind, scalars()) or any(name_of(base) in _TEXT_IS_VALUE for base in kind.__mro__)
+
+
+# By name: whoever has one of these has loaded its module, and nobody else needs it.
+_TEXT_IS_VALUE = frozenset(
+    ("ipaddress._IPAddressBase", "pydantic.networks._BaseUrl", "pydantic_core._pydantic_core.Url")
+)
+
+
 def fields_of(value: object, kind: type) -> list[tuple[str, Any]] | None:
     """
-    The fields of a dataclass, a msgspec or attrs class or a pydantic model, or None for anything else.
+    Give the fields of a dataclass, a msgspec or attrs class or a pydantic model, or None for anything else.
 
     They are read one by one. `dataclasses.asdict` would copy them deeply, which a lock does not survive.
     """

@@ -32,28 +32,24 @@ import hashlib
 import json
 import math
 import re
-from collections import deque
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from .._plain.objects import fields_of, name_of, scalars
+from .._plain.codec import MAX_DEPTH
+from .._plain.objects import name_of
 from .._plain.times import rfc3339
+from .._plain.walk import Json, Walker, object_text
 
 __all__ = ("DEFAULT_MAX_BYTES", "Json", "is_cut", "json_safe", "safe_text")
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-
 DEFAULT_MAX_BYTES: Final = 1_000_000
-MAX_DEPTH: Final = 64
 _PLAIN_DEPTH: Final = 16
 _NODE_BYTES: Final = 2
 _MOST_BYTES_OF_A_CHARACTER: Final = 4
 _WHOLE: Final = 2**63 - 1
 _CONTAINERS: Final = (dict, list, tuple)
-_OBJECT_TEXT: Final = 1_000
-_ADDRESS = re.compile(r"(?: at)? 0x[0-9a-fA-F]{6,16}\b")
 _CUT = re.compile(r"\[cut: [0-9]+ [a-z ]+(?:, sha256 [0-9a-f]{64})?\]")
 
 
@@ -64,7 +60,7 @@ def json_safe(value: object, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:
     except (_NotPlainError, RuntimeError):
         # RuntimeError: somebody changes a mapping that is being read.
         pass
-    return _Converter(max_bytes).convert(value, 0)
+    return _Converter(max_bytes).walk(value)
 
 
 def safe_text(text: str) -> str:
@@ -129,35 +125,29 @@ def _plain(value: Any, left: list[int], depth: int) -> Any:
     raise _NotPlainError
 
 
-class _Converter:
-    __slots__ = ("_left", "_open")
+class _Converter(Walker):
+    """The marks of the wire."""
+
+    __slots__ = ("_left",)
 
     def __init__(self, max_bytes: int) -> None:
+        super().__init__()
         self._left = max_bytes
-        self._open: set[int] = set()
 
-    def convert(self, value: Any, depth: int) -> Json:
+    def walk(self, value: Any, depth: int = 0) -> Any:
         self._left -= _NODE_BYTES
-        kind = type(value)
-        if kind is str:
-            return self._text(value)
-        if kind is bool or value is None:
-            return value  # type: ignore[no-any-return]  # narrowed by `kind`, which mypy does not follow
-        if kind is int:
-            return _whole(value)
-        if kind is float:
-            return value if math.isfinite(value) else None
-        try:
-            if kind is dict:
-                return self._mapping(value, list(value.items()), depth)
-            if kind is list or kind is tuple:
-                return self._items(value, value, depth)
-            return self._other(value, kind, depth)
-        except Exception:  # noqa: BLE001
-            # The value's own code ran and failed. Core is told so, and judges the rest.
-            return f"<unreadable {name_of(kind)}>"
+        return super().walk(value, depth)
 
-    def _text(self, text: str) -> str:
+    def other(self, value: Any, kind: type, depth: int) -> Any:
+        if issubclass(kind, Enum):
+            return self.walk(value.value, depth)
+        if issubclass(kind, datetime):
+            return rfc3339(value)
+        if issubclass(kind, BaseException):
+            return {"type": kind.__name__, "message": self.text(str(value))}
+        return super().other(value, kind, depth)
+
+    def text(self, text: str) -> str:
         text = safe_text(text)
         size = len(text) if text.isascii() else len(text.encode())
         if size <= self._left:
@@ -168,84 +158,61 @@ class _Converter:
         self._left = 0
         return f"{kept}[cut: {size} bytes, sha256 {hashlib.sha256(data).hexdigest()}]"
 
-    def _mapping(self, owner: object, pairs: list[tuple[Any, Any]], depth: int) -> Json:
-        mark = self._enter(owner, depth)
-        if mark is not None:
-            return mark
+    def whole(self, number: int) -> int | str:
+        # Decoders know at most 64 bits, and Python refuses to print very long numbers in decimals.
+        return number if -(2**63) <= number < 2**64 else hex(number)
+
+    def not_finite(self, number: float) -> None:
+        return None
+
+    def octets(self, data: bytes) -> Json:
+        try:
+            return self.text(data.decode())
+        except UnicodeDecodeError:
+            return {"base64": self.text(base64.b64encode(data).decode())}
+
+    def mapping(self, pairs: list[tuple[Any, Any]], depth: int) -> Json:
         result: dict[str, Json] = {}
         for position, (key, value) in enumerate(pairs):
-            name = self._text(key) if type(key) is str else self._key(key)
+            name = self.text(key) if type(key) is str else self._key(key)
             if self._left <= 0:
                 result[_cut_mark(pairs[position:], "entries")] = None
                 break
             if name in result:
                 name = _next_free(name, result)
-            result[name] = self.convert(value, depth + 1)
-        self._open.discard(id(owner))
+            result[name] = self.walk(value, depth)
         return result
 
-    def _items(self, owner: object, items: list[Any] | tuple[Any, ...], depth: int) -> Json:
-        mark = self._enter(owner, depth)
-        if mark is not None:
-            return mark
+    def _key(self, key: object) -> str:
+        if isinstance(key, str):
+            return self.text(str.__str__(key.value if isinstance(key, Enum) else key))
+        plain = self.walk(key, MAX_DEPTH - 1)
+        return plain if isinstance(plain, str) else self.text(json.dumps(plain))
+
+    def items(self, items: list[Any], depth: int) -> list[Json]:
         result: list[Json] = []
         for position, item in enumerate(items):
             if self._left <= 0:
                 result.append(_cut_mark(items[position:], "items"))
                 break
-            result.append(self.convert(item, depth + 1))
-        self._open.discard(id(owner))
+            result.append(self.walk(item, depth))
         return result
 
-    def _enter(self, owner: object, depth: int) -> str | None:
-        if id(owner) in self._open:
-            return "<cycle>"
-        if depth >= MAX_DEPTH:
-            return "<too deep>"
-        self._open.add(id(owner))
-        return None
+    def unordered(self, items: list[Any], depth: int) -> Json:
+        return sorted(self.items(items, depth), key=_canonical)
 
-    def _key(self, key: object) -> str:
-        if isinstance(key, str):
-            return self._text(str.__str__(key.value if isinstance(key, Enum) else key))
-        plain = self.convert(key, MAX_DEPTH - 1)
-        return plain if isinstance(plain, str) else self._text(json.dumps(plain))
+    def opaque(self, value: object, kind: type) -> Json:
+        speaks = any(name in base.__dict__ for base in kind.__mro__[:-1] for name in ("__str__", "__repr__"))
+        return self.text(object_text(value) if speaks else f"<{name_of(kind)}>")
 
-    def _other(self, value: Any, kind: type, depth: int) -> Json:
-        # The type decides, not isinstance(): that would ask the value for its `__class__`, which may lie.
-        if issubclass(kind, Enum):
-            return self.convert(value.value, depth)
-        if issubclass(kind, str):
-            return self._text(str.__str__(value))
-        if issubclass(kind, int):
-            return _whole(int.__int__(value))
-        if issubclass(kind, float):
-            return self.convert(float.__float__(value), depth)
-        if issubclass(kind, bytes | bytearray | memoryview):
-            return self._bytes(bytes(value))
-        if issubclass(kind, Mapping):
-            return self._mapping(value, list(value.items()), depth)
-        if issubclass(kind, list | tuple | deque):
-            return self._items(value, list(value), depth)
-        if issubclass(kind, Set):
-            items = self._items(value, list(value), depth)
-            return sorted(items, key=_canonical) if isinstance(items, list) else items
-        if issubclass(kind, datetime):
-            return rfc3339(value)
-        if issubclass(kind, scalars()):
-            return self._text(str(value))
-        if issubclass(kind, BaseException):
-            return {"type": kind.__name__, "message": self._text(str(value))}
-        fields = fields_of(value, kind)
-        if fields is not None:
-            return self._mapping(value, fields, depth)
-        return self._text(_object_text(value, kind))
+    def cyclic(self, kind: type) -> Json:
+        return "<cycle>"
 
-    def _bytes(self, data: bytes) -> Json:
-        try:
-            return self._text(data.decode())
-        except UnicodeDecodeError:
-            return {"base64": self._text(base64.b64encode(data).decode())}
+    def too_deep(self) -> Json:
+        return "<too deep>"
+
+    def unreadable(self, kind: type, error: Exception) -> Json:
+        return f"<unreadable {name_of(kind)}>"
 
 
 def _cut_mark(rest: object, what: str) -> str:
@@ -291,15 +258,3 @@ def _next_free(name: str, taken: Mapping[str, object]) -> str:
 
 def _canonical(value: Json) -> str:
     return json.dumps(value, sort_keys=True)
-
-
-def _whole(number: int) -> int | str:
-    # Decoders know at most 64 bits, and Python refuses to print very long numbers in decimals.
-    return number if -(2**63) <= number < 2**64 else hex(number)
-
-
-def _object_text(value: object, kind: type) -> str:
-    speaks = any(name in base.__dict__ for base in kind.__mro__[:-1] for name in ("__str__", "__repr__"))
-    if not speaks:
-        return f"<{name_of(kind)}>"
-    return _ADDRESS.sub("", str.__str__(str(value))[:_OBJECT_TEXT])

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .._plain.walk import freeze
+    from .._plain.freezing import freeze
     from .canonical import GENESIS_HASH
     from .errors import (
         DamagedLogError,
@@ -52,7 +52,7 @@ _HOME = {
     "Summary": "summary",
     "UnreadableLogError": "errors",
     "ed25519_signer": "keys",
-    "freeze": "._plain.walk",
+    "freeze": "._plain.freezing",
     "read_entries": "reading",
     "redact_violation": "redaction",
     "summarise": "summary",

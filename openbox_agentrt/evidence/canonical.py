@@ -10,7 +10,8 @@ import json
 from typing import Any
 
 from .._plain.codec import codec, plain_json
-from .._plain.walk import Json, freeze
+from .._plain.freezing import freeze
+from .._plain.walk import Json
 
 __all__ = ("GENESIS_HASH", "canonical", "decoded", "encode", "legacy_canonical", "sha256_hex")
 

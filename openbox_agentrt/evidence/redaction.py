@@ -18,7 +18,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from .._plain.walk import Json, freeze
+from .._plain.freezing import freeze
+from .._plain.walk import Json
 from .canonical import legacy_canonical, sha256_hex
 
 __all__ = (

@@ -334,7 +334,7 @@ leaves = (
 )
 def test_plain_data_takes_a_short_way_to_the_same_place(value: Any, max_bytes: int) -> None:
     """What is JSON data already is copied quickly; nobody can tell from the result."""
-    assert repr(json_safe(value, max_bytes=max_bytes)) == repr(_Converter(max_bytes).convert(value, 0))
+    assert repr(json_safe(value, max_bytes=max_bytes)) == repr(_Converter(max_bytes).walk(value))
 
 
 def test_the_short_way_makes_a_copy() -> None:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openbox_agentrt._plain.arguments import CYCLE, TOO_DEEP, UNREADABLE, plain, plain_args
+from openbox_agentrt._plain.arguments import plain, plain_args
+from openbox_agentrt._plain.unseen import Unseen, unseen_in
 from openbox_agentrt.acel import (
     ContentMatch,
     ContractViolation,
@@ -251,9 +252,9 @@ def test_names_of_any_shape(given_names: list[str]) -> None:
 
 def test_copies_end() -> None:
     """On cycles, depth, and containers whose own code raises."""
-    assert plain_args(cyclic()) == {"n": 1, "self": CYCLE, "list": [CYCLE]}
-    assert TOO_DEEP in repr(plain(deep()))
-    assert plain({"m": HostileMapping()}) == {"m": UNREADABLE}
+    assert plain_args(cyclic()) == {"n": 1, "self": Unseen("cycle"), "list": [Unseen("cycle")]}
+    assert Unseen("too deep") in unseen_in(plain(deep()))
+    assert plain({"m": HostileMapping()}) == {"m": Unseen("unreadable")}
     hostile = Hostile()
     assert plain({"h": [hostile]})["h"][0] is hostile
 

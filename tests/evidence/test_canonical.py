@@ -8,7 +8,7 @@ from acel.evidence import _canonical as published
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openbox_agentrt._plain.walk import freeze
+from openbox_agentrt._plain.freezing import freeze
 from openbox_agentrt.evidence.canonical import canonical, decoded, legacy_canonical
 
 JSON = st.recursive(

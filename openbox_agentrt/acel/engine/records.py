@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..._plain.walk import freeze
+from ..._plain.freezing import freeze
 from ..memory.state import StateStore
 from ..refusal import Broken
 from ..violations import Mode, Violation

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, TypeAlias
 
-from ..._plain.walk import freeze
+from ..._plain.freezing import freeze
 
 BLOCK = 256
 

@@ -21,7 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openbox_agentrt._plain.codec import is_plain, plain_json
-from openbox_agentrt._plain.walk import Json, freeze
+from openbox_agentrt._plain.freezing import freeze
+from openbox_agentrt._plain.walk import Json
 
 
 class Colour(enum.Enum):

@@ -1,0 +1,176 @@
+"""
+Values as they are recorded.
+
+`freeze` takes any Python value and gives plain JSON data: mappings with text keys, lists, text, whole
+numbers, finite floats, booleans and None. The result shares nothing with what it was taken from, holds no
+memory address and no order that chance decides, and is the same after a reload.
+
+What JSON cannot hold is recorded as such, in a mapping with a key that starts with ``$``:
+
+    ``{"$float": "nan"}``            not a number, infinity
+    ``{"$int": "0x1000..."}``        a whole number of more than 600 digits
+    ``{"$bytes": "aGk="}``           bytes, as Base64
+    ``{"$set": [...]}``              a set, sorted
+    ``{"$text": "\\\\ud800"}``         text that is not Unicode, escaped
+    ``{"$mapping": [[k, v], ...]}``  a mapping whose keys are not all text, or that would read as one of these
+    ``{"$object": "pkg.Type", "text": "..."}``   any other object
+    ``{"$cycle": "builtins.list"}``  a container inside itself
+    ``{"$cut": "depth"}``            nested too deeply, or too much of it
+    ``{"$error": "RuntimeError"}``   looking at it raised
+
+Dataclasses and models are read field by field, so that no method of theirs runs and each field has a name
+that redaction can go by.
+"""
+
+import base64
+import hashlib
+import json
+from typing import Any, Protocol
+
+from .codec import CONTAINERS, MAX_SIZE, TAGS, codec, plain_json
+from .objects import error_name, name_of
+from .walk import Json, Walker, object_text
+
+__all__ = ("Concealer", "freeze")
+
+_SHORT_TEXT = 256
+# Python refuses to print very long whole numbers in decimals. Where that begins is a setting; never below
+# this.
+_MAX_BITS = 2_000
+
+
+class Concealer(Protocol):
+    """Say what must not be recorded as it is."""
+
+    def hides(self, name: str) -> bool:
+        """Say whether the value under this name is a secret."""
+
+    def marker(self, value: Json) -> str:
+        """Give what stands in for a secret."""
+
+    def redact_text(self, text: str) -> str:
+        """Give the text without the secrets in it."""
+
+
+def freeze(value: object, concealer: Concealer | None = None) -> Json:
+    """
+    Take a value as plain JSON data, without secrets if a concealer is given.
+
+    Whatever the value is, this raises nothing but what the interpreter itself raises for want of memory or
+    stack.
+    """
+    if concealer is None and type(value) in CONTAINERS:
+        # The common case is JSON data already, and a round trip through JSON is the fastest copy there is.
+        data = plain_json(value, codec().encode)
+        if data is not None:
+            copy: Json = codec().decode(data)
+            return copy
+    frozen: Json = _Freezer(concealer).walk(value)
+    return frozen
+
+
+class _Freezer(Walker):
+    __slots__ = ("_concealer", "_left")
+
+    def __init__(self, concealer: Concealer | None) -> None:
+        super().__init__()
+        self._concealer = concealer
+        self._left = MAX_SIZE
+
+    def text(self, text: str) -> Json:
+        if len(text) > _SHORT_TEXT:
+            self._left -= len(text) >> 6
+            if self._left < 0:
+                digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+                start = self.text(text[:_SHORT_TEXT])
+                return {"$cut": "size", "length": len(text), "sha256": digest, "start": start}
+        if self._concealer is not None:
+            text = self._concealer.redact_text(text)
+        return text if text.isascii() or _is_unicode(text) else {"$text": _escaped(text)}
+
+    def whole(self, number: int) -> Json:
+        return number if number.bit_length() <= _MAX_BITS else {"$int": hex(number)}
+
+    def not_finite(self, number: float) -> Json:
+        return {"$float": repr(number)}
+
+    def octets(self, data: bytes) -> Json:
+        text = self.text(base64.b64encode(data).decode())
+        return text if isinstance(text, dict) else {"$bytes": text}
+
+    def mapping(self, pairs: list[tuple[Any, Any]], depth: int) -> Json:
+        room = max(self._left, 0)
+        self._left -= len(pairs)
+        names = [_key_text(key) for key, _ in pairs[:room]]
+        values = [self._named(name, value, depth) for name, (_, value) in zip(names, pairs, strict=False)]
+        frozen: dict[str, Json]
+        if None in names or len(set(names)) < len(names) or not TAGS.isdisjoint(names):
+            keys = [self.walk(key, depth) for key, _ in pairs[:room]]
+            frozen = {"$mapping": [[key, value] for key, value in zip(keys, values, strict=True)]}
+        else:
+            frozen = {name: value for name, value in zip(names, values, strict=True) if name is not None}
+        if self._concealer is not None:
+            frozen = {self._concealer.redact_text(name): value for name, value in frozen.items()}
+        if room < len(pairs):
+            frozen["$cut"] = "size"
+        return frozen
+
+    def _named(self, name: str | None, value: Any, depth: int) -> Json:
+        frozen: Json = self.walk(value, depth)
+        if self._concealer is not None and name is not None and self._concealer.hides(name):
+            return self._concealer.marker(frozen)
+        return frozen
+
+    def items(self, items: list[Any], depth: int) -> list[Json]:
+        frozen: list[Json] = []
+        for item in items:
+            self._left -= 1
+            if self._left < 0:
+                frozen.append({"$cut": "size"})
+                break
+            frozen.append(self.walk(item, depth))
+        return frozen
+
+    def unordered(self, items: list[Any], depth: int) -> Json:
+        return {"$set": sorted(self.items(items, depth), key=lambda item: json.dumps(item, sort_keys=True))}
+
+    def opaque(self, value: object, kind: type) -> Json:
+        frozen: dict[str, Json] = {"$object": name_of(kind)}
+        own: Any = kind
+        if own.__str__ is not object.__str__ or own.__repr__ is not object.__repr__:
+            frozen["text"] = self.text(object_text(value))
+        return frozen
+
+    def cyclic(self, kind: type) -> Json:
+        return {"$cycle": name_of(kind)}
+
+    def too_deep(self) -> Json:
+        return {"$cut": "depth"}
+
+    def unreadable(self, kind: type, error: Exception) -> Json:
+        return {"$error": error_name(error), "$object": name_of(kind)}
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _escaped(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _key_text(key: Any) -> str | None:
+    """Give a key as JSON writes it, or None where it has no such form."""
+    kind = type(key)
+    if kind is bool or key is None:
+        return json.dumps(key)
+    if kind is float or (kind is int and key.bit_length() <= _MAX_BITS):
+        return repr(key)
+    if issubclass(kind, str):
+        text = str.__str__(key)
+        return text if text.isascii() or _is_unicode(text) else None
+    return None
