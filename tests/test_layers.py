@@ -54,13 +54,11 @@ UPWARD = {
 """The only imports that go up."""
 
 STILL_UP = {
-    ("_files.lock", "evidence"),
     ("_run.close", "_activity"),
     ("_run.contract_events", "_activity"),
     ("_run.hooks", "_activity"),
     ("_run.scope", "_activity"),
     ("_run.state", "_activity"),
-    ("_run.suspended", "_activity"),
 }
 STILL_IN_CIRCLES = {
     "_activity.activity",

@@ -1,22 +1,19 @@
 """
-Whether two inputs are the same, whatever they are made of.
+An input as it was judged, kept to be compared with what is about to run.
 
-What was judged is compared with what is about to run. JSON values are compared as JSON. Anything else is
-compared by what it holds, and never by its address: a copy of it is the same input. What shows neither
-fields nor a text of its own is compared by its type alone.
+Whether the two are the same is for `openbox_agentrt._plain.same` to say: by what they mean, and never by
+their address.
 """
 
 from __future__ import annotations
 
 import copy
-import json
-import re
-from collections.abc import Mapping, Set
 from typing import Any, Final
 
-__all__ = ("Judged", "canonical", "snapshot")
+from .._plain.same import canonical, is_same
 
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+__all__ = ("Judged", "snapshot")
+
 _PLAIN_DEPTH: Final = 16
 _PLAIN_ITEMS: Final = 10_000
 
@@ -37,14 +34,10 @@ class Judged:
         self._text = canonical(value) if shared else None
 
     def is_same(self, other: Any) -> bool:
-        """Whether `other` is the same input. Never raises."""
+        """Compare it with another input. Never raises."""
         if self._text is not None:
             return canonical(other) == self._text
-        try:
-            return _is_same(self._value, other, 0)
-        except (_NotPlainError, RuntimeError):
-            # RuntimeError: somebody changes a mapping that is being read.
-            return canonical(other) == canonical(self._value)
+        return is_same(self._value, other)
 
 
 def snapshot(value: Any) -> tuple[Any, bool]:
@@ -87,93 +80,6 @@ def _copied(value: Any, room: list[int], depth: int) -> Any:
             copied[key] = item if type(item) in _IMMUTABLE else _copied(item, room, depth + 1)
         return copied
     raise _NotPlainError
-
-
-def _is_same(one: Any, other: Any, depth: int) -> bool:
-    """What comparing the canonical texts of JSON data would say."""
-    kind = type(one)
-    if kind is float or depth == _PLAIN_DEPTH:
-        raise _NotPlainError  # a zero has a sign, and NaN is not equal to itself
-    if kind in _IMMUTABLE and type(other) in _IMMUTABLE:
-        return kind is type(other) and one == other
-    if kind is dict and type(other) is dict:
-        # Their own equality is not asked for: a key of another type may call itself the same.
-        if any(type(key) is not str for keys in (one, other) for key in keys):
-            raise _NotPlainError
-        return one.keys() == other.keys() and all(
-            _is_same(item, other[key], depth + 1) for key, item in one.items()
-        )
-    if kind is list and type(other) is list:
-        return len(one) == len(other) and all(
-            _is_same(item, another, depth + 1) for item, another in zip(one, other, strict=True)
-        )
-    raise _NotPlainError
-
-
-def canonical(value: Any) -> str:
-    """One text for values that mean the same, whatever the order of their keys. Never raises."""
-    try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_contents)
-    except (TypeError, ValueError, RecursionError):
-        # Keys that cannot be sorted, a cycle, a number or a depth beyond what JSON writers do.
-        return json.dumps(_tokens(value))
-
-
-def _contents(value: Any) -> Any:
-    """What `value` holds, in types of JSON as far as that goes."""
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    match value:
-        case Mapping():
-            return dict(value)
-        case bytes() | bytearray() | memoryview():
-            return {kind: bytes(value).hex()}
-        case Set():
-            return {kind: sorted(canonical(item) for item in value)}
-    fields = getattr(value, "__dict__", None)
-    return {kind: fields if isinstance(fields, dict) and fields else _text(value)}
-
-
-def _text(value: Any) -> str | None:
-    try:
-        return _ADDRESS.sub("", repr(value))
-    except Exception:  # noqa: BLE001
-        # A value without a text is compared by its type: it cannot be seen into.
-        return None
-
-
-def _tokens(root: Any) -> list[str]:
-    """`root` in a flat list, without recursion: for cycles and for any depth."""
-    tokens: list[str] = []
-    seen: dict[int, int] = {}
-    kept: list[Any] = []  # what was made on the way must live, or its id would be used again
-    stack = [root]
-    while stack:
-        value = stack.pop()
-        if value is None or isinstance(value, bool | float | str):
-            tokens.append(json.dumps(value))
-            continue
-        if isinstance(value, int):
-            tokens.append(hex(value))
-            continue
-        if id(value) in seen:
-            tokens.append(f"again {seen[id(value)]}")
-            continue
-        seen[id(value)] = len(seen)
-        kept.append(value)
-        if isinstance(value, Mapping):
-            items = sorted(((_key(key), item) for key, item in value.items()), key=lambda pair: pair[0])
-            tokens.append(f"mapping {json.dumps([key for key, _ in items])}")
-            stack.extend(item for _, item in reversed(items))
-        elif isinstance(value, list | tuple):
-            tokens.append(f"list {len(value)}")
-            stack.extend(reversed(value))
-        else:
-            stack.append(_contents(value))
-    return tokens
-
-
-def _key(key: Any) -> str:
-    return f"{type(key).__name__} {key if isinstance(key, str) else _text(key)}"
 
 
 _IMMUTABLE: Final = frozenset({str, int, float, bool, type(None)})

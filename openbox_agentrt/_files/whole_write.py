@@ -1,4 +1,4 @@
-"""Files that only their owner can read, replaced in one step."""
+"""Files that only their owner can read, put in place in one step."""
 
 import contextlib
 import os
@@ -7,16 +7,18 @@ from pathlib import Path
 __all__ = ("write_private",)
 
 
-def write_private(path: Path, data: bytes, *, sync: bool = False) -> None:
+def write_private(path: Path, data: bytes, *, sync: bool = False, replace: bool = True) -> None:
     """
-    Put a file in place, whole or not at all, in place of one that is there.
+    Put a file in place, whole or not at all.
 
     Args:
         path: Where.
         data: What it holds.
         sync: Wait until it is on the disk.
+        replace: Take the place of one that is there.
 
     Raises:
+        FileExistsError: If there is one and it is not to be replaced.
         OSError: If that fails. What was there before is still there then.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
@@ -27,7 +29,12 @@ def write_private(path: Path, data: bytes, *, sync: bool = False) -> None:
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
-        os.replace(temporary, path)
+        if replace:
+            os.replace(temporary, path)
+        else:
+            # A link, not a rename: a rename would replace what another process has just put there.
+            os.link(temporary, path)
+            temporary.unlink()
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()

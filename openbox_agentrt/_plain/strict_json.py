@@ -7,25 +7,74 @@ reads must be what the tool reads, so both are errors here.
 
 import json
 import math
-from typing import Any, NoReturn
+import re
+from collections.abc import Callable
+from typing import Any, Final, NoReturn, TypeAlias
 
-__all__ = ("read_json",)
+__all__ = ("JsonError", "read_json")
+
+_Build: TypeAlias = Callable[[list[tuple[str, Any]]], Any]
+
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[][{}:,]|[^][{}:,"\s]+', re.DOTALL)
 
 
-def read_json(text: str) -> Any:
+class JsonError(ValueError):
+    """
+    A text is no JSON that every reader would read alike. Nothing was decoded.
+
+    Attributes:
+        reason: What is wrong, in words; quotes no more than a name or a number.
+        line: Line in which that is, counted from 1, or None where nobody can tell.
+        repeated: Name that stands twice in one object, or None if that is not what is wrong.
+    """
+
+    def __init__(self, reason: str, *, line: int | None = None, repeated: str | None = None) -> None:
+        self.reason = reason
+        self.line = line
+        self.repeated = repeated
+        super().__init__(reason)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword-only arguments are lost by the default.
+        return _rebuild, (self.reason, self.line, self.repeated)
+
+
+def _rebuild(reason: str, line: int | None, repeated: str | None) -> JsonError:
+    return JsonError(reason, line=line, repeated=repeated)
+
+
+def read_json(text: str | bytes, *, finite: bool = True, build: _Build | None = None) -> Any:
     """
     Decode a JSON text.
 
+    Args:
+        text: The text; bytes are UTF-8, with or without a byte order mark.
+        finite: Refuse NaN, infinities and numbers that are too large for a float.
+        build: Makes an object of its pairs. Without one, a repeated key is an error.
+
     Raises:
-        ValueError: It is no JSON, repeats a key, holds a number that is not finite, or is nested too
-            deeply. The message says which, in words, and quotes no more than a name or a number.
+        JsonError: It is no JSON, repeats a key, holds a number that is not finite, or is nested too deeply.
     """
     try:
+        if isinstance(text, bytes):
+            text = text.decode("utf-8-sig")
         return json.loads(
-            text, object_pairs_hook=_unrepeated, parse_constant=_no_constant, parse_float=_finite
+            text,
+            object_pairs_hook=_unrepeated if build is None else build,
+            parse_constant=_no_constant if finite else None,
+            parse_float=_finite if finite else None,
         )
+    except JsonError as error:
+        raise JsonError(error.reason, line=_line_of(error, str(text)), repeated=error.repeated) from None
+    except json.JSONDecodeError as error:
+        raise JsonError(f"{error.msg.lower()} in column {error.colno}", line=error.lineno) from error
     except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+        raise JsonError("it is nested too deeply") from error
+    except UnicodeDecodeError as error:
+        raise JsonError("it is not UTF-8", line=error.object[: error.start].count(b"\n") + 1) from error
+    except ValueError as error:
+        # Thousands of digits, which Python refuses to read.
+        raise JsonError("a number is too long") from error
 
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -34,17 +83,46 @@ def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise ValueError(f"{name[:100]!r} is there twice")
+                raise JsonError(f"{name[:100]!r} is there twice", repeated=name)
             seen.add(name)
     return result
 
 
 def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a JSON number")
+    raise JsonError(f"{text} is not a JSON number")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"{text[:100]} is too large")
+        raise JsonError(f"{text[:100]} is too large")
     return number
+
+
+def _line_of(error: JsonError, text: str) -> int | None:
+    """Find where the parser stopped, which does not say so to those that it asks."""
+    open_objects: list[set[str] | None] = []
+    before = ""
+    for token in _TOKEN.finditer(text):
+        word = token[0]
+        if word in ("{", "["):
+            open_objects.append(set() if word == "{" else None)
+        elif word in ("}", "]") and open_objects:
+            open_objects.pop()
+        names = open_objects[-1] if open_objects else None
+        is_name = names is not None and before in ("{", ",") and word.startswith('"')
+        if _is_at_fault(word, error, names if is_name else None):
+            return text.count("\n", 0, token.start()) + 1
+        before = word
+    return None
+
+
+def _is_at_fault(word: str, error: JsonError, names: set[str] | None) -> bool:
+    if error.repeated is None:
+        return error.reason.startswith(f"{word[:100]} is ")
+    if names is None:
+        return False
+    name = str(json.loads(word))
+    found = name == error.repeated and name in names
+    names.add(name)
+    return found

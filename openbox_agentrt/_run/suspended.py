@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from .._activity.judged_input import canonical
+from .._plain.same import canonical
 from ..message_extraction import last_user_text
 from .close import close_run
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from .._files.whole_write import write_private
 from .canonical import sha256_hex
 from .errors import InvalidKeyError, KeyFileError
 
@@ -149,15 +150,5 @@ def _read(path: Path) -> bytes:
 def _create(path: Path, data: bytes) -> None:
     """Put a complete key file in place, unless somebody else was faster."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(8).hex()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):
-            # A link, not a rename: a rename would replace a key that another process has just made.
-            os.link(temporary, path)
-    finally:
-        temporary.unlink()
+    with contextlib.suppress(FileExistsError):
+        write_private(path, data, sync=True, replace=False)

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openbox_agentrt._activity.judged_input import Judged, canonical, snapshot
+from openbox_agentrt._activity.judged_input import Judged, snapshot
+from openbox_agentrt._plain.same import canonical
 
 
 class Plain:

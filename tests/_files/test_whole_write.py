@@ -39,3 +39,15 @@ def test_what_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monk
 
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_is_there_can_be_kept(tmp_path: Path) -> None:
+    """Two processes that make the same file agree on one."""
+    path = tmp_path / "file"
+    write_private(path, b"first", replace=False)
+
+    with pytest.raises(FileExistsError):
+        write_private(path, b"second", replace=False)
+
+    assert path.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [path]

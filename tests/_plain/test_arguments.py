@@ -158,7 +158,7 @@ def test_later_changes_do_not_reach_what_was_seen() -> None:
 def test_the_engine_copies_containers_and_keeps_objects() -> None:
     """Conditions in code get the objects that a program passed."""
     line = Line("a", 1)
-    given = {"line": line, "t": ([line],), "s": {1}, "d": deque([1])}
+    given: dict[str, Any] = {"line": line, "t": ([line],), "s": {1}, "d": deque([1])}
     copied = plain_args(given)
 
     assert copied == given

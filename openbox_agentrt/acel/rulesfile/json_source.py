@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from ..._plain.strict_json import JsonError, read_json
 from .errors import ConfigError
 from .positions import Lines, lines_of
 
@@ -19,14 +19,13 @@ def parse_json(text: str) -> Any:
         ConfigError: If it is anything else. It knows the line where the parser does.
     """
     try:
-        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"invalid JSON: {error.msg.lower()}", line=error.lineno) from error
-    except RecursionError as error:
-        raise ConfigError("invalid JSON: nested too deeply") from error
-    except ValueError as error:
-        # A number of thousands of digits.
-        raise ConfigError("invalid JSON: a number is too long") from error
+        return read_json(text)
+    except JsonError as error:
+        if error.repeated is not None:
+            raise ConfigError(
+                f"name {error.repeated!r:.80} appears twice in one object", line=error.line
+            ) from error
+        raise ConfigError(f"invalid JSON: {error.reason}", line=error.line) from error
 
 
 def json_lines(text: str) -> Lines:
@@ -43,16 +42,3 @@ def json_lines(text: str) -> Lines:
     except (yaml.YAMLError, RecursionError):
         return {}
     return {} if root is None else lines_of(root)
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in data:
-            raise ConfigError(f"name {name!r:.80} appears twice in one object")
-        data[name] = value
-    return data
-
-
-def _no_constants(constant: str) -> Any:
-    raise ConfigError(f"invalid JSON: {constant} is no number")

@@ -12,6 +12,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from openbox_agentrt._files.lock import FileLockedError, lock_descriptor
+
 __all__ = ("LOCK_WAIT_SECONDS", "HookFault", "StateFolder", "lock_file")
 
 # Shorter than any sensible hook timeout: a hook that is killed while it waits has not denied.
@@ -157,18 +159,10 @@ def lock_file(
     Raises:
         HookFault: Another process held it all the time.
     """
-    waited = 0.0
-    pause = 0.001
-    while True:
-        try:
-            _try_lock(fd)
-            return
-        except OSError as error:
-            if waited >= wait_seconds:
-                raise HookFault(f"state file {name!r} stayed locked for {wait_seconds:g} s") from error
-        sleep(pause)
-        waited += pause
-        pause = min(pause * 2, 0.02)
+    try:
+        lock_descriptor(fd, wait_seconds=wait_seconds, sleep=sleep)
+    except FileLockedError as error:
+        raise HookFault(f"state file {name!r} stayed locked for {wait_seconds:g} s") from error
 
 
 def _refuse_links(path: str, project_dir: str) -> None:
@@ -194,18 +188,3 @@ def _make_private(fd: int, mode: int, what: str) -> None:
         raise HookFault(f"{what} can be written by other users", remedy="move it away")
     if status.st_mode & 0o077:
         os.fchmod(fd, mode)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(fd: int) -> None:
-        # Far past the end: a locked byte that holds data could not be read by the next process.
-        os.lseek(fd, 1 << 40, os.SEEK_SET)
-        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def _try_lock(fd: int) -> None:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType
 
 from ..._extras import require
+from ..._files.whole_write import write_private
 from ...acel import Session
 from ...acel.config import contracts_from_rules, load_rules, state_from_rules
 from .attach import attach
@@ -134,19 +135,11 @@ def _conclude(session: Session | ACELMiddleware, evidence: str | None) -> None:
     if evidence is None:
         return
     try:
-        _write_private(Path(evidence).expanduser(), session.evidence.to_json())
+        write_private(Path(evidence).expanduser(), session.evidence.to_json().encode())
     except OSError as error:
         _say(f"error: the evidence could not be written to {evidence!r}: {error.strerror or error}")
     else:
         _say(f"Evidence log written to {evidence!r}.")
-
-
-def _write_private(path: Path, text: str) -> None:
-    # Beside it first: a crash must not leave half a log in the place of a whole one.
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-    part.replace(path)
 
 
 def _say(line: str) -> None:

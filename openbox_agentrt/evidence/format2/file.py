@@ -15,10 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ..._files.lock import WriterLock
+from ..._files.lock import FileLock, FileLockedError
 from ..._plain.objects import error_name
 from ..._plain.times import utc_clock
 from ..canonical import canonical, encode
+from ..errors import LogInUseError
 from ..failures import Failures
 from ..keys import Ed25519Signer, Signer
 from ..redaction import Redactor, redact_record
@@ -99,7 +100,7 @@ class EvidenceFile:
         self._lock = threading.Lock()
         self._sealing = threading.Lock()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._writer_lock = WriterLock(self.path)
+        self._writer_lock = _lock(self.path)
         try:
             self._writer = open_log(
                 self.path,
@@ -278,3 +279,15 @@ class EvidenceFile:
 
     def _signed(self, head: Head) -> Head:
         return head if self._signer is None else replace(head, signature=self._signer(head.statement()))
+
+
+def _lock(log: Path) -> FileLock:
+    try:
+        return FileLock(log.with_name(log.name + ".lock"))
+    except FileLockedError as error:
+        who = "" if error.holder is None else f" (process {error.holder})"
+        raise LogInUseError(
+            f"another writer holds this evidence log{who}",
+            path=str(log),
+            remedy="give each process a file of its own, or close the other writer",
+        ) from error

@@ -104,10 +104,10 @@ def test_yaml_scalars() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        pytest.param('{"a": 1,\n "a": 2}', None, "name 'a' appears twice in one object", id="duplicate"),
+        pytest.param('{"a": 1,\n "a": 2}', 2, "name 'a' appears twice in one object", id="duplicate"),
         pytest.param('{"a": 1,\n b}', 2, "invalid JSON", id="not json"),
-        pytest.param('{"a": NaN}', None, "invalid JSON: NaN is no number", id="nan"),
-        pytest.param('{"a": ' + "[" * 200_000, None, "invalid JSON: nested too deeply", id="deep"),
+        pytest.param('{"a": NaN}', 1, "invalid JSON: NaN is not a JSON number", id="nan"),
+        pytest.param('{"a": ' + "[" * 200_000, None, "invalid JSON: it is nested too deeply", id="deep"),
         pytest.param(
             '{"a": ' + "9" * 5000 + "}", None, "invalid JSON: a number is too long", id="very long number"
         ),
