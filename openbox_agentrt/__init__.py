@@ -37,8 +37,7 @@ if TYPE_CHECKING:
         UnmetContractError,
         find_governance_error,
     )
-    from .factory import create_openbox_agentrt
-    from .governance import OpenBoxAgentRTGovernance
+    from .governance import OpenBoxAgentRTGovernance, create_openbox_agentrt
     from .options import GovernanceOptions
 
 _HOME = {
@@ -67,7 +66,7 @@ _HOME = {
     "RunState": "_run.state",
     "UngovernedCallError": "errors",
     "UnmetContractError": "errors",
-    "create_openbox_agentrt": "factory",
+    "create_openbox_agentrt": "governance",
     "current_run": "_run.state",
     "find_governance_error": "errors",
 }

@@ -1,4 +1,4 @@
-"""What a user holds: one connection to Core, and the ways to put work under it."""
+"""A user's hold on governance: one connection to Core, and the ways to put work under it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ._activity.activity import Activity
 from ._activity.bound import activity_context
 from ._activity.cases import custom_activity
 from ._activity.judge import Judge
+from ._core.connection import connect
 from ._loop.coverage import Coverage, coverage_of
 from ._loop.executor import wrap_tool_executor
 from ._loop.install import Installation
@@ -21,10 +22,13 @@ from ._loop.loop import GovernedAgentLoop, govern_loop
 from ._loop.provider import wrap_provider
 from ._loop.registry import wrap_tool_registry
 from ._run.contract_events import end_shared_session, end_shared_sessions
+from ._run.contract_source import check_metrics, contract_sessions, open_evidence, read_contracts
+from ._run.hooks import Refusals
 from ._run.observers import Observers, decision_meter
 from ._run.scope import RunScope
 from ._run.state import RunState, current_run
 from .evidence.redaction import redactor_of
+from .options import GovernanceOptions, takes_options
 
 if TYPE_CHECKING:
     from agent_rt import AgentLoop, ModelProvider, Toolbase, ToolExecutor, ToolRegistry
@@ -33,11 +37,17 @@ if TYPE_CHECKING:
 
     from ._core.connection import Connection
     from ._run.contract_sessions import ContractSessions
-    from ._run.hooks import Refusals
     from .acel.violations import Violation
-    from .options import GovernanceOptions
+    from .local_core import LocalCore
 
-__all__ = ("GovernedActivity", "GovernedAgentLoop", "OpenBoxAgentRTGovernance", "RunState", "current_run")
+__all__ = (
+    "GovernedActivity",
+    "GovernedAgentLoop",
+    "OpenBoxAgentRTGovernance",
+    "RunState",
+    "create_openbox_agentrt",
+    "current_run",
+)
 
 log = logging.getLogger(__name__)
 
@@ -281,3 +291,57 @@ class GovernedActivity:
         """The input to use: what was passed, or Core's redacted copy."""
         content: list[Any] = self._activity.content
         return content
+
+
+@takes_options
+async def create_openbox_agentrt(
+    *, environ: Mapping[str, str] | None = None, **options: Any
+) -> OpenBoxAgentRTGovernance:
+    """
+    Make a governance for Agent-RT agents.
+
+    Options are looked up as arguments, then as ``OPENBOX_AGENTRT_*`` and ``OPENBOX_*`` variables; see
+    `GovernanceOptions` for all of them. What was opened is closed again if anything fails, except for a
+    runtime that was passed in.
+
+    Args:
+        environ: Variables to look at instead of those of the process.
+        options: Options by name.
+
+    Raises:
+        OptionError: An option is unknown or cannot be used, before anything is sent.
+        OpenBoxAuthError: Core rejected the API key.
+        OpenBoxNetworkError: Core could not be reached to check the key.
+    """
+    resolved = GovernanceOptions.resolve(environ=environ, **options)
+    source = read_contracts(resolved.contracts)
+    check_metrics(resolved.metrics)
+    refusals = Refusals()
+    with ExitStack() as opened:
+        evidence = open_evidence(resolved, opened, rules_hash=None if source is None else source.rules_hash)
+        core = opened.enter_context(_local_core()) if resolved.core == "local" else resolved.core
+        connection = connect(resolved, refusals, core=core)
+        try:
+            if resolved.validate:
+                await connection.validate()
+            connection.hooks.install()
+            return OpenBoxAgentRTGovernance(
+                connection,
+                resolved,
+                refusals,
+                core=core,
+                sessions=contract_sessions(resolved, source, evidence),
+                close_with=opened.pop_all(),
+            )
+        except BaseException:
+            # Cancelled, rejected, or hooks that another governance owns: nothing of ours stays open.
+            connection.hooks.uninstall()
+            if not connection.injected:
+                await connection.aclose()
+            raise
+
+
+def _local_core() -> LocalCore:
+    from .local_core import LocalCore
+
+    return LocalCore()

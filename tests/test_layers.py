@@ -16,7 +16,6 @@ PACKAGE = Path(openbox_agentrt.__file__).parent
 LAYERS = [
     {"cli", "demo"},
     {"doors", "testing"},
-    {"factory"},
     {"governance"},
     {"_loop"},
     {"_activity"},
@@ -36,7 +35,7 @@ LAYERS = [
 """What a part imports stands in its own row or below it."""
 
 LOCAL_CORE_MAY_USE = {"_plain", "_files", *LAYERS[-1]}
-LOCAL_CORE_USERS = {"cli", "demo", "testing", "factory"}
+LOCAL_CORE_USERS = {"cli", "demo", "testing", "governance"}
 """`local_core` stands beside the list: only these import it, and it imports no part that governs."""
 
 THIRD_PARTY_BARRED = {
@@ -241,7 +240,10 @@ def test_engine_and_evidence_stand_on_their_own(part: str) -> None:
     [
         pytest.param("_run/x.py", "from .._loop import loop", ("_run.x", "_loop"), id="up"),
         pytest.param(
-            "_run/x.py", "def f():\n    from ..factory import y", ("_run.x", "factory"), id="in a function"
+            "_run/x.py",
+            "def f():\n    from ..governance import y",
+            ("_run.x", "governance"),
+            id="in a function",
         ),
         pytest.param(
             "_core/x.py", "from .. import governance", ("_core.x", "governance"), id="a whole module"

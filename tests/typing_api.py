@@ -7,7 +7,7 @@ An ignore marks a line that has to be an error: when it stops being one, the che
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Unpack, assert_type
+from typing import Any, assert_type
 
 from agent_rt import AgentLoop
 
@@ -27,7 +27,7 @@ from openbox_agentrt.acel import Metrics, Refusal, Session, Violation, must_prec
 from openbox_agentrt.doors.callables import guard
 from openbox_agentrt.evidence import EvidenceFile, ed25519_signer
 from openbox_agentrt.local_core import LocalCore
-from openbox_agentrt.options import OptionArguments
+from openbox_agentrt.options import takes_options
 from openbox_agentrt.testing import ScriptedProvider
 
 
@@ -62,7 +62,8 @@ async def made_with_options() -> None:
     await create_openbox_agentrt(contracts=lambda session_id: Session(session_id=session_id))
 
 
-async def made_by_a_wrapper(**options: Unpack[OptionArguments]) -> OpenBoxAgentRTGovernance:
+@takes_options
+async def made_by_a_wrapper(**options: Any) -> OpenBoxAgentRTGovernance:
     options["on_unmet"] = "raise"
     return await create_openbox_agentrt(**options)
 
@@ -72,7 +73,8 @@ async def mistakes() -> None:
     await create_openbox_agentrt(on_api_error="open")  # type: ignore[arg-type]  # not one of the two
     await create_openbox_agentrt(core="remote")  # type: ignore[arg-type]  # "local" is the only text
     await create_openbox_agentrt(contracts=[1])  # type: ignore[list-item]  # no contract
-    GovernanceOptions.resolve(on_unmet="ignore")  # type: ignore[arg-type]  # not one of the two
+    await made_by_a_wrapper(on_unmet="ignore")  # type: ignore[arg-type]  # not one of the two
+    GovernanceOptions(on_unmet="ignore")  # type: ignore[arg-type]  # not one of the two
 
 
 async def a_run(governance: OpenBoxAgentRTGovernance) -> None:

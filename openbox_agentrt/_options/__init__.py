@@ -1,1 +1,1 @@
-"""What one option may hold, and the configuration that options become."""
+"""The declaration of every option, and the kinds of values that they hold. Internal."""

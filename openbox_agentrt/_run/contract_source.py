@@ -103,8 +103,6 @@ def open_evidence(
     """
     target = options.evidence
     if target is None:
-        if options.signer is not None:
-            raise OptionError("signer", "signs the evidence", remedy="set the option 'evidence' as well")
         return None
     if not isinstance(target, str | os.PathLike):
         if not callable(getattr(target, "record", None)):

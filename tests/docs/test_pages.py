@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from openbox_agentrt.options import KINDS, GovernanceOptions
+from openbox_agentrt.options import OPTIONS, GovernanceOptions
 from openbox_agentrt.testing import OpenAIServer
 
 ROOT = Path(__file__).parents[2]
@@ -94,7 +94,7 @@ def test_every_option_is_described_with_its_default() -> None:
                 rows[name] = cells[2].strip("`")
     defaults = {item.name: item for item in GovernanceOptions.__dataclass_fields__.values()}
 
-    assert set(rows) - {"option"} == set(KINDS)
+    assert set(rows) - {"option"} == set(OPTIONS)
     plain = GovernanceOptions(core="local")
     for name, shown in rows.items():
         if name in ("api_url", "api_key"):
@@ -103,7 +103,7 @@ def test_every_option_is_described_with_its_default() -> None:
             default = getattr(plain, name)
             expected = f'"{default}"' if isinstance(default, str) else repr(default)
             assert shown == expected, name
-    assert set(defaults) == set(KINDS)
+    assert set(defaults) == set(OPTIONS)
 
 
 @pytest.mark.parametrize("command", ["openbox-agentrt demo", "pytest"])

@@ -1,4 +1,4 @@
-"""What one option may hold: how its text in the environment is read, and how its value is checked."""
+"""The kinds of values that options hold: how text of the environment is read, and how a value is checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _API_KEY = re.compile(r"obx_(?:live|test)_[A-Za-z0-9_]+")
 
 
 class Unfit(ValueError):
-    """A value that an option cannot hold; the message completes "option 'x' ..."."""
+    """Refuse a value that an option cannot hold; the message completes "option 'x' ..."."""
 
     def __init__(self, problem: str, *, nearest: str | None = None) -> None:
         super().__init__(problem)
@@ -30,17 +30,17 @@ class Unfit(ValueError):
 
 
 class InsecureURL(Unfit):
-    """A URL that would send the key in the clear."""
+    """Refuse a URL that would send the key in the clear."""
 
 
 class MalformedKey(Unfit):
-    """An API key without the form of one."""
+    """Refuse an API key without the form of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """
-    One kind of option.
+    Read and check the values of one kind of option.
 
     Attributes:
         check: Gives the value to store, or raises `Unfit`.
@@ -52,7 +52,7 @@ class Kind:
 
 
 def nearest(word: str, known: Collection[str]) -> str | None:
-    """The known word that `word` was probably meant to be."""
+    """Find the known word that `word` was probably meant to be."""
     return next(iter(get_close_matches(word, known, n=1)), None)
 
 
@@ -207,7 +207,7 @@ def _anything(value: object) -> object:
 
 
 def choice(*words: str) -> Kind:
-    """An option that holds one of `words`."""
+    """Make the kind of an option that holds one of `words`."""
 
     def check(value: object) -> object:
         if not isinstance(value, str) or value not in words:
