@@ -90,8 +90,6 @@ STILL_IN_CIRCLES = {
     "acel.reservation",
     "acel.session",
     "acel.violations",
-    "doors.call",
-    "doors.core_verdict",
     "evidence.format2.file",
     "evidence.session_evidence",
     "local_core.policy",

@@ -1,29 +1,29 @@
 """
-One call between a reservation and its end.
+The life of one call, once for all doors.
 
-The order is the same for every door: reserve, run, then commit what came back or abort. Nothing runs for a
-call that is refused, and no lock is held while one runs.
+The order is the same everywhere: the contracts reserve, Core is asked where a governance is given, the work
+is done, and what became of it is committed or taken back. Nothing runs for a call that is refused, and no
+lock is held while one runs.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from types import AsyncGeneratorType, GeneratorType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openbox_agentrt.acel import ContractViolation
+from openbox_agentrt.acel.outcome import OutcomeHook, asettle, outcome_of, settle
+from openbox_agentrt.doors.deferred import has_yet_to_run, when_it_has_run
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Reservation, Session, Violation
+    from openbox_agentrt.acel.events import Outcome
 
-__all__ = ("Activity", "GatedCall", "Governance", "told_of")
-
-
-def _always(outcome: object) -> bool:
-    return True
+__all__ = ("Activity", "Answer", "Governance", "GovernedCall", "PlainAnswers", "Reading", "told_of")
 
 
 class Activity(Protocol):
@@ -43,8 +43,55 @@ class Governance(Protocol):
     ) -> AbstractAsyncContextManager[Activity]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """
+    The end of a call, as a door reads it.
+
+    Attributes:
+        outcome: What became of the call.
+        value: What it returned, for postconditions, the trace and Core.
+    """
+
+    outcome: Outcome
+    value: Any = None
+
+
+class Reading(Protocol):
+    """How a door reads the end of a call."""
+
+    def of_result(self, result: Any) -> Answer:
+        """Read what the work returned."""
+
+    def of_error(self, error: BaseException) -> Outcome:
+        """Say what became of a call whose work raised; never "ok"."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainAnswers:
+    """
+    Read results by what is known of results in general, and take an exception for a failure.
+
+    Attributes:
+        hook: The user's own way to tell, or None.
+    """
+
+    hook: OutcomeHook | None = None
+
+    def of_result(self, result: Any) -> Answer:
+        return Answer(outcome_of(result, self.hook), result)
+
+    def of_error(self, error: BaseException) -> Outcome:
+        # Cancellation too: how far the work came is not known.
+        return "failed"
+
+
+class _NotDoneError(Exception):
+    """Ends an activity whose result must not be taken for work that was done."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatedCall:
+class GovernedCall:
     """
     A call that runs if the contracts of a session admit it, and Core as well where a governance is given.
 
@@ -53,10 +100,8 @@ class GatedCall:
         tool: Name that the contracts know the tool by.
         args: Arguments that the contracts read.
         governance: Has Core judge the call too, in the run that the caller is in.
-        succeeded: Whether a result means that the work was done. One that does not is returned all the same,
-            and counts as a failed call: it stays counted for limits and allows nothing.
-        may_have_run: Whether an exception of the work leaves it open that something was done. If not, the
-            call has not happened.
+        reading: Reads what became of the work. A call that did not do its work is returned all the same, and
+            stays counted for limits and allows nothing.
         on_stop: Takes what stops the call, a `ContractViolation` or a `GovernanceError`; what it returns is
             returned, what it raises is raised. Without it, a violation is raised, or returned if the session
             was made with ``halt_on_violation=False``, and an error of the governance is raised.
@@ -66,8 +111,7 @@ class GatedCall:
     tool: str
     args: Mapping[str, Any]
     governance: Governance | None = None
-    succeeded: Callable[[Any], bool] = _always
-    may_have_run: Callable[[BaseException], bool] = _always
+    reading: Reading = field(default_factory=PlainAnswers)
     on_stop: Callable[[Exception], Any] | None = None
 
     def run(self, work: Callable[[Mapping[str, Any]], Any]) -> Any:
@@ -75,8 +119,9 @@ class GatedCall:
         Do the work if it is admitted.
 
         Args:
-            work: Takes the arguments. It may return an awaitable: what the caller gets is then a
-                coroutine, and the call has ended when that has.
+            work: Takes the arguments. What it returns may still have to run: an awaitable, a generator, a
+                context manager made of one, a future. The caller then gets one of the same kind, and the call
+                ends when that has.
 
         Returns:
             What `work` returned, or what comes of a stop.
@@ -84,57 +129,113 @@ class GatedCall:
         Raises:
             ContractViolation: A contract refused the call and nothing ran, or the result broke a
                 postcondition.
-            TypeError: `work` returned a generator, whose body has not run yet: it is closed, and nothing
-                counts. Or there is a governance, which has to be awaited: nothing ran.
+            TypeError: There is a governance, which has to be awaited: nothing ran.
         """
         if self.session is None or self.governance is not None:
             raise TypeError(f"cannot ask Core about {self.tool!r} without waiting: await the call")
         reservation = self.session.reserve(self.tool, self.args)
         if not reservation.allowed:
-            return self.refused(reservation)
+            return self._refused(reservation)
         try:
             result = work(self.args)
         except BaseException as error:
-            reservation.abort(error, ran=self.may_have_run(error))
+            self._failed(reservation, error)
             raise
-        if isinstance(result, GeneratorType | AsyncGeneratorType):
-            reservation.abort(ran=False)
-            raise TypeError(f"cannot govern {self.tool!r}: a generator runs after its call has returned")
         if inspect.isawaitable(result):
-            return self._finish(reservation, result)
-        if not self.succeeded(result):
-            reservation.abort(ran=True)
-            return result
-        violation = reservation.commit(result)
-        return result if violation is None else self.stopped(violation, reservation)
+            ended = self._finish(reservation, lambda _: result)
+            # What runs by itself ends whether or not anybody waits for it.
+            return asyncio.ensure_future(ended) if isinstance(result, asyncio.Future) else ended
+        if has_yet_to_run(result):
+            return when_it_has_run(result, _Ending(self, reservation))
+        return self._ended(reservation, result)
 
     async def arun(self, work: Callable[[Mapping[str, Any]], Awaitable[Any]]) -> Any:
         """
-        `run` for work that is awaited. A call that is cancelled counts as one that ran and failed.
+        Do work that is awaited, as `run` does. A call that is cancelled counts as one that ran and failed.
 
         Where Core redacts the arguments, `work` gets its copy.
 
         Raises:
             GovernanceError: Core or a person decided against the call, or the run was halted.
+            TypeError: There is neither a session nor a governance.
         """
         if self.governance is not None:
-            from openbox_agentrt.doors.core_verdict import run_judged_by_core
-
-            return await run_judged_by_core(self, self.governance, work)
+            return await self._judged_by_core(self.governance, work)
         if self.session is None:
             raise TypeError(f"nothing judges {self.tool!r}: a session or a governance is needed")
         reservation = await self.session.areserve(self.tool, self.args)
         if not reservation.allowed:
-            return self.refused(reservation)
-        return await self._finish(reservation, work(self.args))
+            return self._refused(reservation)
+        return await self._finish(reservation, work)
 
-    def refused(self, reservation: Reservation) -> Any:
-        """What comes of a call that the contracts did not admit."""
+    async def _finish(
+        self, reservation: Reservation, work: Callable[[Mapping[str, Any]], Awaitable[Any]]
+    ) -> Any:
+        try:
+            result = await work(self.args)
+        except BaseException as error:
+            self._failed(reservation, error)
+            raise
+        if has_yet_to_run(result):
+            return when_it_has_run(result, _Ending(self, reservation))
+        return await self._aended(reservation, result)
+
+    async def _judged_by_core(
+        self, governance: Governance, work: Callable[[Mapping[str, Any]], Awaitable[Any]]
+    ) -> Any:
+        from openbox_agentrt.doors import verdicts
+
+        reservation: Reservation | None = None
+        if self.session is not None and not verdicts.judges_by(self.session):
+            reservation = await self.session.areserve(self.tool, self.args)
+            if reservation.refusal is not None:
+                verdicts.report_refusal(reservation.refusal)
+                return self._refused(reservation)
+        begun, result, broken = False, None, None
+        try:
+            # Committed inside, so that a result that breaks a postcondition is a failure to Core as well.
+            async with governance.activity(self.tool, [dict(self.args)]) as activity:
+                given = activity.input[0]
+                args = self.args if given == dict(self.args) else given
+                begun = True
+                result = await work(args)
+                if has_yet_to_run(result):
+                    raise TypeError(f"cannot ask Core about {self.tool!r}: its work begins after it returned")
+                answer = self.reading.of_result(result)
+                activity.output = answer.value
+                if reservation is not None:
+                    ran = None if args is self.args else args
+                    broken = await asettle(reservation, answer.outcome, answer.value, args=ran)
+                if broken is not None or answer.outcome != "ok":
+                    raise _NotDoneError
+        except _NotDoneError:
+            pass
+        except BaseException as error:
+            if reservation is not None and not reservation.finished:
+                self._failed(reservation, error, begun=begun)
+            if self.on_stop is None or not verdicts.is_stop(error):
+                raise
+            return self.on_stop(error)  # type: ignore[arg-type]  # what stops a call is an Exception
+        return result if broken is None or reservation is None else self._stopped(broken, reservation)
+
+    def _ended(self, reservation: Reservation, result: Any) -> Any:
+        answer = self.reading.of_result(result)
+        broken = settle(reservation, answer.outcome, answer.value)
+        return result if broken is None else self._stopped(broken, reservation)
+
+    async def _aended(self, reservation: Reservation, result: Any) -> Any:
+        answer = self.reading.of_result(result)
+        broken = await asettle(reservation, answer.outcome, answer.value)
+        return result if broken is None else self._stopped(broken, reservation)
+
+    def _failed(self, reservation: Reservation, error: BaseException, *, begun: bool = True) -> None:
+        reservation.abort(error, ran=begun and self.reading.of_error(error) != "aborted")
+
+    def _refused(self, reservation: Reservation) -> Any:
         blocking = next(violation for violation in reservation.violations if violation.blocked)
-        return self.stopped(blocking, reservation)
+        return self._stopped(blocking, reservation)
 
-    def stopped(self, violation: Violation, reservation: Reservation) -> Any:
-        """What comes of a violation that stops the call."""
+    def _stopped(self, violation: Violation, reservation: Reservation) -> Any:
         blocking = tuple(found for found in reservation.violations if found.blocked)
         error = ContractViolation(violation, violations=blocking, refusal=reservation.refusal)
         if self.on_stop is not None:
@@ -143,25 +244,40 @@ class GatedCall:
             return violation
         raise error
 
-    async def _finish(self, reservation: Reservation, work: Awaitable[Any]) -> Any:
-        try:
-            result = await work
-        except BaseException as error:
-            # CancelledError too: how far the work came is not known.
-            reservation.abort(error, ran=self.may_have_run(error))
-            raise
-        if not self.succeeded(result):
-            reservation.abort(ran=True)
-            return result
-        violation = await reservation.acommit(result)
-        return result if violation is None else self.stopped(violation, reservation)
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """The end of a call whose work was still to run when it returned."""
+
+    call: GovernedCall
+    reservation: Reservation
+
+    def done(self, result: Any) -> Any:
+        return self.call._ended(self.reservation, result)
+
+    async def adone(self, result: Any) -> Any:
+        return await self.call._aended(self.reservation, result)
+
+    def failed(self, error: BaseException) -> None:
+        self.call._failed(self.reservation, error)
+
+    def never_ran(self) -> None:
+        self.reservation.abort(ran=False)
 
 
 def told_of(error: Exception) -> dict[str, Any]:
-    """What a model or a client may be told of a call that was stopped: no trace, no state, no secret."""
-    if not isinstance(error, ContractViolation):
-        from openbox_agentrt.doors.core_verdict import told_of_verdict
+    """
+    Give what a model or a client may be told of a call that was stopped: no trace, no state, no secret.
 
+    Raises:
+        GovernanceHaltError: The run was halted, which is nothing that a model could act on.
+        UngovernedCallError: There is no run.
+    """
+    if not isinstance(error, ContractViolation):
+        from openbox_agentrt.doors.verdicts import stops_the_run, told_of_verdict
+
+        if stops_the_run(error):
+            raise error
         return told_of_verdict(error)
     if error.refusal is not None:
         return error.refusal.for_model()

@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -422,54 +422,14 @@ def test_a_callable_without_a_signature_takes_keywords() -> None:
     assert seen(session) == [{"a": 1}]
 
 
-def rows() -> Iterator[int]:
-    yield 1
-
-
-async def async_rows() -> AsyncIterator[int]:
-    yield 1
-
-
 class Rows:
     def __call__(self) -> Iterator[int]:
         yield 1
 
 
-@pytest.mark.parametrize(
-    "func",
-    [
-        pytest.param(rows, id="generator"),
-        pytest.param(async_rows, id="async generator"),
-        pytest.param(functools.partial(rows), id="partial of one"),
-        pytest.param(Rows(), id="object with __call__"),
-    ],
-)
-def test_a_generator_function_is_refused_at_wrapping(func: Callable[..., Any]) -> None:
-    """Its body would run after the call has returned."""
-    with pytest.raises(TypeError, match="a generator runs after its call has returned"):
-        guard(Session(), "tool", func)
-
-
 def test_a_class_is_a_callable_that_makes_its_objects() -> None:
     """Even if calling those would be a generator."""
     assert isinstance(guard(Session(), "tool", Rows)(), Rows)
-
-
-def test_a_generator_that_comes_back_is_refused_at_the_call() -> None:
-    """It is closed before its body ran, and the call has not happened."""
-    session = Session()
-    session.add_contract(at_most_n_times("tool", 1))
-    ran: list[int] = []
-
-    def body() -> Iterator[int]:
-        ran.append(1)
-        yield 1
-
-    with pytest.raises(TypeError, match="a generator runs after"):
-        guard(session, "tool", lambda: body())()
-
-    assert ran == []
-    assert guard(session, "tool", lambda: "fine")() == "fine"
 
 
 def test_what_is_not_callable_is_refused() -> None:

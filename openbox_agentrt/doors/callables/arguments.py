@@ -7,17 +7,12 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ("ArgumentNames", "is_coroutine_function", "is_generator_function")
+__all__ = ("ArgumentNames", "is_coroutine_function")
 
 
 def is_coroutine_function(func: Any) -> bool:
     """Whether a call of `func`, through partials and `__call__`, gives a coroutine."""
     return _is(inspect.iscoroutinefunction, func)
-
-
-def is_generator_function(func: Any) -> bool:
-    """Whether a call of `func`, through partials and `__call__`, gives a generator of either kind."""
-    return _is(inspect.isgeneratorfunction, func) or _is(inspect.isasyncgenfunction, func)
 
 
 class ArgumentNames:

@@ -7,15 +7,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from openbox_agentrt.doors.call import GatedCall, Governance
-from openbox_agentrt.doors.callables.arguments import (
-    ArgumentNames,
-    is_coroutine_function,
-    is_generator_function,
-)
+from openbox_agentrt.doors.call import Governance, GovernedCall, PlainAnswers
+from openbox_agentrt.doors.callables.arguments import ArgumentNames, is_coroutine_function
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Session
+    from openbox_agentrt.acel.outcome import OutcomeHook
 
 __all__ = ("guard",)
 
@@ -30,16 +27,34 @@ def guard(
     func: classmethod[Any, ..., R],
     *,
     governance: Governance | None = None,
+    outcome: OutcomeHook | None = None,
 ) -> classmethod[Any, ..., R]: ...
 @overload
 def guard(
-    session: Session | None, tool: str, func: staticmethod[P, R], *, governance: Governance | None = None
+    session: Session | None,
+    tool: str,
+    func: staticmethod[P, R],
+    *,
+    governance: Governance | None = None,
+    outcome: OutcomeHook | None = None,
 ) -> staticmethod[P, R]: ...
 @overload
 def guard(
-    session: Session | None, tool: str, func: Callable[P, R], *, governance: Governance | None = None
+    session: Session | None,
+    tool: str,
+    func: Callable[P, R],
+    *,
+    governance: Governance | None = None,
+    outcome: OutcomeHook | None = None,
 ) -> Callable[P, R]: ...
-def guard(session: Session | None, tool: str, func: Any, *, governance: Governance | None = None) -> Any:
+def guard(
+    session: Session | None,
+    tool: str,
+    func: Any,
+    *,
+    governance: Governance | None = None,
+    outcome: OutcomeHook | None = None,
+) -> Any:
     """
     Wrap a callable so that every call passes the session's contracts first.
 
@@ -49,33 +64,36 @@ def guard(session: Session | None, tool: str, func: Any, *, governance: Governan
     name of ``*args``. A first parameter named ``self`` or ``cls`` that is passed by position is the
     method's object and no argument.
 
+    A call whose work begins after it has returned - of a generator function, a context manager made of one,
+    what gives a future - is judged when it is made and counts when that work has ended. One that is dropped
+    before it begins has not happened.
+
     Args:
         session: Session that judges. None if `governance` has contracts of its own.
         tool: Name that the contracts know the callable by.
         func: A function, a method (bound, class or static), a partial, or an object with ``__call__``.
         governance: Has Core judge each call as well, in the run that the caller is in. Core is waited for, so
             `func` has to be async; where Core redacts arguments, it gets the redacted ones.
+        outcome: Says what became of a call that returned: "ok", "failed", "aborted" or "unknown". What is not
+            "ok" is returned all the same, stays counted for limits ("aborted" excepted) and allows nothing.
+            Without it, a call has failed if its result says so in the way of MCP or LangChain.
 
     Returns:
         The wrapper. If the session was made with ``halt_on_violation=False``, it returns the `Violation`
         of a call that is refused.
 
     Raises:
-        TypeError: `func` is no callable, or a generator function: its body runs after the call has
-            returned, when no contract could stop it. Or there is a governance and `func` is not async.
+        TypeError: `func` is no callable, or there is a governance and `func` is not async.
         GovernanceError: Raised by the wrapper: Core or a person decided against the call.
         ContractViolation: Raised by the wrapper: a contract refused the call and nothing ran, or the
             result broke a postcondition.
     """
     if isinstance(func, classmethod):
-        return classmethod(guard(session, tool, func.__func__, governance=governance))
+        return classmethod(guard(session, tool, func.__func__, governance=governance, outcome=outcome))
     if isinstance(func, staticmethod):
-        return staticmethod(guard(session, tool, func.__func__, governance=governance))
+        return staticmethod(guard(session, tool, func.__func__, governance=governance, outcome=outcome))
     if not callable(func):
         raise TypeError(f"cannot guard {tool!r}: {func!r} is not callable")
-    if is_generator_function(func):
-        raise TypeError(f"cannot guard {tool!r}: a generator runs after its call has returned")
-
     is_async = is_coroutine_function(func)
     if governance is not None and not is_async:
         raise TypeError(f"cannot guard {tool!r}: Core is waited for, so the function has to be async")
@@ -84,8 +102,14 @@ def guard(session: Session | None, tool: str, func: Any, *, governance: Governan
 
     names = ArgumentNames(tool, func)
 
-    def gated(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[GatedCall, Callable[..., Any]]:
-        call = GatedCall(session=session, tool=tool, args=names.read(args, kwargs), governance=governance)
+    def gated(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[GovernedCall, Callable[..., Any]]:
+        call = GovernedCall(
+            session=session,
+            tool=tool,
+            args=names.read(args, kwargs),
+            governance=governance,
+            reading=PlainAnswers(outcome),
+        )
 
         def work(named: Mapping[str, Any]) -> Any:
             if named is call.args:

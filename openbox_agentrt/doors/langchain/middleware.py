@@ -16,8 +16,8 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
 from openbox_agentrt.acel import Session
-from openbox_agentrt.doors.call import GatedCall, Governance, told_of
-from openbox_agentrt.doors.langchain.tool import gate_of, govern, is_final, refusal_message, succeeded
+from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
+from openbox_agentrt.doors.langchain.tool import READING, gate_of, govern, refusal_message
 
 __all__ = ("ContractMiddleware",)
 
@@ -71,7 +71,7 @@ class ContractMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _judging(
         self, session: Session | None, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
-    ) -> tuple[GatedCall, Callable[[Mapping[str, Any]], Any]]:
+    ) -> tuple[GovernedCall, Callable[[Mapping[str, Any]], Any]]:
         # A tool that the agent was not built with: other middleware may run it, so the call itself is judged.
         call = request.tool_call
 
@@ -82,13 +82,12 @@ class ContractMiddleware(AgentMiddleware[Any, Any, Any]):
             same = args is call["args"]
             return handler(request if same else request.override(tool_call={**call, "args": dict(args)}))
 
-        gated = GatedCall(
+        gated = GovernedCall(
             session=session,
             tool=call["name"],
             args=call["args"],
             governance=self._governance,
-            succeeded=succeeded,
-            may_have_run=is_final,
+            reading=READING,
             on_stop=answer,
         )
         return gated, work

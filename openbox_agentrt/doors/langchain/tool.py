@@ -23,19 +23,19 @@ from langchain_core.tools import BaseTool, ToolException
 from pydantic import PrivateAttr
 
 from openbox_agentrt.acel import ContractViolation, Session
-from openbox_agentrt.doors.call import GatedCall, Governance, told_of
+from openbox_agentrt.acel.events import Outcome
+from openbox_agentrt.doors.call import Governance, GovernedCall, PlainAnswers, told_of
 from openbox_agentrt.doors.callables.arguments import ArgumentNames, is_coroutine_function
 from openbox_agentrt.doors.langchain.arguments import ToolArguments
 
 __all__ = (
+    "READING",
     "ToolGate",
     "ToolRefusedError",
     "ToolStoppedError",
     "gate_of",
     "govern",
-    "is_final",
     "refusal_message",
-    "succeeded",
 )
 
 ToolT = TypeVar("ToolT", bound=BaseTool)
@@ -91,15 +91,14 @@ class ToolGate:
 
     def judging(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], work: Callable[..., Any]
-    ) -> tuple[GatedCall, Callable[[Mapping[str, Any]], Any]]:
+    ) -> tuple[GovernedCall, Callable[[Mapping[str, Any]], Any]]:
         """A run of the tool, and the work that it is."""
-        call = GatedCall(
+        call = GovernedCall(
             session=self.session,
             tool=self.wrapped.name,
             args=self.arguments.read(args, kwargs),
             governance=self.governance,
-            succeeded=succeeded,
-            may_have_run=is_final,
+            reading=READING,
             on_stop=self._refuse,
         )
 
@@ -150,29 +149,18 @@ def gate_of(tool: BaseTool, session: Session | None, governance: Governance | No
     return gate
 
 
-def succeeded(result: Any) -> bool:
-    """Whether what a tool returned says that it did its work."""
-    if isinstance(result, ToolMessage):
-        return result.status != "error"
-    if isinstance(result, tuple | list):
-        return all(succeeded(part) for part in result)
-    # A `Command` of langgraph carries its messages in its update.
-    update = getattr(result, "update", None)
-    if isinstance(update, dict):
-        messages = update.get("messages")
-        return succeeded(messages if isinstance(messages, list) else [messages])
-    return True
+class _ToolReading(PlainAnswers):
+    """Takes a run that pauses for one that has not happened."""
+
+    def of_error(self, error: BaseException) -> Outcome:
+        # langgraph's `interrupt` leaves a tool by an exception and later runs it from its beginning; that
+        # second run is the call.
+        errors = sys.modules.get("langgraph.errors")
+        paused = errors is not None and isinstance(error, errors.GraphInterrupt)
+        return "aborted" if paused else "failed"
 
 
-def is_final(error: BaseException) -> bool:
-    """
-    Whether a run ended with an error, rather than pausing to be run again.
-
-    langgraph's `interrupt` leaves a tool by an exception and later runs it from its beginning; that second
-    run is the call.
-    """
-    errors = sys.modules.get("langgraph.errors")
-    return errors is None or not isinstance(error, errors.GraphInterrupt)
+READING = _ToolReading()
 
 
 def refusal_message(told: Mapping[str, Any], *, tool: str, tool_call_id: str) -> ToolMessage:

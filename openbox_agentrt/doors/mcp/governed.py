@@ -11,60 +11,33 @@ import logging
 import weakref
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from ..._run.contract_events import signal_violation
-from ..._run.state import RunState
-from ...acel import Refusal, Session
-from ...errors import ContractRefusedError, GovernanceError
-from ..core_verdict import told_of_verdict
-from .calls import Call, rewritten
-from .outcome import read_outcome
-from .refusal import PolicyRefusalError, refused_data, text_of
+from ...acel import Session
+from ...errors import ContractRefusedError
+from ..call import Activity, Governance
+from ..verdicts import told_of_verdict
+from .refusal import refused_data, text_of
 
-if TYPE_CHECKING:
-    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-
-__all__ = ("ClientRuns", "GovernedActivity", "ToolGovernance")
+__all__ = ("ClientRuns", "ToolGovernance", "told_of_policy")
 
 log = logging.getLogger(__name__)
 
 _UNBOUND = object()
 
 
-class GovernedActivity(Protocol):
-    """An activity while it runs."""
-
-    output: Any
-
-    @property
-    def input(self) -> list[Any]: ...
-
-
-class ToolGovernance(Protocol):
+class ToolGovernance(Governance, Protocol):
     """What the gate needs of a governance. `OpenBoxAgentRTGovernance` has it."""
 
     def run_scope(
         self, prompt: str = "", *, session_id: str | None = None
     ) -> AbstractAsyncContextManager[object]: ...
 
-    def activity(
-        self, activity_type: str, activity_input: Any = ()
-    ) -> AbstractAsyncContextManager[GovernedActivity]: ...
-
-
-class _CallFailedError(Exception):
-    """The tool's answer was not that it is done."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(f"the call is {kind}")
-
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    # What `run_scope` gave, and what it bound.
-    run: object
+    # What `run_scope` bound.
     bindings: "dict[contextvars.ContextVar[Any], Any]"
 
 
@@ -83,58 +56,26 @@ class ClientRuns:
         self._runs: weakref.WeakKeyDictionary[Session, _Run] = weakref.WeakKeyDictionary()
         self._ending: set[asyncio.Task[None]] = set()
 
-    async def call(
-        self, session: Session, call: Call, ctx: "ServerRequestContext[Any, Any]", call_next: "CallNext"
-    ) -> "tuple[HandlerResult, dict[str, Any]]":
+    @asynccontextmanager
+    async def run_of(self, session: Session) -> AsyncIterator[Governance]:
         """
-        Have a call judged by Core, and run it.
+        Bind the run of a session for one call, opening it if it is the session's first.
 
-        Returns:
-            The result, and the arguments that ran: the call's, or Core's redacted copy.
-
-        Raises:
-            PolicyRefusalError: Core or a person decided against it, or Core could not be asked.
+        Where it cannot be opened, the contracts are asked all the same, and what they let through is refused
+        with what keeps the run from opening.
         """
-        answered: list[HandlerResult] = []
-        args = call.args
         try:
-            async with (
-                self._in_run(session),
-                self._governance.activity(call.tool, [dict(call.args)]) as activity,
-            ):
-                args = dict(activity.input[0])
-                if args != call.args:
-                    ctx = replace(ctx, params=rewritten(ctx.method, ctx.params or {}, args))
-                answered.append(await call_next(ctx))
-                outcome = read_outcome(ctx.method, answered[0])
-                activity.output = outcome.value
-                if outcome.kind != "done":
-                    # Core is to see a row that failed.
-                    raise _CallFailedError(outcome.kind)
-        except _CallFailedError:
-            log.debug("a call to %r was not done", call.tool)
-        except GovernanceError as error:
-            raise PolicyRefusalError(*_told(error, call.tool)) from error
-        return answered[0], args
-
-    async def judges_by(self, session: Session) -> bool:
-        """Whether the governance judges by this very session, which would count each call twice."""
-        try:
-            run = (await self._opened(session)).run
-        except Exception:  # noqa: BLE001 - fail-closed where it counts: the call finds out for itself
-            return False
-        return isinstance(run, RunState) and run.contracts is session
-
-    async def report(self, session: Session, refusal: Refusal) -> None:
-        """Tell Core of a call that the contracts refused. It was not asked."""
-        try:
-            run = (await self._opened(session)).run
-        except Exception as error:  # noqa: BLE001 - fail-closed already: the call is refused either way
-            log.warning("core was not told of a refused call: %s", error)
+            opened = await self._opened(session)
+        except Exception as error:  # noqa: BLE001 - fail-closed: raised by every activity
+            log.warning("the run of a client cannot be opened: %s", type(error).__name__)
+            yield _NoRun(error)
             return
-        if isinstance(run, RunState):
-            specs = tuple(broken.name for broken in refusal.broken)
-            signal_violation(run, refusal.tool, specs, refusal.message)
+        tokens = [(variable, variable.set(value)) for variable, value in opened.bindings.items()]
+        try:
+            yield self._governance
+        finally:
+            for variable, token in reversed(tokens):
+                variable.reset(token)
 
     def leave(self, session: Session) -> None:
         """End the run of a session."""
@@ -157,16 +98,6 @@ class ClientRuns:
                 self.leave(session)
         here = [task for task in self._ending if task.get_loop() is asyncio.get_running_loop()]
         await asyncio.gather(*here, return_exceptions=True)
-
-    @asynccontextmanager
-    async def _in_run(self, session: Session) -> AsyncIterator[None]:
-        opened = await self._opened(session)
-        tokens = [(variable, variable.set(value)) for variable, value in opened.bindings.items()]
-        try:
-            yield
-        finally:
-            for variable, token in reversed(tokens):
-                variable.reset(token)
 
     async def _opened(self, session: Session) -> _Opened:
         run = self._runs.get(session)
@@ -191,13 +122,13 @@ class ClientRuns:
     ) -> None:
         before = contextvars.copy_context()
         try:
-            async with self._governance.run_scope(session_id=session_id) as run:
+            async with self._governance.run_scope(session_id=session_id):
                 bindings = {
                     variable: value
                     for variable, value in contextvars.copy_context().items()
                     if before.get(variable, _UNBOUND) is not value
                 }
-                opened.set_result(_Opened(run, bindings))
+                opened.set_result(_Opened(bindings))
                 await leaving.wait()
         except asyncio.CancelledError:
             opened.cancel()
@@ -210,7 +141,18 @@ class ClientRuns:
             log.info("the run of a client ended: %s", error)
 
 
-def _told(error: GovernanceError, tool: str) -> tuple[str, dict[str, Any]]:
+class _NoRun:
+    """A governance without a run: nothing can be an activity of it."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def activity(self, activity_type: str, activity_input: Any = ()) -> AbstractAsyncContextManager[Activity]:
+        raise self._error
+
+
+def told_of_policy(error: Exception, tool: str) -> tuple[str, dict[str, Any]]:
+    """Give text and structured half of what a client is told of a call that Core or a person stopped."""
     if isinstance(error, ContractRefusedError):
         return text_of(error.refusal), refused_data(error.refusal)
     refusal = {**told_of_verdict(error), "tool": tool}

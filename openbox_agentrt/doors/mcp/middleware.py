@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._extras import require
 from ...acel import Session
+from ...acel.outcome import OutcomeHook
 from .calls import CALL, InvalidCallError, gated_methods, read_call
 from .clients import Clients, EachItsOwn, NoSessionError, OneForAll, SessionFactory
 from .keys import ClientKey, KeyResolver
@@ -47,6 +48,8 @@ class ACELMiddleware:
             have no end of their own, such as a principal, and never for those that end with a connection.
         max_sessions: Number of sessions that may be open at once; a new client beyond it is refused.
         on_session_end: Told of every session that ended. A good place to write its evidence.
+        outcome: Says what became of a call whose result is complete and no error, from the value that it
+            holds: "ok", "failed", "aborted" or "unknown".
         governance: An `OpenBoxAgentRTGovernance`. Calls that the contracts allow are judged by Core too, each
             as an activity of a run that lasts as long as the session.
         clock: Monotone clock, in seconds.
@@ -65,11 +68,13 @@ class ACELMiddleware:
         idle_timeout: float | None = None,
         max_sessions: int = DEFAULT_MAX_SESSIONS,
         on_session_end: Callable[[SessionEnd], None] | None = None,
+        outcome: OutcomeHook | None = None,
         governance: "ToolGovernance | None" = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         require("mcp", extra="mcp")
         self._gate = gated_methods(gate)
+        self._outcome = outcome
         self._runs = None if governance is None else _runs_of(governance)
         # Where programs written for acel-core look for the sessions.
         self._sessions_by_connection: weakref.WeakKeyDictionary[Any, Session] = weakref.WeakKeyDictionary()
@@ -147,7 +152,7 @@ class ACELMiddleware:
                 raise could_not_be_judged(call) from error
             if session is None:
                 return await call_next(ctx)
-            return await judged(session, call, ctx, call_next, runs=self._runs)
+            return await judged(session, call, ctx, call_next, runs=self._runs, outcome=self._outcome)
 
     def _greet(self, ctx: "ServerRequestContext[Any, Any]") -> None:
         try:

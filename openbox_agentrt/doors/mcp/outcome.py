@@ -1,42 +1,58 @@
 """
 What became of a call: read off the answer that the server gave.
 
-An answer is one of four things, and only the first counts as a call that happened:
-
-* *done*: a complete result without an error;
-* *failed*: an error, in the result (``isError``) or instead of one. What it did before it failed is unknown;
-* *waiting*: the server asks the client for input first and will be called again (``input_required``, or the
-  error "URL elicitation required"). The call has not happened yet;
-* *unknown*: an answer of an extension, e.g. a task that goes on in the background.
+| the server gives | outcome |
+| --- | --- |
+| a complete result without an error | ok |
+| an error, in the result (``isError``) or instead of one | failed; what it did before is not known |
+| a request for input (``input_required``, or the error "URL elicitation required") | aborted: the client is \
+  asked first, and calls again |
+| an answer of an extension, e.g. a task that goes on in the background | unknown |
 """
+
+from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from ...acel.outcome import OutcomeHook, outcome_of
+from ..call import Answer
 from .calls import CALL
 
-__all__ = ("Outcome", "is_waiting_error", "read_outcome")
+if TYPE_CHECKING:
+    from ...acel.events import Outcome
+
+__all__ = ("ServerReading", "is_waiting_error", "read_answer")
 
 URL_ELICITATION_REQUIRED = -32042
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+@dataclass(frozen=True, slots=True)
+class ServerReading:
     """
-    What became of a call.
+    Read the results and errors of a server.
 
     Attributes:
-        kind: See the module.
-        value: What the call returned, for postconditions and the trace.
+        method: Method of the requests that it answers.
+        hook: The user's own way to tell what became of a call, from the value that a complete result holds.
     """
 
-    kind: Literal["done", "failed", "waiting", "unknown"]
-    value: Any = None
+    method: str
+    hook: OutcomeHook | None = None
+
+    def of_result(self, result: Any) -> Answer:
+        answer = read_answer(self.method, result)
+        if self.hook is None or answer.outcome != "ok":
+            return answer
+        return Answer(outcome_of(answer.value, self.hook), answer.value)
+
+    def of_error(self, error: BaseException) -> Outcome:
+        return "aborted" if is_waiting_error(getattr(error, "code", None)) else "failed"
 
 
-def read_outcome(method: str, result: object) -> Outcome:
+def read_answer(method: str, result: object) -> Answer:
     """
     Read the result of a call.
 
@@ -47,21 +63,22 @@ def read_outcome(method: str, result: object) -> Outcome:
     if not isinstance(result, Mapping):
         dump = getattr(result, "model_dump", None)
         if dump is None:
-            return Outcome(kind="unknown", value=result)
+            return Answer("unknown", result)
         result = dump(by_alias=True, mode="json", exclude_none=True)
         assert isinstance(result, Mapping)
     result_type = result.get("resultType", "complete")
     if result_type == "input_required":
-        return Outcome(kind="waiting")
+        return Answer("aborted")
     if result_type not in (None, "complete"):
-        return Outcome(kind="unknown", value=dict(result))
+        return Answer("unknown", dict(result))
     if method != CALL:
-        return Outcome(kind="done", value=dict(result))
+        return Answer("ok", dict(result))
     value = _value_of(result)
     if result.get("isError") not in (None, False):
-        return Outcome(kind="failed", value=value)
+        # Of a server that nobody knows, whatever it puts there is an error.
+        return Answer("failed", value)
     has_content = isinstance(result.get("content"), list) or result.get("structuredContent") is not None
-    return Outcome(kind="done" if has_content else "unknown", value=value)
+    return Answer("ok" if has_content else "unknown", value)
 
 
 def is_waiting_error(code: object) -> bool:

@@ -1,14 +1,20 @@
 """One call on its way through the gate: judged, run, settled."""
 
 import logging
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ...acel import Reservation, Session
-from .calls import CALL, Call
-from .outcome import is_waiting_error, read_outcome
-from .refusal import HALT, PolicyRefusalError, halted, refused_data, text_of, withheld_data
+from ...acel import ContractViolation, Session
+from ...acel.outcome import OutcomeHook
+from ..call import GovernedCall
+from .calls import CALL, Call, rewritten
+from .outcome import ServerReading
+from .refusal import HALT, halted, told_to_client
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mcp import MCPError
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
@@ -19,6 +25,11 @@ __all__ = ("answer", "could_not_be_judged", "judged", "protocol_error")
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Stopped:
+    error: Exception
+
+
 async def judged(
     session: Session,
     call: Call,
@@ -26,6 +37,7 @@ async def judged(
     call_next: "CallNext",
     *,
     runs: "ClientRuns | None" = None,
+    outcome: OutcomeHook | None = None,
 ) -> "HandlerResult":
     """
     Run a call if the contracts agree, and Core does, and settle it by what came of it.
@@ -33,58 +45,40 @@ async def judged(
     Returns:
         What the client gets: the handler's result, or why there is none.
     """
-    reservation: Reservation | None = None
-    if runs is None or not await runs.judges_by(session):
-        try:
-            reservation = await session.areserve(call.tool, call.args)
-        except Exception as error:
-            # Fail-closed: what cannot be judged does not run.
-            raise could_not_be_judged(call) from error
-        if reservation.refusal is not None:
-            if runs is not None:
-                await runs.report(session, reservation.refusal)
-            return answer(ctx, text_of(reservation.refusal), refused_data(reservation.refusal))
     reached = False
 
-    async def handle(ctx: "ServerRequestContext[Any, Any]") -> "HandlerResult":
+    async def work(args: "Mapping[str, Any]") -> "HandlerResult":
         nonlocal reached
         reached = True
-        return await call_next(ctx)
+        if args is call.args:
+            return await call_next(ctx)
+        return await call_next(replace(ctx, params=rewritten(ctx.method, ctx.params or {}, args)))
 
-    args = None
     try:
-        if runs is None:
-            result = await handle(ctx)
-        else:
-            result, args = await runs.call(session, call, ctx, handle)
-    except PolicyRefusalError as error:
-        _abort(reservation, error, ran=reached)
-        return answer(ctx, error.text, error.data)
-    except BaseException as error:
-        _abort(reservation, error, ran=reached and not is_waiting_error(getattr(error, "code", None)))
-        if isinstance(error, Exception) and not reached:
-            raise could_not_be_judged(call) from error
-        raise
-    return result if reservation is None else await _settle(reservation, ctx, result, args)
+        async with AsyncExitStack() as stack:
+            governed = GovernedCall(
+                session=session,
+                tool=call.tool,
+                args=call.args,
+                governance=None if runs is None else await stack.enter_async_context(runs.run_of(session)),
+                reading=ServerReading(ctx.method, outcome),
+                on_stop=_Stopped,
+            )
+            result: HandlerResult | _Stopped = await governed.arun(work)
+    except Exception as error:
+        if reached:
+            raise
+        # Fail-closed: what cannot be judged does not run.
+        raise could_not_be_judged(call) from error
+    return answer(ctx, *_told(result.error, call)) if isinstance(result, _Stopped) else result
 
 
-async def _settle(
-    reservation: Reservation,
-    ctx: "ServerRequestContext[Any, Any]",
-    result: "HandlerResult",
-    args: dict[str, Any] | None,
-) -> "HandlerResult":
-    outcome = read_outcome(ctx.method, result)
-    if outcome.kind != "done":
-        reservation.abort(ran=outcome.kind != "waiting")
-        return result
-    violation = await reservation.acommit(outcome.value, args=args)
-    return result if violation is None else answer(ctx, *withheld_data(violation))
+def _told(error: Exception, call: Call) -> tuple[str, dict[str, Any]]:
+    if isinstance(error, ContractViolation):
+        return told_to_client(error)
+    from .governed import told_of_policy
 
-
-def _abort(reservation: Reservation | None, error: BaseException, *, ran: bool) -> None:
-    if reservation is not None:
-        reservation.abort(error, ran=ran)
+    return told_of_policy(error, call.tool)
 
 
 def answer(ctx: "ServerRequestContext[Any, Any]", text: str, data: dict[str, Any]) -> "HandlerResult":

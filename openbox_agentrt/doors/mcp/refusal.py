@@ -9,27 +9,19 @@ the evidence.
 from collections.abc import Mapping
 from typing import Any
 
-from ...acel import Broken, Refusal, Violation
+from ...acel import Broken, ContractViolation, Refusal, Violation
 from ...acel.refusal import MAX_NAME
 
-__all__ = ("HALT", "PolicyRefusalError", "halted", "refused_data", "text_of", "unjudged", "withheld_data")
+__all__ = ("HALT", "halted", "refused_data", "text_of", "told_to_client", "unjudged", "withheld_data")
 
 HALT = "ACEL HALT: "
 
 
-class PolicyRefusalError(Exception):
-    """
-    Core, or a person, decided against a call. Its result must not be used, if it has one.
-
-    Attributes:
-        text: What the client is told.
-        data: The same, structured.
-    """
-
-    def __init__(self, text: str, data: dict[str, Any]) -> None:
-        self.text = text
-        self.data = data
-        super().__init__(text, data)
+def told_to_client(error: ContractViolation) -> tuple[str, dict[str, Any]]:
+    """Give text and structured half of what a client is told of a call that the contracts stopped."""
+    if error.refusal is None:
+        return withheld_data(error.violation)
+    return text_of(error.refusal), refused_data(error.refusal)
 
 
 def withheld_data(violation: Violation) -> tuple[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from openbox_agentrt.doors.call import GatedCall, Governance, told_of
+from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
 from openbox_agentrt.doors.callables.arguments import ArgumentNames, is_coroutine_function
 from openbox_agentrt.doors.openai.tool_call import (
     MalformedToolCallError,
@@ -153,7 +153,7 @@ def _look_up(
     governance: Governance | None,
     raw: object,
     tools: Mapping[str, Callable[..., Any]],
-) -> tuple[GatedCall, Work]:
+) -> tuple[GovernedCall, Work]:
     call = read_tool_call(raw)
     func = tools.get(call.tool)
     if func is None:
@@ -166,13 +166,15 @@ def _look_up(
 
 def _prepare(
     session: Session | None, governance: Governance | None, call: ToolCall, func: Callable[..., Any]
-) -> tuple[GatedCall, Work]:
+) -> tuple[GovernedCall, Work]:
     if call.type in ("custom", "custom_tool_call"):
-        gated = GatedCall(session=session, tool=call.tool, args=call.args, governance=governance)
+        gated = GovernedCall(session=session, tool=call.tool, args=call.args, governance=governance)
         _check(call, func, (call.args["input"],), {})
         return gated, lambda named: func(named["input"])
     names = _check(call, func, (), call.args)
-    gated = GatedCall(session=session, tool=call.tool, args=names.read((), call.args), governance=governance)
+    gated = GovernedCall(
+        session=session, tool=call.tool, args=names.read((), call.args), governance=governance
+    )
 
     def work(named: Mapping[str, Any]) -> Any:
         if named is gated.args:

@@ -19,8 +19,9 @@ from typing import Any
 import msgspec
 
 from ...acel import Reservation, Session
+from ...acel.outcome import settle
 from ..mcp.calls import CALL, Call, gated_methods
-from ..mcp.outcome import is_waiting_error, read_outcome
+from ..mcp.outcome import is_waiting_error, read_answer
 from ..mcp.refusal import HALT, halted, refused_data, text_of, withheld_data
 from .reading import Message, Noise, Unclear, id_key, read_client_line
 
@@ -33,7 +34,7 @@ _MAX_SPENT = 10_000
 _PROTOCOL_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 
 
-class _Answer(msgspec.Struct):
+class _Response(msgspec.Struct):
     # What of a server's line decides whether it answers a call; the rest is not looked at.
     id: int | float | str | msgspec.UnsetType | None = msgspec.UNSET
     method: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -138,7 +139,7 @@ class StdioGate:
             self._owed.clear()
         for entry in owed:
             if entry.reservation is not None:
-                entry.reservation.abort(ran=True)
+                settle(entry.reservation, "unknown")
 
     def _admit(self, message: Message) -> dict[str, Any] | None:
         # What the client is told instead of the server's answer; `None` if the message may pass.
@@ -171,7 +172,7 @@ class StdioGate:
                 self._owed.pop(key, None)
         elif used_by is not None and entry.reservation is not None:
             # In shadow mode only: nothing tells the answers of the two apart.
-            entry.reservation.abort(ran=True)
+            settle(entry.reservation, "unknown")
         return refusal
 
     def _admit_unanswered(self, message: Message, call: Call) -> dict[str, Any] | None:
@@ -179,7 +180,7 @@ class StdioGate:
         entry = _Owed(method=message.method or "", id=None, gated=True)
         refusal = self._reserve(entry, call)
         if entry.reservation is not None:
-            entry.reservation.abort(ran=True)
+            settle(entry.reservation, "unknown")
         return refusal
 
     def _reserve(self, entry: _Owed, call: Call) -> dict[str, Any] | None:
@@ -207,16 +208,16 @@ class StdioGate:
             while len(self._spent) > _MAX_SPENT:
                 del self._spent[next(iter(self._spent))]
         if entry.reservation is not None:
-            entry.reservation.abort(ran=True)
+            settle(entry.reservation, "unknown")
 
     def _answered(self, raw: bytes) -> bytes | None:
         # The text that takes the answer's place; `None` if it may pass as it is.
-        answer = msgspec.json.decode(raw, type=_Answer)
-        failed = answer.error is not msgspec.UNSET
-        said = answer.error if failed else answer.result
-        if answer.method is not msgspec.UNSET or answer.id is msgspec.UNSET or said is msgspec.UNSET:
+        read = msgspec.json.decode(raw, type=_Response)
+        failed = read.error is not msgspec.UNSET
+        said = read.error if failed else read.result
+        if read.method is not msgspec.UNSET or read.id is msgspec.UNSET or said is msgspec.UNSET:
             return None
-        key = id_key(answer.id)
+        key = id_key(read.id)
         with self._lock:
             self._spent.pop(key, None)
             entry = self._owed.pop(key, None)
@@ -225,13 +226,10 @@ class StdioGate:
         body = msgspec.json.decode(said)
         if failed:
             code = body.get("code") if isinstance(body, dict) else None
-            entry.reservation.abort(ran=not is_waiting_error(code))
+            settle(entry.reservation, "aborted" if is_waiting_error(code) else "failed")
             return None
-        outcome = read_outcome(entry.method, body)
-        if outcome.kind != "done":
-            entry.reservation.abort(ran=outcome.kind != "waiting")
-            return None
-        violation = entry.reservation.commit(outcome.value)
+        answer = read_answer(entry.method, body)
+        violation = settle(entry.reservation, answer.outcome, answer.value)
         if violation is None:
             return None
         told = {"jsonrpc": "2.0", "id": entry.id, **entry.answer(*withheld_data(violation))}

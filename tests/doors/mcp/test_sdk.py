@@ -19,9 +19,11 @@ from mcp_types import (
 )
 
 from openbox_agentrt.acel import Session, at_most_n_times, cannot_follow_without
+from openbox_agentrt.acel.events import Outcome
+from openbox_agentrt.doors.call import Answer
 from openbox_agentrt.doors.mcp import ACELMiddleware, attach
 from openbox_agentrt.doors.mcp.keys import find_key
-from openbox_agentrt.doors.mcp.outcome import read_outcome
+from openbox_agentrt.doors.mcp.outcome import read_answer
 
 OpenShop = Callable[..., Any]
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
@@ -170,27 +172,25 @@ async def test_the_sdk_still_shows_its_connections(
 
 
 @pytest.mark.parametrize(
-    ("result", "kind", "value"),
+    ("result", "outcome", "value"),
     [
-        ({"content": [], "structuredContent": {"a": 1}}, "done", {"a": 1}),
-        ({"content": [{"type": "text", "text": '{"a": 1}'}]}, "done", {"a": 1}),
-        ({"content": [{"type": "text", "text": "plain"}]}, "done", {"text": "plain"}),
-        ({"content": [{"type": "image"}, {"type": "text", "text": "2"}]}, "done", 2),
-        ({"content": [{"type": "text", "text": "[" * 100_000}]}, "done", {"text": "[" * 100_000}),
-        ({"content": []}, "done", {}),
-        ({"structuredContent": 0}, "done", 0),
+        ({"content": [], "structuredContent": {"a": 1}}, "ok", {"a": 1}),
+        ({"content": [{"type": "text", "text": '{"a": 1}'}]}, "ok", {"a": 1}),
+        ({"content": [{"type": "text", "text": "plain"}]}, "ok", {"text": "plain"}),
+        ({"content": [{"type": "image"}, {"type": "text", "text": "2"}]}, "ok", 2),
+        ({"content": [{"type": "text", "text": "[" * 100_000}]}, "ok", {"text": "[" * 100_000}),
+        ({"content": []}, "ok", {}),
+        ({"structuredContent": 0}, "ok", 0),
         ({"content": [], "isError": True}, "failed", {}),
-        ({"content": [], "isError": 0.0}, "done", {}),
+        ({"content": [], "isError": 0.0}, "ok", {}),
         ({"content": [], "isError": "no"}, "failed", {}),
-        ({"resultType": "input_required"}, "waiting", None),
+        ({"resultType": "input_required"}, "aborted", None),
         ({"resultType": "other", "content": []}, "unknown", {"resultType": "other", "content": []}),
         ({}, "unknown", {}),
         (None, "unknown", None),
-        (done("3"), "done", 3),
+        (done("3"), "ok", 3),
     ],
 )
-def test_what_became_of_a_call(result: Any, kind: str, value: Any) -> None:
-    """Every form that a result takes, and only a complete one without an error is done."""
-    outcome = read_outcome("tools/call", result)
-
-    assert (outcome.kind, outcome.value) == (kind, value)
+def test_what_became_of_a_call(result: Any, outcome: Outcome, value: Any) -> None:
+    """Every form that a result takes, and only a complete one without an error is ok."""
+    assert read_answer("tools/call", result) == Answer(outcome, value)

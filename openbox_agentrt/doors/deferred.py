@@ -1,0 +1,247 @@
+"""
+Results whose work begins only after the call has returned: generators, context managers, futures.
+
+Each is handed out as one of its kind that tells the call when the work has ended, and how. One that is
+dropped before it began has not happened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from collections.abc import AsyncGenerator, Callable, Generator
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+__all__ = ("Ending", "has_yet_to_run", "when_it_has_run")
+
+
+class Ending(Protocol):
+    """The end of a call. Exactly one of these is called, once; `done` gives what is to be handed out."""
+
+    def done(self, result: Any) -> Any: ...
+
+    async def adone(self, result: Any) -> Any: ...
+
+    def failed(self, error: BaseException) -> None: ...
+
+    def never_ran(self) -> None: ...
+
+
+def has_yet_to_run(result: object) -> bool:
+    """Tell whether the work of a call that returned this is still to be done, or is being done."""
+    return isinstance(result, tuple(_STAND_INS))
+
+
+def when_it_has_run(result: Any, ending: Ending) -> Any:
+    """
+    Give the same work with its end reported.
+
+    Args:
+        result: What `has_yet_to_run` holds for.
+        ending: Told once how the work ended.
+    """
+    make = next(make for kind, make in _STAND_INS.items() if isinstance(result, kind))
+    return make(result, ending)
+
+
+class _Once:
+    """An end that is reported once, whoever is first."""
+
+    def __init__(self, ending: Ending) -> None:
+        self._ending = ending
+        self._ended = False
+        self.began = False
+
+    def done(self, result: Any) -> Any:
+        self._ended = True
+        return self._ending.done(result)
+
+    async def adone(self, result: Any) -> Any:
+        self._ended = True
+        return await self._ending.adone(result)
+
+    def failed(self, error: BaseException) -> None:
+        if not self._ended:
+            self._ended = True
+            self._ending.failed(error)
+
+    def dropped(self) -> None:
+        # What began and was dropped is settled by its reservation: nobody saw it end.
+        if not self.began and not self._ended:
+            self._ended = True
+            self._ending.never_ran()
+
+
+class _Generator(Generator[Any, Any, Any]):
+    def __init__(self, inner: Generator[Any, Any, Any], ending: Ending) -> None:
+        self._inner = inner
+        self._once = _Once(ending)
+
+    def send(self, value: Any) -> Any:
+        self._once.began = True
+        return self._step(self._inner.send, value)
+
+    def throw(self, *error: Any) -> Any:
+        if not self._once.began:
+            self._once.dropped()
+        return self._step(self._inner.throw, *error)
+
+    def __del__(self) -> None:
+        self._once.dropped()
+
+    def _step(self, step: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return step(*args)
+        except StopIteration as stop:
+            raise StopIteration(self._once.done(stop.value)) from None
+        except BaseException as error:
+            self._once.failed(error)
+            raise
+
+
+class _AsyncGenerator(AsyncGenerator[Any, Any]):
+    def __init__(self, inner: AsyncGenerator[Any, Any], ending: Ending) -> None:
+        self._inner = inner
+        self._once = _Once(ending)
+
+    async def asend(self, value: Any) -> Any:
+        self._once.began = True
+        return await self._step(self._inner.asend, value)
+
+    async def athrow(self, *error: Any) -> Any:
+        if not self._once.began:
+            self._once.dropped()
+        return await self._step(self._inner.athrow, *error)
+
+    def __del__(self) -> None:
+        self._once.dropped()
+
+    async def _step(self, step: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return await step(*args)
+        except StopAsyncIteration:
+            await self._once.adone(None)
+            raise
+        except BaseException as error:
+            self._once.failed(error)
+            raise
+
+
+class _Context(contextlib.AbstractContextManager[Any]):
+    def __init__(self, inner: Any, ending: Ending) -> None:
+        self._inner = inner
+        self._once = _Once(ending)
+        self._entered: Any = None
+
+    def __enter__(self) -> Any:
+        self._once.began = True
+        try:
+            self._entered = self._inner.__enter__()
+        except BaseException as error:
+            self._once.failed(error)
+            raise
+        return self._entered
+
+    def __exit__(self, kind: Any, error: BaseException | None, where: types.TracebackType | None) -> Any:
+        try:
+            swallowed = self._inner.__exit__(kind, error, where)
+        except BaseException as raised:
+            self._once.failed(raised)
+            raise
+        if error is not None and not swallowed:
+            self._once.failed(error)
+        else:
+            self._once.done(self._entered)
+        return swallowed
+
+    def __del__(self) -> None:
+        self._once.dropped()
+
+
+class _AsyncContext(contextlib.AbstractAsyncContextManager[Any]):
+    def __init__(self, inner: Any, ending: Ending) -> None:
+        self._inner = inner
+        self._once = _Once(ending)
+        self._entered: Any = None
+
+    async def __aenter__(self) -> Any:
+        self._once.began = True
+        try:
+            self._entered = await self._inner.__aenter__()
+        except BaseException as error:
+            self._once.failed(error)
+            raise
+        return self._entered
+
+    async def __aexit__(
+        self, kind: Any, error: BaseException | None, where: types.TracebackType | None
+    ) -> Any:
+        try:
+            swallowed = await self._inner.__aexit__(kind, error, where)
+        except BaseException as raised:
+            self._once.failed(raised)
+            raise
+        if error is not None and not swallowed:
+            self._once.failed(error)
+        else:
+            await self._once.adone(self._entered)
+        return swallowed
+
+    def __del__(self) -> None:
+        self._once.dropped()
+
+
+class _Future(Future[Any]):
+    """A future that waits for another, whose result passes the end of the call first."""
+
+    def __init__(self, inner: Future[Any], ending: Ending) -> None:
+        super().__init__()
+        self._inner = inner
+        self._once = _Once(ending)
+        self.set_running_or_notify_cancel()
+        inner.add_done_callback(self._pass_on)
+
+    def cancel(self) -> bool:
+        """Cancel the work, if it has not begun."""
+        return self._inner.cancel()
+
+    def running(self) -> bool:
+        return self._inner.running()
+
+    def cancelled(self) -> bool:
+        return self._inner.cancelled()
+
+    def _pass_on(self, inner: Future[Any]) -> None:
+        try:
+            result = inner.result()
+        except BaseException as error:  # noqa: BLE001 - given to whoever asks for the result
+            if inner.cancelled():
+                self._once.dropped()
+            self._once.failed(error)
+            self.set_exception(error)
+            return
+        try:
+            self.set_result(self._once.done(result))
+        except BaseException as error:  # noqa: BLE001 - a result that is withheld, told in the same way
+            self.set_exception(error)
+
+
+@contextlib.contextmanager
+def _a_context() -> Generator[None]:
+    yield
+
+
+@contextlib.asynccontextmanager
+async def _an_async_context() -> AsyncGenerator[None]:
+    yield
+
+
+# Other context managers have done their work when they are returned: an open file, a connection.
+_STAND_INS: dict[type[Any], Callable[[Any, Ending], Any]] = {
+    types.GeneratorType: _Generator,
+    types.AsyncGeneratorType: _AsyncGenerator,
+    type(_a_context()): _Context,
+    type(_an_async_context()): _AsyncContext,
+    Future: _Future,
+}

@@ -1,0 +1,63 @@
+"""
+What a door knows of the governed run that it is called in, and of the errors that governance raises.
+
+It is read only where a governance was given: contracts alone need neither an agent runtime nor Core.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from openbox_agentrt._run.contract_events import signal_violation
+from openbox_agentrt._run.state import current_run
+from openbox_agentrt.errors import (
+    ContractRefusedError,
+    GovernanceError,
+    GovernanceHaltError,
+    GovernanceUnavailableError,
+    UngovernedCallError,
+)
+
+if TYPE_CHECKING:
+    from openbox_agentrt.acel import Refusal, Session
+
+__all__ = ("is_stop", "judges_by", "report_refusal", "stops_the_run", "told_of_verdict")
+
+
+def judges_by(session: Session) -> bool:
+    """Tell whether the current run judges by this very session, which would count each call twice."""
+    run = current_run()
+    return run is not None and run.contracts is session
+
+
+def report_refusal(refusal: Refusal) -> None:
+    """Tell Core of a call that the contracts refused. It was not asked."""
+    run = current_run()
+    if run is not None:
+        specs = tuple(broken.name for broken in refusal.broken)
+        signal_violation(run, refusal.tool, specs, refusal.message)
+
+
+def is_stop(error: BaseException) -> bool:
+    """Tell whether governance decided against a call, or could not judge it."""
+    return isinstance(error, GovernanceError)
+
+
+def stops_the_run(error: BaseException) -> bool:
+    """Tell whether an error is nothing that a model could act on: the run is halted, or there is none."""
+    return isinstance(error, GovernanceHaltError | UngovernedCallError)
+
+
+def told_of_verdict(error: Exception) -> dict[str, Any]:
+    """Give what a model or a client may be told of a call that Core or a person decided against."""
+    if isinstance(error, ContractRefusedError):
+        told: dict[str, Any] = error.refusal.for_model()
+        return told
+    event = getattr(error, "event", None)
+    if isinstance(error, GovernanceUnavailableError):
+        # Its text is for the operator: it may name hosts.
+        message = "the call could not be judged; try again later"
+    else:
+        remedy = getattr(error, "remedy", None)
+        message = f"{error}; {remedy}" if remedy else str(error)
+    return {"refused": True, "tool": event, "message": message}
