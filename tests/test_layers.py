@@ -92,8 +92,6 @@ STILL_IN_CIRCLES = {
     "acel.violations",
     "evidence.format2.file",
     "evidence.session_evidence",
-    "local_core.policy",
-    "local_core.rego",
 }
 """What is left to cut. Both only shrink."""
 

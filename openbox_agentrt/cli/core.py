@@ -15,11 +15,11 @@ from .._extras import MissingExtraError
 from ..local_core import (
     DEFAULT_API_KEY,
     Approval,
-    ApprovalError,
     LocalCore,
     NotLoopbackError,
     PolicyError,
     StoreError,
+    UndecidableApprovalError,
     serve,
 )
 
@@ -84,7 +84,7 @@ def approve(
     db: Database = DEFAULT_DATABASE,
     note: Annotated[str, typer.Option(help="What the agent is told.")] = "",
 ) -> None:
-    """Let the work happen."""
+    """Let the work of an approval happen."""
     with _one_line(), _existing(db) as core:
         decided = core.approve(approval_id, note=note)
     typer.echo(f"approved {decided.activity_type} {decided.id}")
@@ -96,7 +96,7 @@ def reject(
     db: Database = DEFAULT_DATABASE,
     reason: Annotated[str, typer.Option(help="What the agent is told.")] = "",
 ) -> None:
-    """Refuse the work."""
+    """Refuse the work of an approval."""
     with _one_line(), _existing(db) as core:
         decided = core.reject(approval_id, reason)
     typer.echo(f"rejected {decided.activity_type} {decided.id}")
@@ -128,7 +128,7 @@ def _existing(db: str) -> Iterator[LocalCore]:
 def _one_line(address: str = "") -> Iterator[None]:
     try:
         yield
-    except ApprovalError as error:
+    except UndecidableApprovalError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from error
     except NotLoopbackError as error:

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from ..demo.narrator import Narrator
 from ..demo.play import NoModelError, play
-from ..demo.timeline import Timeline
 from ..evidence import ed25519_signer
 from .running import InputError
 
@@ -42,7 +42,7 @@ def demo(
         evidence, key = folder / "evidence.jsonl", folder / "signing.key"
         console = Console(highlight=False)
         try:
-            asyncio.run(play(Timeline(console), evidence=evidence, key_file=key, own_model=model))
+            asyncio.run(play(Narrator(console), evidence=evidence, key_file=key, own_model=model))
         except NoModelError as error:
             raise InputError(str(error)) from error
         return _verify(console, evidence, key)

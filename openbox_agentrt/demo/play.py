@@ -16,9 +16,9 @@ from .. import create_openbox_agentrt
 from ..errors import GovernanceError
 from ..local_core import Approval, LocalCore
 from ..testing import OpenAIServer
+from .narrator import Narrator
 from .scenes import SCENES, Scene
 from .shop import INSTRUCTIONS, Shop
-from .timeline import Timeline
 
 SESSION = "demo"
 DECIDE_SECONDS = 0.05
@@ -31,12 +31,12 @@ class NoModelError(Exception):
     """The environment names no model that can be used. Nothing was run."""
 
 
-async def play(timeline: Timeline, *, evidence: Path, key_file: Path, own_model: bool = False) -> Shop:
+async def play(narrator: Narrator, *, evidence: Path, key_file: Path, own_model: bool = False) -> Shop:
     """
-    Run the demo.
+    Run every scene of the demo, and account for it.
 
     Args:
-        timeline: Where it is told.
+        narrator: Where it is told.
         evidence: File for the evidence of every decision.
         key_file: The key that signs it; made when missing.
         own_model: Use `agent_rt.load_model` and the user's own key instead of the scripted model.
@@ -61,28 +61,28 @@ async def play(timeline: Timeline, *, evidence: Path, key_file: Path, own_model:
             record="all",
             on_tool_block="return_error",
             approval_poll_interval_ms=20,
-            on_decision=timeline.decision,
+            on_decision=narrator.decision,
         )
         person = _ask_terminal if own_model else _say_yes
-        async with governance, _model(own_model) as provider, _deciding(core, timeline, person):
+        async with governance, _model(own_model) as provider, _deciding(core, narrator, person):
             loop = governance.govern_loop(AgentLoop(provider=provider, tool_registry=shop.tools()))
             for number, scene in enumerate(SCENES, 1):
-                await _run_scene(loop, provider, timeline, number, scene)
-        timeline.summary(core)
+                await _run_scene(loop, provider, narrator, number, scene)
+        narrator.summary(core)
     return shop
 
 
-async def _run_scene(loop: AgentLoop, provider: Any, timeline: Timeline, number: int, scene: Scene) -> None:
-    timeline.scene(number, scene)
+async def _run_scene(loop: AgentLoop, provider: Any, narrator: Narrator, number: int, scene: Scene) -> None:
+    narrator.scene(number, scene)
 
     async def on_event(event: Any) -> None:
         if event.type != "completed":
             return
         for call in event.response.message.tool_calls:
-            timeline.tool_call(call.name, call.arguments)
+            narrator.tool_call(call.name, call.arguments)
         text = "".join(part.text or "" for part in event.response.message.content)
         if text.strip():
-            timeline.model(text)
+            narrator.model(text)
 
     agent = AgentConfig(
         name="SupportAgent",
@@ -94,12 +94,12 @@ async def _run_scene(loop: AgentLoop, provider: Any, timeline: Timeline, number:
         await loop.run_streaming(agent, [prompt], on_event)
     except GovernanceError as error:
         # The subject of the demo: a run that governance stops ends with the error that says why.
-        timeline.refused_run(str(error))
+        narrator.refused_run(str(error))
 
 
 @asynccontextmanager
 async def _model(own: bool) -> AsyncIterator[Any]:
-    """The user's own model, or Agent-RT's OpenAI provider in front of a scripted server on the loopback."""
+    """Open the user's own model, or Agent-RT's OpenAI provider in front of a scripted server."""
     if own:
         try:
             provider = load_model()
@@ -118,8 +118,8 @@ async def _model(own: bool) -> AsyncIterator[Any]:
 
 
 @asynccontextmanager
-async def _deciding(core: LocalCore, timeline: Timeline, person: Person) -> AsyncIterator[None]:
-    """A person who answers every approval that comes up meanwhile."""
+async def _deciding(core: LocalCore, narrator: Narrator, person: Person) -> AsyncIterator[None]:
+    """Answer every approval that comes up meanwhile, as a person would."""
 
     async def decide() -> None:
         while True:
@@ -129,10 +129,10 @@ async def _deciding(core: LocalCore, timeline: Timeline, person: Person) -> Asyn
                 continue  # nothing asks for a person yet
             if await person(approval):
                 core.approve(approval, note="approved in the demo")
-                timeline.approval(approval, "approved")
+                narrator.approval(approval, "approved")
             else:
                 core.reject(approval, "rejected in the demo")
-                timeline.approval(approval, "rejected")
+                narrator.approval(approval, "rejected")
 
     task = asyncio.create_task(decide())
     try:

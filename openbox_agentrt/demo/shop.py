@@ -49,7 +49,7 @@ class Shop:
         return {"record_id": arguments["record_id"], "deleted": True}
 
     def tools(self) -> ToolRegistry:
-        """The shop's tools, as Agent-RT registers them. Nothing here knows of governance."""
+        """Register the shop's tools with Agent-RT. Nothing here knows of governance."""
         order = {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}
         payment = {
             "type": "object",

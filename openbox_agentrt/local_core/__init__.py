@@ -5,18 +5,17 @@ An OpenBox Core that runs inside the process, for development, tests and machine
 OpenBox SDK can talk to it over HTTP. Its policy language needs the extra ``local``, and so does the server.
 """
 
-from .approvals import Approval, ApprovalError
+from .approvals import Approval, UndecidableApprovalError
 from .core import DEFAULT_API_KEY, CoreClosedError, LocalCore
 from .database import StoreError
 from .ledger import OpenWorkflow, Orphan
-from .rego_source import PolicyError
+from .rego.source import PolicyError
 from .server import NotLoopbackError, asgi_app, running, serve
 from .store import Record, RefusedRequest
 
 __all__ = (
     "DEFAULT_API_KEY",
     "Approval",
-    "ApprovalError",
     "CoreClosedError",
     "LocalCore",
     "NotLoopbackError",
@@ -26,6 +25,7 @@ __all__ = (
     "Record",
     "RefusedRequest",
     "StoreError",
+    "UndecidableApprovalError",
     "asgi_app",
     "running",
     "serve",

@@ -40,13 +40,13 @@ class Approval:
     note: str
 
     def as_of(self, now: float) -> State:
-        """The state at `now`: nobody decided in time, so it has expired."""
+        """Give the state at `now`: without a decision in time it has expired."""
         if self.state == "pending" and self.expires_at is not None and now >= self.expires_at:
             return "expired"
         return self.state
 
     def poll_answer(self, now: float) -> dict[str, Any]:
-        """What an agent that asks about this approval is told."""
+        """Answer an agent that asks about this approval."""
         answer: dict[str, Any] = {"approval_id": self.id, **_verdict(self.as_of(now))}
         reason = self.note or self.reason
         if reason:
@@ -56,7 +56,7 @@ class Approval:
         return answer
 
 
-class ApprovalError(LookupError):
+class UndecidableApprovalError(LookupError):
     """An approval cannot be decided: there is none, there are several, or it is decided already."""
 
 

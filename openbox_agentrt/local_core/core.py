@@ -14,16 +14,16 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from . import ledger
-from .approvals import Approval, ApprovalError, State
+from .approvals import Approval, State, UndecidableApprovalError
 from .evaluation import Evaluator, Guard
 from .failures import place_of
-from .file_store import FileStore
+from .file_store import FileEventStore
 from .guardrails import find_personal_data
-from .identity import Doorkeeper
-from .memory_store import MemoryStore
-from .policy import Policy, load
+from .identity import Authenticator
+from .judge import Policy, load
+from .memory_store import MemoryEventStore
 from .routes import HttpAnswer, Routes, error_answer
-from .store import Record, RefusedRequest, Store
+from .store import EventStore, Record, RefusedRequest
 from .wire import WireError
 
 P = ParamSpec("P")
@@ -91,7 +91,7 @@ class LocalCore:
         judge = contextvars.Context().run(load, policy)
         self._store = contextvars.Context().run(_store_at, path)
         self._routes = Routes(
-            doorkeeper=Doorkeeper(api_key=api_key, agents=agents, clock=clock),
+            authenticator=Authenticator(api_key=api_key, agents=agents, clock=clock),
             evaluator=Evaluator(
                 store=self._store,
                 judge=judge,
@@ -107,7 +107,7 @@ class LocalCore:
 
     def handle(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         """
-        One request of the wire: what an HTTP server would be asked, and what it would answer.
+        Answer one request of the wire, as an HTTP server would.
 
         Never raises. It waits while another thread's request is answered, and for the policy.
         """
@@ -122,59 +122,59 @@ class LocalCore:
             return error_answer(WireError(500, "internal", "the local Core failed"))
 
     def events(self, workflow_id: str | None = None) -> list[dict[str, Any]]:
-        """Every event that was accepted, in order of arrival, repetitions included."""
+        """List every event that was accepted, in order of arrival, repetitions included."""
         return [record.event for record in self.records(workflow_id)]
 
     def records(self, workflow_id: str | None = None) -> list[Record]:
-        """Every event that was accepted, with its answer."""
+        """List every event that was accepted, with its answer."""
         return self._apart(self._store.records, workflow_id)
 
     def refused(self) -> list[RefusedRequest]:
-        """Every request that was answered with an error, in order of arrival."""
+        """List every request that was answered with an error, in order of arrival."""
         return self._apart(self._store.refused)
 
     def orphans(self) -> list[ledger.Orphan]:
-        """The activities whose starts and completions do not match one to one."""
+        """List the activities whose starts and completions do not match one to one."""
         return ledger.orphans(self._apart(self._store.moves))
 
     def open_workflows(self) -> list[ledger.OpenWorkflow]:
-        """The runs without a terminal event, or with two."""
+        """List the runs without a terminal event, or with two."""
         return ledger.open_workflows(self._apart(self._store.moves))
 
     def pending_approvals(self) -> list[Approval]:
-        """What waits for a person, oldest first."""
+        """List the approvals that wait for a person, oldest first."""
         now = self._clock()
         pending = self._apart(self._store.approvals, state="pending")
         return [approval for approval in pending if approval.as_of(now) == "pending"]
 
     def approvals(self) -> list[Approval]:
-        """Everything that was ever asked of a person, oldest first."""
+        """List every approval that was ever asked for, oldest first."""
         return self._apart(self._store.approvals)
 
     def approve(self, approval: Approval | str, *, note: str = "") -> Approval:
         """
-        Let the work happen.
+        Let the work of an approval happen.
 
         Args:
             approval: The approval, its id, or the id of the activity that waits.
             note: What the agent is told.
 
         Raises:
-            ApprovalError: There is none, there are several, or it is decided or expired already.
+            UndecidableApprovalError: There is none, there are several, or it is decided or expired already.
         """
         return self._decide(approval, "approved", note)
 
     def reject(self, approval: Approval | str, reason: str = "") -> Approval:
-        """Refuse the work; like `approve` otherwise."""
+        """Refuse the work of an approval; like `approve` otherwise."""
         return self._decide(approval, "rejected", reason)
 
     def expire(self, approval: Approval | str) -> Approval:
-        """End the time for a decision now; like `approve` otherwise."""
+        """End the time for deciding an approval now; like `approve` otherwise."""
         return self._decide(approval, "expired", "")
 
     def wait_for_approval(self, timeout: float = 5.0) -> Approval:
         """
-        The oldest pending approval; waits in this thread until there is one.
+        Wait in this thread until an approval is pending, and return the oldest.
 
         Raises:
             TimeoutError: There was none in time.
@@ -189,7 +189,7 @@ class LocalCore:
         return pending[0]
 
     async def await_approval(self, timeout: float = 5.0) -> Approval:
-        """`wait_for_approval` for async code: other tasks run meanwhile."""
+        """Wait like `wait_for_approval`, while other tasks run."""
         loop = asyncio.get_running_loop()
         came = asyncio.Event()
         with self._listening(lambda approval: loop.call_soon_threadsafe(came.set)):
@@ -203,7 +203,7 @@ class LocalCore:
         return pending[0]
 
     def close(self) -> None:
-        """Close the database. Requests get a 503 from now on. May be called twice."""
+        """Stop answering: requests get a 503 from now on. May be called twice."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -237,13 +237,15 @@ class LocalCore:
         now = self._clock()
         pending = [one for one in found if one.as_of(now) == "pending"]
         if not found:
-            raise ApprovalError(f"no approval has the id {wanted!r}")
+            raise UndecidableApprovalError(f"no approval has the id {wanted!r}")
         if not pending:
-            raise ApprovalError(f"approval {wanted!r} is {found[-1].as_of(now)} already")
+            raise UndecidableApprovalError(f"approval {wanted!r} is {found[-1].as_of(now)} already")
         if len(pending) > 1:
-            raise ApprovalError(f"{len(pending)} approvals of {wanted!r} are pending: name one by its own id")
+            raise UndecidableApprovalError(
+                f"{len(pending)} approvals of {wanted!r} are pending: name one by its own id"
+            )
         if not self._store.decide(pending[0].id, state, note):
-            raise ApprovalError(f"approval {wanted!r} was decided by someone else just now")
+            raise UndecidableApprovalError(f"approval {wanted!r} was decided by someone else just now")
         return self._store.approvals(id=pending[0].id)[0]
 
     def _announce(self, approval: Approval) -> None:
@@ -259,5 +261,5 @@ class LocalCore:
             self._listeners.remove(listener)
 
 
-def _store_at(path: str | os.PathLike[str]) -> Store:
-    return MemoryStore() if os.fspath(path) == ":memory:" else FileStore(path)
+def _store_at(path: str | os.PathLike[str]) -> EventStore:
+    return MemoryEventStore() if os.fspath(path) == ":memory:" else FileEventStore(path)

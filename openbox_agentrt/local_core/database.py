@@ -83,7 +83,7 @@ def _rebuild_store_error(path: str, problem: str) -> StoreError:
 
 def open_database(path: str) -> sqlite3.Connection:
     """
-    The database at `path`, made if there is none.
+    Open the database at `path`, making it if there is none.
 
     Raises:
         StoreError: The file cannot be opened, or belongs to something else.

@@ -14,8 +14,9 @@ from .._ids import new_id
 from .._plain.times import rfc3339
 from .approvals import Approval
 from .failures import place_of
-from .policy import Judge, Ruling
-from .store import Session, Store, decoded
+from .judge import PolicyJudge
+from .policy import PolicyDecision
+from .store import EventStore, RunEnd, decoded
 from .wire import Event
 
 Guard = Callable[[dict[str, Any]], Mapping[str, Any] | None]
@@ -27,7 +28,7 @@ _ACTIONS = {"allow": "continue", "halt": "stop", "require_approval": "require-ap
 
 class Evaluator:
     """
-    Answers events, and writes down what it answered.
+    Answer events, and write down what was answered.
 
     The caller takes care that one thread at a time evaluates: an event and its repetition must not be
     judged side by side.
@@ -40,8 +41,8 @@ class Evaluator:
     def __init__(
         self,
         *,
-        store: Store,
-        judge: Judge,
+        store: EventStore,
+        judge: PolicyJudge,
         guard: Guard | None,
         clock: Callable[[], float],
         approval_seconds: float | None,
@@ -56,7 +57,7 @@ class Evaluator:
 
     def answer(self, event: Event, caller: Mapping[str, str]) -> bytes:
         """
-        The answer to `event`, as JSON.
+        Answer `event`, as JSON.
 
         An event with the ids of an earlier one gets the earlier answer and is not judged again: the
         earlier one may wait for a person by now. A run that was halted, or has ended, gets HALT.
@@ -88,30 +89,32 @@ class Evaluator:
         if stopped is not None:
             said, halted = stopped, session.halted
         else:
-            said, ruling = self._judged(event, now)
-            halted = (ruling.reason or "halted by the policy") if ruling.verdict == "halt" else None
+            said, decision = self._judged(event, now)
+            halted = (decision.reason or "halted by the policy") if decision.verdict == "halt" else None
         self._store.add(event, said, now=now, caller=caller)
         sealed_by = session.sealed_by or (event.event_type if event.terminal else None)
         if (sealed_by, halted) != session:
-            self._store.set_session(event.workflow_id, event.run_id, Session(sealed_by, halted))
+            self._store.set_session(event.workflow_id, event.run_id, RunEnd(sealed_by, halted))
         return said
 
-    def _judged(self, event: Event, now: float) -> tuple[bytes, Ruling]:
-        ruling = self._judge.rule(event.payload, lambda: self._store.history(event.workflow_id, event.run_id))
-        answer = self._answer(ruling.verdict, ruling.reason)
+    def _judged(self, event: Event, now: float) -> tuple[bytes, PolicyDecision]:
+        decision = self._judge.rule(
+            event.payload, lambda: self._store.history(event.workflow_id, event.run_id)
+        )
+        answer = self._answer(decision.verdict, decision.reason)
         answer["policy_id"] = self._judge.name
         if self._guard is not None and (found := self._guarded(event, self._guard)):
             answer["guardrails_result"] = dict(found)
-        if ruling.verdict == "require_approval" and event.asks:
-            approval = self._approval(event, ruling, now)
+        if decision.verdict == "require_approval" and event.asks:
+            approval = self._approval(event, decision, now)
             answer["approval_id"] = approval.id
             if approval.expires_at is not None:
                 answer["approval_expiration_time"] = rfc3339(approval.expires_at)
         # A policy may say null to leave a field out, such as an approval id.
-        if ruling.extra:
-            answer.update(ruling.extra)
+        if decision.extra:
+            answer.update(decision.extra)
             answer = {key: value for key, value in answer.items() if value is not None}
-        return _encoded(answer), ruling
+        return _encoded(answer), decision
 
     def _answer(self, verdict: str, reason: str) -> dict[str, Any]:
         answer: dict[str, Any] = {
@@ -124,7 +127,7 @@ class Evaluator:
             answer["reason"] = reason
         return answer
 
-    def _stop(self, session: Session) -> bytes | None:
+    def _stop(self, session: RunEnd) -> bytes | None:
         if session.halted is not None:
             return _encoded(self._answer("halt", f"the run was halted: {session.halted}"))
         if session.sealed_by is not None:
@@ -145,14 +148,14 @@ class Evaluator:
             reason = {"type": "guardrails", "field": "", "reason": "the guardrails failed"}
             return {"validation_passed": False, "reasons": [reason]}
 
-    def _approval(self, event: Event, ruling: Ruling, now: float) -> Approval:
+    def _approval(self, event: Event, decision: PolicyDecision, now: float) -> Approval:
         approval = Approval(
             id=str(uuid.uuid4()),
             workflow_id=event.workflow_id,
             run_id=event.run_id,
             activity_id=event.activity_id,
             activity_type=event.activity_type or str(event.payload.get("signal_name", "")),
-            reason=ruling.reason,
+            reason=decision.reason,
             event=event.payload,
             created_at=now,
             expires_at=None if self._approval_seconds is None else now + self._approval_seconds,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 def place_of(error: BaseException) -> str:
     """
-    The kind of an error and where it was raised, e.g. ``KeyError in policy.py, line 12``.
+    Name the kind of an error and where it was raised, e.g. ``KeyError in policy.py, line 12``.
 
     Without its message: what a policy trips over is part of an event, and may be what nobody should read.
     """

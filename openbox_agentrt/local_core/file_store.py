@@ -9,13 +9,13 @@ from typing import Any, cast
 
 from .approvals import Approval, State
 from .database import open_database
-from .store import Answered, Record, RefusedRequest, Session, decoded
+from .store import Answered, Record, RefusedRequest, RunEnd, decoded
 from .wire import Event
 
 
-class FileStore:
+class FileEventStore:
     """
-    A `Store` in one SQLite database. Other processes may use the file at the same time.
+    Keep events in one SQLite database. Other processes may use the file at the same time.
 
     Raises:
         StoreError: The file cannot be opened, or belongs to something else.
@@ -27,14 +27,14 @@ class FileStore:
     def close(self) -> None:
         self._db.close()
 
-    def session(self, workflow_id: str, run_id: str) -> Session:
+    def session(self, workflow_id: str, run_id: str) -> RunEnd:
         row = self._db.execute(
             "SELECT sealed_by, halted FROM sessions WHERE workflow_id = ? AND run_id = ?",
             (workflow_id, run_id),
         ).fetchone()
-        return Session(*row) if row else Session()
+        return RunEnd(*row) if row else RunEnd()
 
-    def set_session(self, workflow_id: str, run_id: str, session: Session) -> None:
+    def set_session(self, workflow_id: str, run_id: str, session: RunEnd) -> None:
         self._db.execute(
             "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?)",
             (workflow_id, run_id, session.sealed_by, session.halted),

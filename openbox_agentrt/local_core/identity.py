@@ -29,9 +29,9 @@ _WINDOW_SECONDS = 300.0
 _NONCES_KEPT = 100_000
 
 
-class Doorkeeper:
+class Authenticator:
     """
-    Lets requests in that carry the key, and signed ones whose signature fits.
+    Let requests in that carry the key, and signed ones whose signature fits.
 
     Without `agents` a signature is checked as far as that goes without a public key: all its headers,
     the hash of the body, the time, and that the nonce is new. With `agents` it has to verify, and an
@@ -53,7 +53,7 @@ class Doorkeeper:
         self, version: str, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> Mapping[str, str]:
         """
-        What the caller says of itself: ``sdk``, and ``agent_did`` for a signed request.
+        Check who sends a request, and return what it says of itself: ``sdk``, and ``agent_did`` when signed.
 
         Raises:
             WireError: 401, with the reason codes that OpenBox SDKs explain to their users.
@@ -74,7 +74,7 @@ class Doorkeeper:
         return caller
 
     def has_identity(self, version: str, caller: Mapping[str, str]) -> bool:
-        """Whether a request says which agent sends it, beyond the key."""
+        """Tell whether a request says which agent sends it, beyond the key."""
         return version != "v1" or "agent_did" in caller
 
     def _check_signature(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> None:
@@ -111,7 +111,7 @@ class Doorkeeper:
 
 @lru_cache(maxsize=64)
 def _caller(sdk: str | None) -> Mapping[str, str]:
-    """One mapping for all requests of an SDK: every event is kept with it."""
+    """Share one mapping among all requests of an SDK: every event is kept with it."""
     return MappingProxyType({} if sdk is None else {"sdk": sdk})
 
 

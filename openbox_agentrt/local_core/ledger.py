@@ -47,7 +47,7 @@ class OpenWorkflow:
 
 def orphans(moves: Iterable[Move]) -> list[Orphan]:
     """
-    The activities whose rows do not add up, in the order in which that showed.
+    List the activities whose events do not add up, in the order in which that showed.
 
     A retry, the same event sent again, counts once. The same ids with another content count twice.
     """
@@ -94,7 +94,7 @@ def orphans(moves: Iterable[Move]) -> list[Orphan]:
 
 
 def open_workflows(moves: Iterable[Move]) -> list[OpenWorkflow]:
-    """The runs without a terminal event, or with more than one, in the order in which they began."""
+    """List the runs without a terminal event, or with more than one, in the order in which they began."""
     ends: dict[tuple[str, str], int] = {}
     for workflow_id, run_id, event_type, _, _, retry in moves:
         if not workflow_id:

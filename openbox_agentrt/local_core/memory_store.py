@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from .approvals import Approval, State
-from .store import Answered, Record, RefusedRequest, Session, decoded
+from .store import Answered, Record, RefusedRequest, RunEnd, decoded
 from .wire import Event
 
-_FRESH = Session()
+_FRESH = RunEnd()
 
 
-class _Run:
+class _StoredRun:
     """
-    A run.
+    A run and its events.
 
     Attributes:
         rows: Its rows, repetitions left out.
@@ -30,18 +30,20 @@ class _Run:
     def __init__(self, key: tuple[str, str]) -> None:
         self.key = key
         self.session = _FRESH
-        self.rows: list[_Row] = []
+        self.rows: list[_StoredEvent] = []
         self.first: dict[str, int] = {}
 
 
-class _Row(NamedTuple):
+class _StoredEvent(NamedTuple):
     """
-    An event. What its body says is not kept a second time: in a long run, memory that is touched once and
-    kept costs more than what is done with it.
+    An event that was accepted.
+
+    What its body says is not kept a second time: in a long run, memory that is touched once and kept costs
+    more than what is done with it.
     """
 
     received_at: float
-    run: _Run
+    run: _StoredRun
     same_as: int | None
     changed: bool
     caller: Mapping[str, str]
@@ -49,8 +51,8 @@ class _Row(NamedTuple):
     answer: bytes
 
 
-class _Move(msgspec.Struct):
-    """What `moves` looks at."""
+class _MoveFields(msgspec.Struct):
+    """The fields of an event that `moves` looks at."""
 
     event_type: str
     activity_id: str | None = None
@@ -58,23 +60,23 @@ class _Move(msgspec.Struct):
     hook_trigger: bool = False
 
 
-class MemoryStore:
-    """A `Store` of lists. Bodies are kept as they came, and decoded when somebody looks at them."""
+class MemoryEventStore:
+    """Keep events in lists. Bodies are kept as they came, and decoded when somebody looks at them."""
 
     def __init__(self) -> None:
-        self._rows: list[_Row] = []
-        self._runs: dict[tuple[str, str], _Run] = {}
+        self._rows: list[_StoredEvent] = []
+        self._runs: dict[tuple[str, str], _StoredRun] = {}
         self._refused: list[RefusedRequest] = []
         self._approvals: dict[str, Approval] = {}
 
     def close(self) -> None:
         self._rows, self._runs, self._refused, self._approvals = [], {}, [], {}
 
-    def session(self, workflow_id: str, run_id: str) -> Session:
+    def session(self, workflow_id: str, run_id: str) -> RunEnd:
         run = self._runs.get((workflow_id, run_id))
         return _FRESH if run is None else run.session
 
-    def set_session(self, workflow_id: str, run_id: str, session: Session) -> None:
+    def set_session(self, workflow_id: str, run_id: str, session: RunEnd) -> None:
         self._run(workflow_id, run_id).session = session
 
     def first(self, event: Event) -> Answered | None:
@@ -96,7 +98,7 @@ class MemoryStore:
         changed: bool = False,
     ) -> None:
         run = self._run(event.workflow_id, event.run_id)
-        row = _Row(now, run, same_as, changed, caller, event.body, answer)
+        row = _StoredEvent(now, run, same_as, changed, caller, event.body, answer)
         self._rows.append(row)
         if same_as is None:
             run.rows.append(row)
@@ -154,11 +156,11 @@ class MemoryStore:
         self._approvals[approval_id] = replace(approval, state=state, note=note)
         return True
 
-    def _run(self, workflow_id: str, run_id: str) -> _Run:
+    def _run(self, workflow_id: str, run_id: str) -> _StoredRun:
         key = workflow_id, run_id
         run = self._runs.get(key)
         if run is None:
-            run = self._runs[key] = _Run(key)
+            run = self._runs[key] = _StoredRun(key)
         return run
 
 
@@ -166,4 +168,4 @@ def _copied(approval: Approval) -> Approval:
     return replace(approval, event=json.loads(json.dumps(approval.event)))
 
 
-_MOVES = msgspec.json.Decoder(_Move)
+_MOVES = msgspec.json.Decoder(_MoveFields)

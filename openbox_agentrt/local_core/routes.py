@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from .evaluation import Evaluator
-from .identity import Doorkeeper
-from .store import RefusedRequest, Store
+from .identity import Authenticator
+from .store import EventStore, RefusedRequest
 from .wire import WireError, read_event, read_handoff, read_poll
 
 HttpAnswer = tuple[int, dict[str, str], bytes]
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 class Routes:
     """
-    Answers requests, one at a time.
+    Dispatch requests to what answers them.
 
     v1, v2 and v3 differ in how the caller proves who it is, and in nothing else. The bootstrap
     documents of v2 and v3 describe keys that a local Core does not have, so it has no such route:
@@ -39,20 +39,20 @@ class Routes:
     def __init__(
         self,
         *,
-        doorkeeper: Doorkeeper,
+        authenticator: Authenticator,
         evaluator: Evaluator,
-        store: Store,
+        store: EventStore,
         clock: Callable[[], float],
         max_body_bytes: int,
     ) -> None:
-        self._doorkeeper = doorkeeper
+        self._doorkeeper = authenticator
         self._evaluator = evaluator
         self._store = store
         self._clock = clock
         self._max_body_bytes = max_body_bytes
 
     def answer(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
-        """The HTTP answer to a request. Raises what SQLite and the given clock raise."""
+        """Answer a request. Raises what SQLite and the given clock raise."""
         path = path.partition("?")[0]
         try:
             answer = self._dispatch(method.upper(), path, headers, body)
@@ -103,7 +103,7 @@ class Routes:
 
 
 def error_answer(error: WireError) -> HttpAnswer:
-    """An error, as HTTP."""
+    """Put an error as HTTP."""
     body = {"error": error.code, "reason_code": error.code, "message": error.message}
     headers = {"content-type": "application/json"}
     if error.status == 405:

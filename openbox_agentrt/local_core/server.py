@@ -39,7 +39,7 @@ def _rebuild_not_loopback(host: str) -> NotLoopbackError:
 
 def asgi_app(core: LocalCore) -> Any:
     """
-    `core` as a Starlette application.
+    Make a Starlette application of `core`.
 
     Requests are answered one after another, in the event loop: a core judges one at a time anyway.
 
@@ -105,7 +105,7 @@ def running(core: LocalCore, host: str = "127.0.0.1", port: int = 0) -> Iterator
 
 
 def url_of(bound: socket.socket) -> str:
-    """The URL of a server on this socket."""
+    """Give the URL of a server on this socket."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if bound.family == socket.AF_INET6 else f"http://{host}:{port}"
 
@@ -122,7 +122,7 @@ def _bound(host: str, port: int, allow_other_machines: bool) -> Iterator[socket.
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
+    """Tell whether only this machine can reach `host`."""
     if host == "localhost":
         return True
     try:

@@ -44,8 +44,8 @@ class RefusedRequest:
     message: str
 
 
-class Session(NamedTuple):
-    """What a run may still do: nothing once it was halted or has ended."""
+class RunEnd(NamedTuple):
+    """A run may do nothing more once it was halted or has ended."""
 
     sealed_by: str | None = None
     halted: str | None = None
@@ -59,17 +59,17 @@ class Answered(NamedTuple):
     answer: bytes
 
 
-class Store(Protocol):
-    """Where it is kept. The caller takes care that one thread at a time uses it."""
+class EventStore(Protocol):
+    """Keep what a local Core remembers. One thread at a time may use it."""
 
     def close(self) -> None: ...
 
-    def session(self, workflow_id: str, run_id: str) -> Session: ...
+    def session(self, workflow_id: str, run_id: str) -> RunEnd: ...
 
-    def set_session(self, workflow_id: str, run_id: str, session: Session) -> None: ...
+    def set_session(self, workflow_id: str, run_id: str, session: RunEnd) -> None: ...
 
     def first(self, event: Event) -> Answered | None:
-        """The first event with the ids of `event`."""
+        """Find the first event with the ids of `event`."""
 
     def add(
         self,
@@ -83,12 +83,12 @@ class Store(Protocol):
     ) -> None: ...
 
     def history(self, workflow_id: str, run_id: str) -> list[dict[str, Any]]:
-        """The events of a run so far, repetitions left out."""
+        """List the events of a run so far, repetitions left out."""
 
     def records(self, workflow_id: str | None = None) -> list[Record]: ...
 
     def moves(self) -> Iterator[tuple[str, str, str, str, str, bool]]:
-        """Ids, type, activity and "is a mere retry" of every event that is no hook, in order."""
+        """Yield ids, type, activity and "is a mere retry" of every event that is no hook, in order."""
 
     def refuse(self, request: RefusedRequest) -> None: ...
 
@@ -97,13 +97,13 @@ class Store(Protocol):
     def add_approval(self, approval: Approval) -> None: ...
 
     def approvals(self, **fields: str) -> list[Approval]:
-        """The approvals with the given values of `Approval`'s attributes, oldest first."""
+        """List the approvals with the given values of `Approval`'s attributes, oldest first."""
 
     def decide(self, approval_id: str, state: State, note: str) -> bool:
         """Write a decision down, unless there is one. Says whether it was written."""
 
 
 def decoded(body: bytes) -> dict[str, Any]:
-    """The body of an event that was accepted."""
+    """Decode the body of an event that was accepted."""
     value: dict[str, Any] = decode(body)[1]
     return value

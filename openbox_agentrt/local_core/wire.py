@@ -112,13 +112,13 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def asks(self) -> bool:
-        """Whether work waits for the answer, so that a person can still be asked."""
+        """Tell whether work waits for the answer, so that a person can still be asked."""
         return self.event_type in ("ActivityStarted", "SignalReceived")
 
 
 def decode(body: bytes) -> tuple[bytes, Any]:
     """
-    A JSON body in whole characters, and its value.
+    Decode a JSON body; return it in whole characters, and its value.
 
     Raises:
         WireError: 400, for anything that is not JSON. NaN and Infinity are not, nor is a number beyond
@@ -137,7 +137,7 @@ def decode(body: bytes) -> tuple[bytes, Any]:
 
 def read_event(body: bytes) -> Event:
     """
-    The event in `body`.
+    Read the event in `body`.
 
     Raises:
         WireError: 400 when it is not JSON, 422 when it is not an event.
@@ -163,7 +163,7 @@ def read_event(body: bytes) -> Event:
 
 def read_poll(body: bytes) -> Mapping[str, str]:
     """
-    The ids that an approval poll asks about; ``activity_id`` is empty for an event without an activity.
+    Read the ids that an approval poll asks about.
 
     Raises:
         WireError: 400 when it is not JSON, 422 when an id is missing.
@@ -179,7 +179,7 @@ def read_poll(body: bytes) -> Mapping[str, str]:
 
 def read_handoff(body: bytes) -> dict[str, str]:
     """
-    Where a handoff goes, and why.
+    Read the target of a handoff and its reason.
 
     Raises:
         WireError: 400 when it is not JSON, 422 when the target is missing.
@@ -223,7 +223,7 @@ def _event(known: _Body, payload: dict[str, Any], body: bytes, *, key: str | Non
 
 
 def _check_spans(known: _Body, payload: dict[str, Any]) -> bool:
-    """Whether the event is about an operation inside an activity, which its spans then describe."""
+    """Tell whether the event is about an operation inside an activity, which its spans then describe."""
     if not known.hook_trigger:
         if known.spans:
             raise _unprocessable(f"{known.event_type} carries 'spans' without 'hook_trigger'")

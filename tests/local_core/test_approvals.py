@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from openbox_agentrt.local_core import ApprovalError, LocalCore
+from openbox_agentrt.local_core import LocalCore, UndecidableApprovalError
 from openbox_agentrt.testing import ManualClock
 
 Make = Callable[..., Any]
@@ -93,7 +93,7 @@ def test_time_runs_out(make: Make) -> None:
     assert answer["approval_expiration_time"] == "1970-01-01T00:17:40.000Z"
     assert talk.poll()["expired"] is True
     assert talk.core.pending_approvals() == []
-    with pytest.raises(ApprovalError, match="'a1' is expired already"):
+    with pytest.raises(UndecidableApprovalError, match="'a1' is expired already"):
         talk.core.approve("a1")
 
 
@@ -147,7 +147,7 @@ def test_a_decision_is_final(asking: Any) -> None:
     asking.send()
     asking.core.reject("a1")
 
-    with pytest.raises(ApprovalError, match="'a1' is rejected already"):
+    with pytest.raises(UndecidableApprovalError, match="'a1' is rejected already"):
         asking.core.approve("a1")
     assert asking.poll()["verdict"] == "block"
 
@@ -165,7 +165,7 @@ def test_only_one_of_two_people_decides(asking: Any) -> None:
 
 def test_an_unknown_approval(asking: Any) -> None:
     """There has to be one, in the process and over the wire."""
-    with pytest.raises(ApprovalError, match="no approval has the id 'nothing'"):
+    with pytest.raises(UndecidableApprovalError, match="no approval has the id 'nothing'"):
         asking.core.approve("nothing")
     status, answer = asking.post(APPROVAL, {"workflow_id": "wf", "run_id": "run", "activity_id": "x"})
     assert (status, answer["error"]) == (404, "unknown_approval")
@@ -185,7 +185,7 @@ def test_an_ambiguous_activity_has_to_be_named_better(asking: Any) -> None:
     asking.send()
     asking.send(run_id="other")
 
-    with pytest.raises(ApprovalError, match="2 approvals of 'a1' are pending"):
+    with pytest.raises(UndecidableApprovalError, match="2 approvals of 'a1' are pending"):
         asking.core.approve("a1")
     asking.core.approve(asking.core.pending_approvals()[1])
     assert asking.poll(run_id="other")["verdict"] == "allow"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from openbox_agentrt.local_core.rego import RegoPolicy
+from openbox_agentrt.local_core.rego.policy import RegoPolicy
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("local-core.md", "testing-your-agent.md")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from openbox_agentrt.local_core import PolicyError
-from openbox_agentrt.local_core.rego import RegoPolicy
+from openbox_agentrt.local_core.rego.policy import RegoPolicy
 
 Make = Callable[..., Any]
 

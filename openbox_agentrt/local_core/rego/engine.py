@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
-from .._extras import require
-from .rego_source import PolicyError, RegoSource
+from ..._extras import require
+from .source import PolicyError, RegoSource
 
 Reading = Literal["escaped", "plain"]
 
@@ -30,14 +30,14 @@ _NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f]')
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Failure:
     """An evaluation that came to nothing."""
 
     message: str
 
 
 class _Undefined:
-    """What a rule is when none of its conditions hold."""
+    """The value of a rule none of whose conditions hold."""
 
 
 UNDEFINED = _Undefined()
@@ -75,7 +75,7 @@ class RegoEngine:
             raise _syntax_error(source, str(error)) from error
 
     def evaluate(self, event: Mapping[str, Any], reading: Reading) -> Any:
-        """The value of ``result`` for `event`, `UNDEFINED`, or a `Fault`."""
+        """Evaluate ``result`` for `event`: its value, `UNDEFINED`, or a `Failure`."""
         interpreter, shared = self._interpreter, self._shared
         if reading == "plain":
             interpreter.set_input(self._input(_plain(event)))
@@ -89,8 +89,8 @@ class RegoEngine:
             if shared.rego_output_string(output) == "undefined":
                 return UNDEFINED
             return self._value(shared.rego_output_node(output))
-        except _Broken as broken:
-            return Fault(str(broken))
+        except _ErrorInOutput as broken:
+            return Failure(str(broken))
         finally:
             shared.rego_free_output(output)
 
@@ -99,7 +99,7 @@ class RegoEngine:
         kind = shared.rego_node_type(node)
         children = [shared.rego_node_get(node, index) for index in range(shared.rego_node_size(node))]
         if kind in (kinds.Error, kinds.ErrorSeq):
-            raise _Broken(self._message(node))
+            raise _ErrorInOutput(self._message(node))
         if kind == kinds.Object:
             pairs = [[shared.rego_node_get(child, index) for index in (0, 1)] for child in children]
             return {str(self._value(key)): self._value(value) for key, value in pairs}
@@ -123,7 +123,7 @@ class RegoEngine:
             return text == "true"
         if kind == kinds.Null:
             return None
-        raise _Broken(f"a value of an unknown kind ({int(kind)})")
+        raise _ErrorInOutput(f"a value of an unknown kind ({int(kind)})")
 
     def _message(self, node: Any) -> str:
         shared = self._shared
@@ -136,12 +136,12 @@ class RegoEngine:
         return ""
 
 
-class _Broken(Exception):
+class _ErrorInOutput(Exception):
     """The output holds an error where a value should be."""
 
 
 def ambiguous(value: Any) -> bool:
-    """Whether the two readings of `value` differ."""
+    """Tell whether the two readings of `value` differ."""
     if isinstance(value, str):
         return _NEEDS_ESCAPE.search(value) is not None
     if isinstance(value, Mapping):

@@ -62,12 +62,12 @@ class RegoSource:
     uses_session: bool
 
     def error_at(self, offset: int, problem: str) -> PolicyError:
-        """An error about the line that holds the byte at `offset`."""
+        """Make an error about the line that holds the byte at `offset`."""
         before = self.text.encode("utf-8")[:offset]
         return PolicyError(path=self.path, line=before.count(b"\n") + 1, problem=problem)
 
     def error(self, problem: str) -> PolicyError:
-        """An error about the file as a whole."""
+        """Make an error about the file as a whole."""
         return PolicyError(path=self.path, line=None, problem=problem)
 
 

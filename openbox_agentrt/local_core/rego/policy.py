@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from .policy import Ruling, stricter, understand
-from .rego_engine import SESSION_KEY, UNDEFINED, Fault, RegoEngine, ambiguous
-from .rego_source import PolicyError, read_source
+from ..policy import PolicyDecision, fault, stricter, understand
+from .engine import SESSION_KEY, UNDEFINED, Failure, RegoEngine, ambiguous
+from .source import PolicyError, read_source
 
 _SESSION_EVENTS = 200
 _COMMON = {"workflow_id": "wf", "run_id": "run", "workflow_type": "Agent"}
@@ -43,29 +43,31 @@ class RegoPolicy:
             # Functions that do not exist, recursion and expressions that regopy cannot read show only
             # when they are evaluated.
             value = self._engine.evaluate(self._input(sample, list), "escaped")
-            if isinstance(value, Fault):
+            if isinstance(value, Failure):
                 problem = f"fails on {sample['event_type']}: {value.message}"
                 raise PolicyError(path=source.path, line=None, problem=problem)
 
-    def ask(self, event: dict[str, Any], history: Callable[[], list[dict[str, Any]]]) -> Ruling:
+    def ask(self, event: dict[str, Any], history: Callable[[], list[dict[str, Any]]]) -> PolicyDecision:
         """
-        The ruling on `event`.
+        Decide about `event`.
 
-        Where the readings of the input differ, both are judged and the stricter ruling counts: a text
+        Where the readings of the input differ, both are judged and the stricter decision counts: a text
         must not get past a rule because of how its line breaks or quotes are written.
         """
         given = self._input(event, history)
-        ruling = self._judge(given, plain=False)
+        decision = self._judge(given, plain=False)
         if not ambiguous(given):
-            return ruling
-        return stricter(ruling, self._judge(given, plain=True))
+            return decision
+        return stricter(decision, self._judge(given, plain=True))
 
-    def _judge(self, given: dict[str, Any], *, plain: bool) -> Ruling:
+    def _judge(self, given: dict[str, Any], *, plain: bool) -> PolicyDecision:
         value = self._engine.evaluate(given, "plain" if plain else "escaped")
-        if isinstance(value, Fault):
-            return Ruling(verdict="block", reason=f"the policy failed: {value.message}", fault=True)
+        if isinstance(value, Failure):
+            return fault(f"the policy failed: {value.message}")
         if value is UNDEFINED:
-            return Ruling(verdict="block", reason="the policy says nothing about this event", fault=True)
+            return PolicyDecision(
+                verdict="block", reason="the policy says nothing about this event", fault=True
+            )
         return understand(value)
 
     def _input(self, event: dict[str, Any], history: Callable[[], list[dict[str, Any]]]) -> dict[str, Any]:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _WIDTH = 12
 
 
-class Timeline:
+class Narrator:
     """
-    A readable account of the runs, line by line.
+    Print a readable account of the runs, line by line.
 
     Attributes:
         verdicts: How often each verdict was the effective one.
@@ -34,7 +34,7 @@ class Timeline:
         self._line("customer", f"[italic]{escape(scene.prompt)}[/italic]")
 
     def decision(self, decision: Decision) -> None:
-        """One gate. Given to a governance as ``on_decision``."""
+        """Tell the outcome of one gate. Given to a governance as ``on_decision``."""
         self.verdicts[decision.verdict.value] += 1
         self._line("gate", f"{escape(decision.event):<12} {_outcome(decision)}")
 
@@ -52,7 +52,7 @@ class Timeline:
         self._line("run", f"[red]stopped[/red]: {escape(message)}")
 
     def summary(self, core: LocalCore) -> None:
-        """The events that Core has, and the verdicts that were in effect."""
+        """Tell which events Core has, and which verdicts were in effect."""
         events = Counter(
             event["event_type"] if not event.get("hook_trigger") else "hook" for event in core.events()
         )
