@@ -41,8 +41,9 @@ LOCAL_CORE_USERS = {"cli", "demo", "testing", "governance"}
 THIRD_PARTY_BARRED = {
     "acel": {"agent_rt", "openbox_core", "httpx"},
     "evidence": {"agent_rt", "openbox_core", "httpx"},
+    "local_core": {"openbox_core", "httpx"},
 }
-"""The engine and the evidence are useful without an agent runtime and without Core."""
+"""Engine and evidence are useful without an agent runtime and without Core; a local Core serves any SDK."""
 
 UPWARD = {
     ("acel.adapters", "doors"): "acel-core's module name; the door is elsewhere",
@@ -217,8 +218,8 @@ def test_nothing_stands_in_a_circle() -> None:
 
 
 @pytest.mark.parametrize("part", sorted(THIRD_PARTY_BARRED))
-def test_engine_and_evidence_stand_on_their_own(part: str) -> None:
-    """They import neither the agent runtime nor Core."""
+def test_what_is_useful_alone_stands_alone(part: str) -> None:
+    """It imports neither Core's SDK nor, but for the detector of a local Core, the agent runtime."""
     imported = {
         module.split(".")[0]
         for name, names in imports(PACKAGE).items()
