@@ -76,7 +76,7 @@ STILL_IN_CIRCLES = {
     "_run.state",
     "_run.suspended",
     "acel.engine.bind",
-    "acel.engine.call",
+    "acel.memory.call",
     "acel.engine.engine",
     "acel.engine.plan",
     "acel.engine.snapshot",

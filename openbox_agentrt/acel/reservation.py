@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._plain.arguments import plain_args
-from .engine.call import Call
+from .memory.call import Call
 
 if TYPE_CHECKING:
     from .engine.engine import Engine

@@ -20,7 +20,6 @@ from typing import Any, Literal, Self
 from .contracts.base import ENDED, TemporalContract
 from .contracts.numbers import check_count
 from .contracts.tools import CommitFn, ToolSpec
-from .engine.clock import Clock
 from .engine.contracted import Contracted
 from .engine.engine import check_mode
 from .engine.records import Meter, Recorder
@@ -28,6 +27,7 @@ from .engine.replay import replay_events
 from .engine.snapshot import read_session_id, restore_snapshot, take_snapshot
 from .events import ToolCallEvent
 from .gate import Gate
+from .memory.clock import Clock
 from .reservation import Reservation, ReservationError
 from .violations import ContractViolation, Mode, Violation
 from .wording import shown

@@ -24,8 +24,8 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.contracts.rules import NOTHING
 from openbox_agentrt.acel.contracts.template import Template
-from openbox_agentrt.acel.engine.clock import Timeline
 from openbox_agentrt.acel.memory.cells import Stamps
+from openbox_agentrt.acel.memory.clock import Timeline
 from openbox_agentrt.acel.memory.guards import Breach, wait_for
 from openbox_agentrt.acel.memory.state import StateDraft
 from openbox_agentrt.testing import ManualClock

@@ -27,7 +27,7 @@ from openbox_agentrt.acel import (
     response,
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
-from openbox_agentrt.acel.engine.clock import Timeline, steady_clock
+from openbox_agentrt.acel.memory.clock import Timeline, steady_clock
 from openbox_agentrt.testing import ManualClock
 
 FIRST = {"n": 1, "to": "a"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from ..engine.clock import Clock
+from ..memory.clock import Clock
 from ..match.amounts import Amount, AmountError, read_amount
 from ..match.matchers import ToolMatcher
 from ..match.paths import FieldPath

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..callbacks import fault_text
-from ..engine.call import Call
+from ..memory.call import Call
 from ..memory.cells import Mover
 from ..memory.guards import Breach, LiveGuard
 from ..verdict import Verdict

@@ -9,6 +9,7 @@ from ..contracts.base import TemporalContract
 from ..contracts.rules import Cell, Guard, Move
 from ..match.selector import ById
 from ..memory.cells import LiveCell, Marks, Mover, Stamps, Tally
+from ..memory.clock import Clock, Timeline
 from ..memory.guards import Ban, Cap, LiveGuard, Need, Never, Room
 from ..memory.keyed import Keyed
 from ..memory.order import Latest, Pending, StepMark, Tokens
@@ -16,7 +17,6 @@ from ..memory.order_guards import Next, Overdue, Settled, Token
 from ..memory.state import StateStore
 from ..memory.sums import Distinct, Sum
 from ..memory.value_guards import Differ, InState, Spend
-from .clock import Clock, Timeline
 
 
 class Memory:

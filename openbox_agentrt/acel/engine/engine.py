@@ -16,13 +16,13 @@ from ..callbacks import fault_text
 from ..contracts.base import MALFORMED, SessionRule
 from ..contracts.rules import Guard
 from ..contracts.tools import Asked, Commits, ToolSpec
+from ..memory.clock import Clock
 from ..memory.guards import Breach, Never
 from ..memory.state import StateStore
 from ..refusal import MAX_NAME, Broken, Refusal
 from ..reservation import Reservation
 from ..violations import SESSION_END, Kind, Mode, Violation
 from ..wording import shown
-from .clock import Clock
 from .records import Finding, Meter, Recorder, Records
 from .store import MemoryStore
 from .trace import Trace

@@ -21,10 +21,10 @@ from ..contracts.tools import ToolSpec
 from ..match.matchers import Args, Predicate
 from ..match.selector import Hit, ask
 from ..memory.cells import Mover, Stamps, Tally
+from ..memory.clock import Timeline
 from ..memory.guards import Ban, Cap, CellGuard, LiveGuard, Need
 from ..memory.value_guards import Differ, Spend
 from .bind import Memory
-from .clock import Timeline
 
 
 @dataclass(slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from ..._plain.freezing import freeze
 from ..memory.state import StateStore
 from ..refusal import Broken
 from ..violations import Mode, Violation
-from .call import Call
+from ..memory.call import Call
 from .trace import Trace
 
 _log = logging.getLogger("openbox_agentrt.acel")

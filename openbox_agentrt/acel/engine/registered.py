@@ -17,10 +17,10 @@ from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard
 from ..contracts.tools import ToolSpec
 from ..match.names import canonical
+from ..memory.clock import Clock, steady_clock
 from ..memory.guards import CellGuard, LiveGuard, Never
 from ..memory.state import StateStore
 from .bind import Memory
-from .clock import Clock, steady_clock
 from .plan import Bound, Plan
 
 MAX_PLANS = 4096

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ..contracts.base import TemporalContract
+    from ..memory.call import Call
     from ..memory.guards import Breach
-    from .call import Call
     from .plan import Plan
 
 

@@ -21,12 +21,12 @@ from ..contracts.base import HALTED, SessionRule, TemporalContract
 from ..contracts.custom import CustomGuard
 from ..contracts.declaration import Declaration
 from ..match.names import canonical
+from ..memory.call import Call
 from ..memory.cells import Tally
+from ..memory.clock import Clock, Timeline
 from ..memory.guards import Breach
 from ..memory.state import StateStore
 from ..verdict import Verdict
-from .call import Call
-from .clock import Clock, Timeline
 from .plan import Plan, identity
 from .registered import Registered
 

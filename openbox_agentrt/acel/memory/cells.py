@@ -27,8 +27,8 @@ from collections import deque
 from typing import Any, ClassVar, Literal
 
 from ..contracts.rules import MAX_IN_WINDOW
-from ..engine.call import Call
-from ..engine.clock import Timeline
+from .call import Call
+from .clock import Timeline
 
 Role = Literal["count", "give", "take", "open", "close"]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..contracts.rules import Guard
-from ..engine.call import Call
-from ..engine.clock import Timeline
+from .call import Call
 from .cells import LiveCell, Stamps
+from .clock import Timeline
 from .keyed import Keyed
 
 if TYPE_CHECKING:

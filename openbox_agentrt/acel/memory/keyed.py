@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..engine.call import Call
-from ..engine.clock import Timeline
 from ..match.paths import FieldPath
+from .call import Call
 from .cells import LiveCell, Mover, Role
+from .clock import Timeline
 
 
 class _Entry:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import bisect
 
 from ..contracts.rules import MAX_IN_WINDOW
-from ..engine.call import Call
-from ..engine.clock import Timeline
+from .call import Call
+from .clock import Timeline
 from .cells import LiveCell, Mover, Role, RoleMover
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..contracts.rules import Guard
-from ..engine.call import Call
+from .call import Call
 from .cells import LiveCell
 from .guards import Breach, CellGuard
 

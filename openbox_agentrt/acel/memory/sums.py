@@ -6,8 +6,8 @@ from collections import deque
 from typing import Any
 
 from ..contracts.rules import MAX_IN_WINDOW
-from ..engine.call import Call
-from ..engine.clock import Timeline
+from .call import Call
+from .clock import Timeline
 from ..match.amounts import BIGGEST, Amount, AmountError, add, read_amount, show, subtract
 from ..match.paths import FieldError, FieldPath, key_text
 from .cells import LiveCell, after

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..contracts.rules import Guard
-from ..engine.call import Call
-from ..engine.clock import Timeline
 from ..match.amounts import add, show, subtract
 from ..match.paths import FieldError, FieldPath
+from .call import Call
 from .cells import LiveCell
+from .clock import Timeline
 from .guards import Breach, CellGuard, LiveGuard, wait_for
 from .state import StateStore
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..match.paths import FieldError, FieldPath, key_text
 
 if TYPE_CHECKING:
-    from .plan import Extra, Plan
+    from ..engine.plan import Extra, Plan
 
 
 class Call:
