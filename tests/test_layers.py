@@ -87,10 +87,8 @@ STILL_IN_CIRCLES = {
     "acel.memory.order_guards",
     "acel.memory.sums",
     "acel.memory.value_guards",
-    "acel.refusal",
     "acel.reservation",
     "acel.session",
-    "acel.violations",
     "evidence.format2.file",
     "evidence.session_evidence",
 }

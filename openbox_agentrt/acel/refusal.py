@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .violations import Kind, OnViolation, Severity
+from .verdict import Kind, OnViolation, Severity
 
 MAX_NAME = 200
 

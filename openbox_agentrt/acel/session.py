@@ -29,7 +29,8 @@ from .events import ToolCallEvent
 from .gate import Gate
 from .memory.clock import Clock
 from .reservation import Reservation, ReservationError
-from .violations import ContractViolation, Mode, Violation
+from .verdict import Mode
+from .violations import ContractViolation, Violation
 from .wording import shown
 
 __all__ = ("CommitFn", "Gate", "Session", "ToolSpec")

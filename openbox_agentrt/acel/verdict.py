@@ -1,8 +1,14 @@
-"""What a contract says about the events seen so far."""
+"""The words in which a contract's answer is told: its verdict, and how much a violation weighs."""
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import Literal
+
+Kind = Literal["temporal", "precondition", "postcondition", "session"]
+Mode = Literal["enforce", "shadow"]
+Severity = Literal["info", "low", "medium", "high", "critical"]
+OnViolation = Literal["refuse", "halt"]
 
 
 # Not a StrEnum: str() of a member has to stay "Verdict.VIOLATED", as acel-core prints it.

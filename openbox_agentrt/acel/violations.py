@@ -8,15 +8,10 @@ no live object.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-if TYPE_CHECKING:
-    from .refusal import Refusal
-
-Kind = Literal["temporal", "precondition", "postcondition", "session"]
-Mode = Literal["enforce", "shadow"]
-Severity = Literal["info", "low", "medium", "high", "critical"]
-OnViolation = Literal["refuse", "halt"]
+from .refusal import Refusal
+from .verdict import Kind, Mode, OnViolation, Severity
 
 SESSION_END = "<session-end>"
 _FORMAT_1 = ("kind", "spec", "tool", "step", "trace", "state_snapshot", "args", "result")

@@ -16,8 +16,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from ..match.matchers import Args
-from ..verdict import Verdict
-from ..violations import Mode, OnViolation, Severity
+from ..verdict import Mode, OnViolation, Severity, Verdict
 
 
 class TemporalContract(ABC):

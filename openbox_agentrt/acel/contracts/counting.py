@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from ..memory.clock import Clock
 from ..match.amounts import Amount, AmountError, read_amount
 from ..match.matchers import ToolMatcher
 from ..match.paths import FieldPath
 from ..match.selector import select
+from ..memory.clock import Clock
 from ..wording import shown
 from .declaration import Options, Role
 from .numbers import check_count, check_seconds

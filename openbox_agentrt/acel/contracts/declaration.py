@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Protocol, TypedDict, get_args
 
 from ..match.paths import FieldPath
 from ..match.selector import ById, Selector
-from ..verdict import Verdict
-from ..violations import Mode, OnViolation, Severity
+from ..verdict import Mode, OnViolation, Severity, Verdict
 from ..wording import shown
 from .base import TemporalContract
 from .numbers import check_seconds

@@ -21,7 +21,8 @@ from ..memory.guards import Breach, Never
 from ..memory.state import StateStore
 from ..refusal import MAX_NAME, Broken, Refusal
 from ..reservation import Reservation
-from ..violations import SESSION_END, Kind, Mode, Violation
+from ..verdict import Kind, Mode
+from ..violations import SESSION_END, Violation
 from ..wording import shown
 from .records import Finding, Meter, Recorder, Records
 from .store import MemoryStore

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..._plain.freezing import freeze
+from ..memory.call import Call
 from ..memory.state import StateStore
 from ..refusal import Broken
-from ..violations import Mode, Violation
-from ..memory.call import Call
+from ..verdict import Mode
+from ..violations import Violation
 from .trace import Trace
 
 _log = logging.getLogger("openbox_agentrt.acel")

@@ -6,8 +6,8 @@ import bisect
 
 from ..contracts.rules import MAX_IN_WINDOW
 from .call import Call
-from .clock import Timeline
 from .cells import LiveCell, Mover, Role, RoleMover
+from .clock import Timeline
 
 
 class Tokens(LiveCell):

@@ -6,11 +6,11 @@ from collections import deque
 from typing import Any
 
 from ..contracts.rules import MAX_IN_WINDOW
-from .call import Call
-from .clock import Timeline
 from ..match.amounts import BIGGEST, Amount, AmountError, add, read_amount, show, subtract
 from ..match.paths import FieldError, FieldPath, key_text
+from .call import Call
 from .cells import LiveCell, after
+from .clock import Timeline
 
 DEFERRED = "deferred"
 

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any, get_args
 
 from ..contracts.registry import TEMPLATES
-from ..violations import Mode, OnViolation, Severity
+from ..verdict import Mode, OnViolation, Severity
 from .parameters import Parameter, ParameterKind, parameters_of
 
 __all__ = ("published_schema", "rules_schema")

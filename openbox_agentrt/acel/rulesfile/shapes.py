@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from ..violations import Mode, OnViolation, Severity
+from ..verdict import Mode, OnViolation, Severity
 from .document import Document
 from .errors import ConfigError
 from .positions import Place, written
