@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from openbox_core.runtime import OpenBoxRuntime
 
     from ..acel.contracts.base import TemporalContract
-    from ..acel.engine.records import Meter, Recorder
+    from ..acel.engine.records import Meter, ViolationRecorder
     from ..acel.session import Session
     from ..decision import Decision
     from .in_process import InProcessCore
@@ -185,7 +185,7 @@ class ContractOptions:
 class EvidenceOptions:
     """Say what is kept of the decisions, where, and what of it is shown."""
 
-    evidence: str | os.PathLike[str] | Recorder | None = field(
+    evidence: str | os.PathLike[str] | ViolationRecorder | None = field(
         default=None, metadata=holds(kinds.PATH_OR_OBJECT)
     )
     record: Literal["violations", "all"] = field(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..acel.contracts.base import TemporalContract
 from ..acel.contracts.registry import rules_hash
-from ..acel.session import Session
+from ..acel.session import Session, engine_of
 from ..errors import OptionError
 from ..evidence.redaction import redactor_of
 from .contract_sessions import ContractSession, ContractSessions
@@ -146,7 +146,7 @@ def contract_sessions(
         if source.build is not None:
             own = _own_session(source.build, name, options)
             if recorder is not None and not _is_in(own.evidence, options.evidence):
-                own.records.watch(evidence, recorder)
+                engine_of(own).watch(evidence, recorder)
             return ContractSession(contracts=own, recorder=recorder, shared=shared)
         session = Session(
             source.state,
@@ -186,8 +186,8 @@ def _own_session(build: BuildOwn, name: str, options: GovernanceOptions) -> Sess
             "is 'shadow', and the session that 'contracts' built is not",
             remedy="build it with mode='shadow'",
         )
-    if session.records.meter is None:
-        session.records.meter = options.metrics
+    if session.metrics is None:
+        session.metrics = options.metrics
     return session
 
 

@@ -1,20 +1,18 @@
-"""What `Session.precheck` gives and `Session.postcheck` takes back."""
+"""The first half of a call in acel-core's way: `Session.precheck` gives it, `Session.postcheck` takes it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .reservation import Reservation
 from .violations import Violation
-
-if TYPE_CHECKING:
-    from .reservation import Reservation
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
     """
-    The first half of a call.
+    Hold the first half of a call.
 
     Attributes:
         step: Position of the call in the session, counting from 1.
@@ -31,5 +29,5 @@ class Gate:
 
     @property
     def allowed(self) -> bool:
-        """True if the call may run."""
+        """Tell whether the call may run."""
         return not self.blocking

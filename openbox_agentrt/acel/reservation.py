@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .._plain.arguments import plain_args
-from .memory.call import Call
-
-if TYPE_CHECKING:
-    from .engine.engine import Engine
-    from .engine.plan import Plan
-    from .refusal import Refusal
-    from .violations import Violation
+from .engine.plan import Plan
+from .engine.planned_call import PlannedCall
+from .refusal import Refusal
+from .violations import Violation
 
 
 class ReservationError(RuntimeError):
     """A reservation was used twice, or was refused, or is another session's. Nothing moved."""
 
 
-class Reservation(Call):
+class Settles(Protocol):
+    """The part of an engine that a reservation ends in."""
+
+    def settle(self, call: Reservation, result: Any, /) -> Violation | None: ...
+
+    async def asettle(self, call: Reservation, result: Any, /) -> Violation | None: ...
+
+    def give_up(self, call: Reservation, /, *, ran: bool) -> None: ...
+
+    def lose(self, call: Reservation, /) -> None: ...
+
+
+class Reservation(PlannedCall):
     """
     A call in flight. What limits and what excludes counts it already; what allows does not yet.
 
@@ -43,8 +52,8 @@ class Reservation(Call):
     faults: tuple[str, ...] = ()
     error: str | None = None
 
-    def __init__(self, session: Engine, tool: str, args: dict[str, Any], plan: Plan) -> None:
-        self.session = session
+    def __init__(self, engine: Settles, tool: str, args: dict[str, Any], plan: Plan) -> None:
+        self._engine = engine
         self.tool = tool
         self.args = args
         self.plan = plan
@@ -53,8 +62,12 @@ class Reservation(Call):
 
     @property
     def finished(self) -> bool:
-        """Whether it was used, or refused."""
+        """Tell whether it was used, or refused."""
         return not self._claim
+
+    def belongs_to(self, engine: object) -> bool:
+        """Tell whether it is a call of that engine."""
+        return self._engine is engine
 
     def commit(
         self,
@@ -66,7 +79,7 @@ class Reservation(Call):
         conceal: Callable[[Any], Any] | None = None,
     ) -> Violation | None:
         """
-        The call ran and returned `result`.
+        Take note that the call ran and returned `result`.
 
         Args:
             result: What postconditions and the commit function see.
@@ -88,7 +101,7 @@ class Reservation(Call):
             self.claim()
         else:
             self._claim_with(args, measured, shown, conceal)
-        return self.session.settle(self, result)
+        return self._engine.settle(self, result)
 
     async def acommit(
         self,
@@ -99,39 +112,55 @@ class Reservation(Call):
         shown: Mapping[str, Any] | None = None,
         conceal: Callable[[Any], Any] | None = None,
     ) -> Violation | None:
-        """As `commit`, and waits for conditions and a commit function that have to be awaited."""
+        """Do as `commit`, and wait for conditions and a commit function that have to be awaited."""
         if args is None and measured is None and shown is None and conceal is None:
             self.claim()
         else:
             self._claim_with(args, measured, shown, conceal)
-        return await self.session.asettle(self, result)
+        return await self._engine.asettle(self, result)
 
     def abort(
         self,
         error: BaseException | None = None,
         *,
         ran: bool = False,
+        args: Mapping[str, Any] | None = None,
         measured: Mapping[str, Any] | None = None,
     ) -> None:
         """
-        The call failed, or never ran.
+        Take note that the call failed, or never ran.
 
         Args:
             error: What it failed with.
             ran: Whether it ran. If so it stays counted where it limits, since its effect is unknown.
+            args: The arguments that really ran, if they are not those that were judged.
             measured: Values of the fields that were deferred, if any were known.
 
         Raises:
             ReservationError: It was used before, or was refused.
         """
-        self.claim()
+        self._claim_with(args, measured, None, None)
         if error is not None:
             self.error = type(error).__name__
-        self.measured = measured
-        self.session.give_up(self, ran=ran)
+        self._engine.give_up(self, ran=ran)
+
+    def lose(
+        self, *, args: Mapping[str, Any] | None = None, measured: Mapping[str, Any] | None = None
+    ) -> None:
+        """
+        Take note that nobody knows how the call ended, and nobody will.
+
+        It stays counted where it limits, also in contracts that refund failures, and allows nothing. The
+        same becomes of a reservation that is dropped.
+
+        Raises:
+            ReservationError: It was used before, or was refused.
+        """
+        self._claim_with(args, measured, None, None)
+        self._engine.lose(self)
 
     def claim(self) -> None:
-        """Use it. Whoever does has to settle it."""
+        """Use it up. Whoever does has to settle it."""
         try:
             self._claim.pop()
         except IndexError:
@@ -154,14 +183,14 @@ class Reservation(Call):
         self.altered = True
 
     def refuse(self, refusal: Refusal) -> None:
-        """The call must not run. There is nothing left to settle."""
+        """Refuse the call: it must not run, and there is nothing left to settle."""
         self._claim.clear()
         self.allowed = False
         self.refusal = refusal
 
     def __del__(self) -> None:
         if self._claim and self.admitted and self.step:
-            self.session.lose(self)
+            self._engine.lose(self)
 
     def __repr__(self) -> str:
         state = "refused" if not self.allowed else "finished" if self.finished else "open"

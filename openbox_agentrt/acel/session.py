@@ -1,5 +1,5 @@
 """
-A session: contracts, state, and the calls that are judged by them.
+The public face of a session: contracts, state, and the calls that are judged by them.
 
 There are three ways in, over one engine:
 
@@ -18,27 +18,29 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from .contracts.base import ENDED, TemporalContract
+from .contracts.conditions import collect_checks
 from .contracts.numbers import check_count
-from .contracts.tools import CommitFn, ToolSpec
-from .engine.contracted import Contracted
-from .engine.engine import check_mode
-from .engine.records import Meter, Recorder
+from .contracts.tools import CommitFn, ToolSpec, tool_spec
+from .engine.engine import Engine, check_mode
+from .engine.lifecycle import aconclude, conclude, running
+from .engine.records import Meter, ViolationRecorder
 from .engine.replay import replay_events
 from .engine.snapshot import read_session_id, restore_snapshot, take_snapshot
 from .events import ToolCallEvent
 from .gate import Gate
 from .memory.clock import Clock
+from .memory.state import StateStore
 from .reservation import Reservation, ReservationError
-from .verdict import Mode
+from .verdict import Mode, Verdict
 from .violations import ContractViolation, Violation
 from .wording import shown
 
-__all__ = ("CommitFn", "Gate", "Session", "ToolSpec")
+__all__ = ("CommitFn", "Gate", "Session", "ToolSpec", "engine_of")
 
 
-class Session(Contracted):
+class Session:
     """
-    One session: its contracts, its state, and the calls it has seen.
+    Judge the calls of one session by its contracts, and keep its state and its trace.
 
     It may be used from several threads and tasks at once. Leaving it as a context manager ends it.
 
@@ -61,9 +63,10 @@ class Session(Contracted):
         tools: Further tools that are known.
 
     Attributes:
-        state: The state. Conditions read it, commits write it.
-        session_id: See above.
+        halt_on_violation: See above. It may be changed.
     """
+
+    __slots__ = ("__dict__", "__weakref__", "_engine", "_groups", "halt_on_violation")
 
     def __init__(
         self,
@@ -74,7 +77,7 @@ class Session(Contracted):
         mode: Mode = "enforce",
         redact_fields: Any = None,
         metrics: Meter | None = None,
-        evidence: Recorder | None = None,
+        evidence: ViolationRecorder | None = None,
         session_id: str | None = None,
         contracts: Iterable[TemporalContract] = (),
         clock: Clock | None = None,
@@ -97,7 +100,7 @@ class Session(Contracted):
             raise TypeError(f"evidence must have a method record, got {shown(evidence)}")
         if evidence is not None and (signer is not None or redact_fields is not None):
             raise ValueError("signer and redact_fields belong to the evidence, give them to one of the two")
-        super().__init__(
+        self._engine = Engine(
             state,
             mode=mode,
             halts=halt_on_violation == "session",
@@ -110,43 +113,189 @@ class Session(Contracted):
             trace_window=trace_window,
             max_keys=max_keys,
             known=None if unknown_tools == "allow" else [tools] if isinstance(tools, str) else tools,
-            contracts=contracts,
         )
+        self._groups: dict[str, list[TemporalContract]] = {}
         self.halt_on_violation = halt_on_violation
+        self.add_contracts(contracts)
+
+    # What it is told
+
+    def add_contract(self, contract: TemporalContract) -> TemporalContract:
+        """
+        Watch a contract. It sees the calls from now on.
+
+        Raises:
+            TypeError: It is no contract.
+            ValueError: It was added before.
+        """
+        self._engine.add(contract)
+        return contract
+
+    def add_contracts(self, contracts: Iterable[TemporalContract]) -> None:
+        """
+        Watch several contracts.
+
+        Raises:
+            TypeError: It is one contract, or holds something that is none.
+        """
+        if isinstance(contracts, TemporalContract):
+            raise TypeError(f"a collection of contracts is needed, got one contract: {contracts.spec}")
+        for contract in contracts:
+            self.add_contract(contract)
+
+    def add_contract_group(self, name: str, contracts: Iterable[TemporalContract]) -> list[TemporalContract]:
+        """
+        Watch several contracts, and remember them under a name.
+
+        Raises:
+            ValueError: The name was used before.
+        """
+        if name in self._groups:
+            raise ValueError(f"a contract group named {name!r} was already added to this session")
+        group = list(contracts)
+        self.add_contracts(group)
+        self._groups[name] = group
+        return list(group)
+
+    @property
+    def contracts(self) -> list[TemporalContract]:
+        """List every contract, in the order in which they were added."""
+        return list(self._engine.store.contracts)
+
+    @property
+    def groups(self) -> dict[str, list[TemporalContract]]:
+        """List the groups by name."""
+        return {name: list(group) for name, group in self._groups.items()}
+
+    def contracts_in_group(self, name: str) -> list[TemporalContract]:
+        """
+        List the contracts of one group.
+
+        Raises:
+            KeyError: There is no such group.
+        """
+        return list(self._groups[name])
+
+    def register_tool(
+        self,
+        name: str,
+        *,
+        precondition: Any = None,
+        postcondition: Any = None,
+        commit: CommitFn | None = None,
+    ) -> None:
+        """
+        Attach conditions and a commit function to a tool, in place of what was attached before.
+
+        Args:
+            name: The tool.
+            precondition: ``lambda state: ...`` or ``lambda state, args: ...``, a `Check`, or a list of them.
+            postcondition: ``lambda state, result: ...``, a `Check`, or a list of them.
+            commit: ``lambda state, args, result: ...``, which writes to the state what a good result says.
+                If it raises, nothing is written and the call has failed.
+
+        Raises:
+            TypeError: One of them is not callable.
+        """
+        self._engine.store.register(tool_spec(name, precondition, postcondition, commit))
+
+    def register(
+        self, func: Callable[..., Any], *, name: str | None = None, commit: CommitFn | None = None
+    ) -> Callable[..., Any]:
+        """Attach to a tool the conditions that decorators put on its function."""
+        tool = name or func.__name__
+        before, after = collect_checks(func)
+        self._engine.store.register(tool_spec(tool, before, after, commit))
+        return func
+
+    def verdict(self, contract: TemporalContract) -> Verdict:
+        """Tell how a contract of this session stands."""
+        return self._engine.store.verdict_of(contract)
+
+    def has_conditions(self, tool: str) -> bool:
+        """Tell whether something is attached to a tool."""
+        return self._engine.store.plan(tool).spec is not None
 
     # What was seen
 
     @property
+    def session_id(self) -> str | None:
+        """Name the session for reports."""
+        return self._engine.session_id
+
+    @property
+    def mode(self) -> Mode:
+        """Tell whether contracts are in force or only watch. It may be changed: later calls follow it."""
+        return self._engine.mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        self._engine.mode = mode
+
+    @property
+    def state(self) -> StateStore:
+        """Hold what is known. Conditions read it, commits write it."""
+        return self._engine.state
+
+    @property
     def trace(self) -> list[dict[str, Any]]:
-        """The calls that ran, as a new list of ``{"step", "tool", "args", "result"}``."""
-        return self.rows.rows()
+        """List the calls that ran, as a new list of ``{"step", "tool", "args", "result"}``."""
+        return self._engine.rows.rows()
 
     @property
     def violations(self) -> list[Violation]:
-        """The violations so far."""
-        return self.records.violations
+        """List the violations so far."""
+        return self._engine.records.violations
 
     @property
     def evidence(self) -> Any:
-        """Where violations are kept."""
-        return self.records.evidence
+        """Give what keeps the violations."""
+        return self._engine.records.evidence
 
     @property
     def metrics(self) -> Meter | None:
-        """What counts calls and violations."""
-        return self.records.meter
+        """Give what counts calls and violations. It may be changed."""
+        return self._engine.meter
+
+    @metrics.setter
+    def metrics(self, metrics: Meter | None) -> None:
+        self._engine.meter = metrics
 
     @property
     def in_flight(self) -> int:
-        """How many calls are let through and not settled."""
-        return self.store.settle()
+        """Count the calls that are let through and not settled."""
+        return self._engine.store.settle()
 
     @property
     def closed(self) -> str | None:
-        """Why nothing is admitted any more, or None."""
-        return None if self.store.shut is None else self.store.shut.spec
+        """Say why nothing is admitted any more, or None."""
+        shut = self._engine.store.shut
+        return None if shut is None else shut.spec
 
     # Calls
+
+    def reserve(
+        self, tool: str, args: Mapping[str, Any] | None = None, *, deferred: Collection[str] = ()
+    ) -> Reservation:
+        """
+        Judge a call, and let it through if every contract in force agrees.
+
+        A refused call moves nothing. It is not an exception: look at `allowed`.
+
+        Args:
+            tool: Name of the tool.
+            args: Its arguments.
+            deferred: Arguments whose values are known only once the call has run, such as
+                ``total_tokens``. Until then they count as nothing, and a limit on them refuses only once it
+                is reached. Give them to `commit` as `measured`.
+        """
+        return self._engine.reserve(tool, args, deferred=deferred)
+
+    async def areserve(
+        self, tool: str, args: Mapping[str, Any] | None = None, *, deferred: Collection[str] = ()
+    ) -> Reservation:
+        """Do as `reserve`, and wait for preconditions that have to be awaited."""
+        return await self._engine.areserve(tool, args, deferred=deferred)
 
     def call(
         self,
@@ -176,12 +325,9 @@ class Session(Contracted):
         if not reservation.allowed:
             return self._refused(reservation)
         if run is not None:
-            try:
+            with running(reservation):
                 result = run(**(args or {}))
-            except BaseException as error:
-                reservation.abort(error, ran=True)
-                raise
-        failed = reservation.commit(result)
+        failed = conclude(reservation, result)
         return result if failed is None else self._failed(failed)
 
     async def acall(
@@ -192,19 +338,16 @@ class Session(Contracted):
         result: Any = None,
         run: Callable[..., Any] | None = None,
     ) -> Any:
-        """As `call`; `run`, conditions and the commit function may be async."""
+        """Do as `call`; `run`, conditions and the commit function may be async."""
         reservation = await self.areserve(tool, args)
         if not reservation.allowed:
             return self._refused(reservation)
         if run is not None:
-            try:
+            with running(reservation):
                 result = run(**(args or {}))
                 if inspect.isawaitable(result):
                     result = await result
-            except BaseException as error:
-                reservation.abort(error, ran=True)
-                raise
-        failed = await reservation.acommit(result)
+        failed = await aconclude(reservation, result)
         return result if failed is None else self._failed(failed)
 
     def precheck(self, tool: str, args: Mapping[str, Any] | None = None) -> Gate:
@@ -214,7 +357,7 @@ class Session(Contracted):
         As in acel-core, a call that is let through counts as a prerequisite at once; `postcheck` takes it
         back if the call failed.
         """
-        reservation = self.reserve(tool, args, early=True)
+        reservation = self._engine.reserve(tool, args, early=True)
         blocking = not reservation.allowed
         broken = [v for v in reservation.violations if v.blocked or not blocking]
         first = broken[0] if broken else None
@@ -231,7 +374,7 @@ class Session(Contracted):
             ReservationError: The gate was used before, was blocked, or is not this session's.
         """
         reservation = gate.reservation
-        if reservation is None or reservation.session is not self:
+        if reservation is None or not reservation.belongs_to(self._engine):
             raise ReservationError(f"the gate of {tool!r:.200} is not one of this session")
         return reservation.commit(result)
 
@@ -243,11 +386,11 @@ class Session(Contracted):
 
         Calls under way may still be committed.
         """
-        return self.close(ENDED)
+        return self._engine.close(ENDED)
 
     def unmet(self) -> list[str]:
-        """The contracts that `end_session` would report now."""
-        return [breach.contract.spec for breach in self.store.unmet()]
+        """List the contracts that `end_session` would report now."""
+        return [breach.contract.spec for breach in self._engine.store.unmet()]
 
     def replay(self, events: Iterable[ToolCallEvent | Mapping[str, Any]]) -> list[Violation]:
         """
@@ -259,20 +402,20 @@ class Session(Contracted):
         Raises:
             TraceError: A row cannot be read. The rows before it have been judged.
         """
-        return replay_events(self, events) + self.close(None)
+        return replay_events(self._engine, events) + self._engine.close(None)
 
     def replay_prefix(self, events: Iterable[ToolCallEvent | Mapping[str, Any]]) -> list[Violation]:
-        """As `replay`, for a trace that goes on."""
-        return replay_events(self, events)
+        """Do as `replay`, for a trace that goes on."""
+        return replay_events(self._engine, events)
 
     def snapshot(self) -> dict[str, Any]:
         """
-        What the session knows, as JSON-safe data. Calls under way are unknown outcomes.
+        Give what the session knows as JSON-safe data. Calls under way are unknown outcomes.
 
         Raises:
             SnapshotError: The state holds something that is no JSON, or a contract has code of its own.
         """
-        return take_snapshot(self)
+        return take_snapshot(self._engine)
 
     @classmethod
     def restore(
@@ -284,7 +427,7 @@ class Session(Contracted):
         **options: Any,
     ) -> Self:
         """
-        A session that goes on where a snapshot was taken.
+        Make a session that goes on where a snapshot was taken.
 
         Args:
             snapshot: What `snapshot` gave.
@@ -297,7 +440,7 @@ class Session(Contracted):
             SnapshotError: The snapshot cannot be read, or was taken under other rules.
         """
         session = cls(session_id=read_session_id(snapshot), contracts=contracts, **options)
-        restore_snapshot(session, snapshot, migrate=migrate)
+        restore_snapshot(session._engine, snapshot, migrate=migrate)
         return session
 
     def __enter__(self) -> Self:
@@ -320,13 +463,18 @@ class Session(Contracted):
         raise ContractViolation(violation)
 
 
+def engine_of(session: Session) -> Engine:
+    """Give the engine of a session, for those who build on it: doors and runs."""
+    return session._engine
+
+
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
         *others, last = map(repr, allowed)
         raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {shown(value)}")
 
 
-def _log(signer: Callable[[bytes], str] | None, redact_fields: Any) -> Recorder:
+def _log(signer: Callable[[bytes], str] | None, redact_fields: Any) -> ViolationRecorder:
     from ..evidence import EvidenceLog
 
     return EvidenceLog(signer, redact_fields=redact_fields)

@@ -34,6 +34,7 @@ from openbox_agentrt.acel import (
     must_precede,
     required_before_session_end,
 )
+from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import read_entries, verify_file
 from openbox_agentrt.local_core import LocalCore
 
@@ -98,6 +99,19 @@ class Watched(Session):
         )
         self.register_tool("backup", postcondition=[SOUND])
         self.log: list[tuple[str, int, set[str]]] = []
+        engine: Any = engine_of(self)
+        settle, give_up = engine.asettle, engine.give_up
+
+        async def asettle(call: Any, result: Any) -> Any:
+            violation = await settle(call, result)
+            self._settled(call)
+            return violation
+
+        def gave_up(call: Any, *, ran: bool) -> None:
+            give_up(call, ran=ran)
+            self._settled(call)
+
+        engine.asettle, engine.give_up = asettle, gave_up
 
     async def areserve(self, tool: str, args: Any = None, **kwargs: Any) -> Any:
         reservation = await super().areserve(tool, args, **kwargs)
@@ -106,15 +120,6 @@ class Watched(Session):
             broken = set() if refusal is None else {broken.contract for broken in refusal.broken}
             self.log.append(("reserve", args["id"], broken))
         return reservation
-
-    async def asettle(self, call: Any, result: Any) -> Any:
-        violation = await super().asettle(call, result)
-        self._settled(call)
-        return violation
-
-    def give_up(self, call: Any, *, ran: bool) -> None:
-        super().give_up(call, ran=ran)
-        self._settled(call)
 
     def _settled(self, call: Any) -> None:
         if "id" in call.args:

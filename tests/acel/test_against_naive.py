@@ -141,8 +141,7 @@ class Run:
         if how == "ok":
             assert reservation.commit() is None
         elif how == "unknown":
-            reservation.session.lose(reservation)
-            reservation.claim()
+            reservation.lose()
         else:
             reservation.abort(ran=how == "failed")
         call.ended, call.ended_at, call.ended_order = how, self.latest, self.order

@@ -24,17 +24,17 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.contracts.rules import NOTHING
 from openbox_agentrt.acel.contracts.template import Template
-from openbox_agentrt.acel.memory.cells import Stamps
-from openbox_agentrt.acel.memory.clock import Timeline
-from openbox_agentrt.acel.memory.guards import Breach, wait_for
+from openbox_agentrt.acel.memory.clock import MonotoneClock
+from openbox_agentrt.acel.memory.guard import Breach, wait_for
 from openbox_agentrt.acel.memory.state import StateDraft
+from openbox_agentrt.acel.memory.window import Stamps
 from openbox_agentrt.testing import ManualClock
 
 
 @given(st.floats(0, 4e9), st.floats(0, 1e6))
 def test_adding_what_is_to_be_waited_gets_there(now: float, wait: float) -> None:
     """However the two numbers round."""
-    timeline = Timeline(lambda: now)
+    timeline = MonotoneClock(lambda: now)
     timeline.advance(now)
     breach = Breach(contract=at_most_n_times("x", 0))
 
@@ -50,7 +50,7 @@ def test_adding_what_is_to_be_waited_gets_there(now: float, wait: float) -> None
 )
 def test_a_difference_that_rounds_down_is_rounded_up(now: float, moment: float) -> None:
     """So that nobody comes back too early."""
-    timeline = Timeline(lambda: now)
+    timeline = MonotoneClock(lambda: now)
     timeline.advance(now)
     breach = Breach(contract=at_most_n_times("x", 0))
 

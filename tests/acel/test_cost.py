@@ -31,6 +31,7 @@ from openbox_agentrt.acel import (
     response,
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
+from openbox_agentrt.acel.session import engine_of
 
 ARGS = {"amount": 1, "to": "x"}
 
@@ -197,7 +198,7 @@ def test_the_gate_takes_its_lock_twice() -> None:
 
         def __exit__(self, *_: object) -> None: ...
 
-    session.store.lock = Counting()  # type: ignore[assignment]  # counts, and needs not exclude anyone
+    engine_of(session).store.lock = Counting()  # type: ignore[assignment]  # counts, and needs not exclude anyone
 
     pay(session)
 

@@ -22,6 +22,7 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.match.matchers import FieldPattern, label
 from openbox_agentrt.acel.match.names import canonical
+from openbox_agentrt.acel.session import engine_of
 
 
 def bans(matcher: Any, tool: str, **args: Any) -> bool:
@@ -62,7 +63,7 @@ def test_any_of_names_is_one_tool_s_business() -> None:
     """Calls of other tools do not even look at it."""
     session = Session(contracts=[at_most_n_times(any_of("a", "b"), 1)])
 
-    assert session.store.plan("c").guards == ()
+    assert engine_of(session).store.plan("c").guards == ()
     session.call("a")
     assert not session.reserve("b").allowed
 

@@ -29,6 +29,7 @@ from openbox_agentrt.acel import (
 from openbox_agentrt.acel.contracts.base import TemporalContract
 from openbox_agentrt.acel.engine.trace import BLOCK, hash_rows
 from openbox_agentrt.acel.memory.state import StateDraft
+from openbox_agentrt.acel.session import engine_of
 
 
 def test_a_call_runs_with_its_arguments() -> None:
@@ -577,7 +578,7 @@ def test_evidence_and_metrics_never_stop_a_call() -> None:
 
     assert not session.reserve("x").allowed
     assert session.reserve("y").allowed
-    assert session.records.failures == 4
+    assert engine_of(session).records.failures == 4
     assert isinstance(session.evidence, Broken)
     assert isinstance(session.metrics, Broken)
 

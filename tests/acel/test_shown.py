@@ -17,6 +17,7 @@ from openbox_agentrt.acel import (
     precondition,
 )
 from openbox_agentrt.acel.contracts.conditions import collect_checks
+from openbox_agentrt.acel.session import engine_of
 
 
 def test_a_result_can_be_concealed_from_the_trace() -> None:
@@ -63,8 +64,8 @@ def test_another_recorder_can_watch_a_session() -> None:
     """It gets what the session's own evidence gets, once, however often it is named."""
     session = Session(contracts=[at_most_n_times("read", 0)])
     log = EvidenceLog()
-    session.records.watch(log, log)
-    session.records.watch(log, EvidenceLog())
+    engine_of(session).watch(log, log)
+    engine_of(session).watch(log, EvidenceLog())
 
     session.reserve("read")
 
@@ -75,7 +76,7 @@ def test_a_recorder_that_is_the_sessions_own_does_not_watch_it_too() -> None:
     """Or every violation would be in it twice."""
     log = EvidenceLog()
     session = Session(contracts=[at_most_n_times("read", 0)], evidence=log)
-    session.records.watch(log, log)
+    engine_of(session).watch(log, log)
 
     session.reserve("read")
 

@@ -27,7 +27,7 @@ from openbox_agentrt.acel import (
     response,
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
-from openbox_agentrt.acel.memory.clock import Timeline, steady_clock
+from openbox_agentrt.acel.memory.clock import MonotoneClock, steady_clock
 from openbox_agentrt.testing import ManualClock
 
 FIRST = {"n": 1, "to": "a"}
@@ -238,7 +238,7 @@ def test_the_default_clock_is_the_time_and_never_goes_back() -> None:
 
 def test_a_timeline_recovers() -> None:
     """A fault lasts until the clock shows a time again; whole numbers are times too."""
-    timeline = Timeline(lambda: 7)
+    timeline = MonotoneClock(lambda: 7)
     timeline.advance("broken")
     assert timeline.fault == "broken"
 

@@ -19,6 +19,7 @@ from openbox_agentrt.acel import (
     rate_limit,
     required_before_session_end,
 )
+from openbox_agentrt.acel.session import engine_of
 
 Count = Callable[[Callable[[], object]], Any]
 ARGUMENTS = {"amount": 3, "account": "a1"}
@@ -138,7 +139,7 @@ def test_the_lock_is_taken_once_to_reserve_and_once_to_commit() -> None:
     """Not for the trace, and not twice."""
     session = session_of(*(make() for make in ABOUT.values()))
     lock: Any = CountingLock()
-    session.store.lock = lock
+    engine_of(session).store.lock = lock
 
     reservation = session.reserve("pay", ARGUMENTS)
     assert lock.taken == 1

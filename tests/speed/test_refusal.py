@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from openbox_agentrt.acel import Session, must_precede
+from openbox_agentrt.acel.session import engine_of
 
 Count = Callable[[Callable[[], object]], Any]
 LONG = 20_000
@@ -58,7 +59,7 @@ class CountingHash:
 def test_the_trace_is_hashed_once() -> None:
     """What was hashed for one refusal is not for the next."""
     session = lived(LONG)
-    trace: Any = session.rows
+    trace: Any = engine_of(session).rows
     trace._hash = counting = CountingHash(trace._hash)
     session.reserve("read", {"id": 1}).commit({"ok": True})
 

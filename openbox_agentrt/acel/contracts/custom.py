@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..callbacks import fault_text
-from ..memory.call import Call
-from ..memory.cells import Mover
-from ..memory.guards import Breach, LiveGuard
+from ..memory.call import JudgedCall
+from ..memory.cell import Mover
+from ..memory.guard import Breach, LiveGuard
 from ..verdict import Verdict
 from .base import TemporalContract
 from .rules import Guard
@@ -27,7 +27,7 @@ class CustomMover(Mover):
         self._contract = contract
         self._version = 0
 
-    def would_break(self, call: Call) -> bool | str:
+    def would_break(self, call: JudgedCall) -> bool | str:
         """Tell whether the call would break the contract, or give the fault that hides it."""
         contract = self._contract
         if contract.verdict is Verdict.VIOLATED:
@@ -40,7 +40,7 @@ class CustomMover(Mover):
         finally:
             contract._load(saved)
 
-    def reserve(self, call: Call) -> tuple[int, Any]:
+    def reserve(self, call: JudgedCall) -> tuple[int, Any]:
         saved = self._contract._save()
         self._version += 1
         try:
@@ -49,7 +49,7 @@ class CustomMover(Mover):
             self._contract._load(saved)
         return self._version, saved
 
-    def undo(self, ticket: tuple[int, Any], call: Call) -> None:
+    def undo(self, ticket: tuple[int, Any], call: JudgedCall) -> None:
         version, saved = ticket
         if version == self._version:
             self._contract._load(saved)
@@ -66,14 +66,14 @@ class CustomGuard(LiveGuard):
         super().__init__(contract, Guard(kind="never"))
         self.mover = CustomMover(contract)
 
-    def passes(self, call: Call) -> bool:
+    def passes(self, call: JudgedCall) -> bool:
         return self.mover.would_break(call) is False
 
-    def explain(self, call: Call) -> Breach:
+    def explain(self, call: JudgedCall) -> Breach:
         answer = self.mover.would_break(call)
         return Breach(contract=self.contract, fault=answer if isinstance(answer, str) else None)
 
-    def at_end(self, call: Call) -> Breach | None:
+    def at_end(self, call: JudgedCall) -> Breach | None:
         """Ask the contract when the session ends, if it was not broken before."""
         if self.contract.verdict is Verdict.VIOLATED:
             return None

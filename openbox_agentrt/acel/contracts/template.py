@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engine.store import MemoryStore
+from ..engine.store import SessionStore
 from ..match.matchers import Args
 from ..verdict import Verdict
 from .declaration import Declaration, Options
@@ -19,7 +19,7 @@ class Template(Declaration):
 
     def __init__(self, parts: list[str], options: Options) -> None:
         super().__init__(parts, options)
-        self._solo: MemoryStore | None = None
+        self._solo: SessionStore | None = None
 
     def _step(self, tool: str, args: Args) -> Verdict:
         return self._alone().happened(tool, args, self)
@@ -32,10 +32,10 @@ class Template(Declaration):
     def _reset(self) -> None:
         self._solo = None
 
-    def _alone(self) -> MemoryStore:
+    def _alone(self) -> SessionStore:
         if self._solo is None:
             home = self._home
-            self._solo = MemoryStore()
+            self._solo = SessionStore()
             self._solo.add(self)
             self._home = home
         return self._solo

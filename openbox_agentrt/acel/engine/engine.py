@@ -1,7 +1,7 @@
 """
 The way of a call through a session: judge, reserve, settle, record.
 
-This is the part of `Session` that has an order to keep. What runs other people's code comes before or
+This is the part of a session that has an order to keep. What runs other people's code comes before or
 after the store is asked, never inside; and whatever happens, a call that was let through is settled.
 """
 
@@ -13,19 +13,20 @@ from typing import Any
 
 from ..._plain.arguments import plain_args
 from ..callbacks import fault_text
-from ..contracts.base import MALFORMED, SessionRule
+from ..contracts.base import MALFORMED, SessionRule, TemporalContract
 from ..contracts.rules import Guard
 from ..contracts.tools import Asked, Commits, ToolSpec
 from ..memory.clock import Clock
-from ..memory.guards import Breach, Never
+from ..memory.guard import Breach, Never
 from ..memory.state import StateStore
-from ..refusal import MAX_NAME, Broken, Refusal
+from ..refusal import Refusal
 from ..reservation import Reservation
-from ..verdict import Kind, Mode
+from ..verdict import Mode
 from ..violations import SESSION_END, Violation
 from ..wording import shown
-from .records import Finding, Meter, Recorder, Records
-from .store import MemoryStore
+from . import findings
+from .records import Meter, Records, ViolationRecorder
+from .store import SessionStore
 from .trace import Trace
 
 # The events of a governed run that are no tools, and are known to every session.
@@ -34,12 +35,11 @@ LIFECYCLE = ("run_started", "run_ended", "user_prompt", "llm_call")
 
 class Engine:
     """
-    Judges calls, settles them, and records what is broken.
+    Judge the calls of one session, settle them, and record what is broken.
 
     Attributes:
-        state: The state.
+        state: The session's state.
         store: What the contracts remember.
-        commits: Lets results become state.
         rows: The trace.
         records: Violations, evidence and metrics.
         view: The state, to be read only.
@@ -52,8 +52,8 @@ class Engine:
         *,
         mode: Mode,
         halts: bool,
-        evidence: Recorder | None,
-        make_evidence: Callable[[], Recorder],
+        evidence: ViolationRecorder | None,
+        make_evidence: Callable[[], ViolationRecorder],
         metrics: Meter | None,
         session_id: str | None,
         clock: Clock | None,
@@ -65,14 +65,14 @@ class Engine:
         self.mode = mode
         self.session_id = session_id
         self.state = StateStore(state)
-        self.store = MemoryStore(
+        self.store = SessionStore(
             self.state,
             clock,
             max_keys=max_keys,
             known=None if known is None else (*known, *LIFECYCLE),
             halts=halts,
         )
-        self.commits = Commits(self.state)
+        self._commits = Commits(self.state)
         self.rows = Trace(max_trace)
         self.records = Records(
             self.rows,
@@ -91,7 +91,7 @@ class Engine:
 
     @property
     def mode(self) -> Mode:
-        """Whether contracts are in force, or only watch. It may be changed: calls from then on follow it."""
+        """Tell whether contracts are in force or only watch. It may be changed: later calls follow it."""
         return self._mode
 
     @mode.setter
@@ -99,6 +99,31 @@ class Engine:
         check_mode(mode)
         self._mode = mode
         self._watching = mode == "shadow"
+
+    @property
+    def meter(self) -> Meter | None:
+        """Give what counts calls and violations. It may be changed: later calls follow it."""
+        return self._meter
+
+    @meter.setter
+    def meter(self, meter: Meter | None) -> None:
+        self._meter = self.records.meter = meter
+
+    def watch(self, owner: object, recorder: ViolationRecorder) -> None:
+        """Let `recorder` keep each violation as well; one for each `owner`."""
+        self.records.watch(owner, recorder)
+
+    def add(self, contract: TemporalContract) -> None:
+        """
+        Watch a contract. It sees the calls from now on.
+
+        Raises:
+            TypeError: It is no contract.
+            ValueError: It was added before.
+        """
+        if not isinstance(contract, TemporalContract):
+            raise TypeError(f"a contract is needed, got {shown(contract)}")
+        self.store.add(contract)
 
     def reserve(
         self,
@@ -144,7 +169,7 @@ class Engine:
         *,
         deferred: Collection[str] = (),
     ) -> Reservation:
-        """As `reserve`, and waits for preconditions that have to be awaited."""
+        """Do as `reserve`, and wait for preconditions that have to be awaited."""
         began = 0.0 if self._meter is None else time.perf_counter()
         call = self.enter(tool, args)
         call.deferred = _names(deferred)
@@ -155,7 +180,7 @@ class Engine:
         return call
 
     def settle(self, call: Reservation, result: Any) -> Violation | None:
-        """A call ran: check its result, let it become state, and commit it."""
+        """Settle a call that ran: check its result, let it become state, and commit it."""
         spec = call.plan.spec
         if spec is None:
             self._succeeded(call, result)
@@ -168,7 +193,7 @@ class Engine:
         return self._concluded(call, result, found)
 
     async def asettle(self, call: Reservation, result: Any) -> Violation | None:
-        """As `settle`, and waits for conditions and a commit function that have to be awaited."""
+        """Do as `settle`, and wait for conditions and a commit function that have to be awaited."""
         spec = call.plan.spec
         if spec is None:
             self._succeeded(call, result)
@@ -177,7 +202,7 @@ class Engine:
             failed = await spec.aafter(self.view, result)
             found = self._unsound(call, failed, result)
             if found is None or self._watching:
-                fault = await self.commits.awrite(spec, _ran(call), result)
+                fault = await self._commits.awrite(spec, _ran(call), result)
                 found = self._unwritten(call, fault, result) or found
         except BaseException:
             self.store.lose(call)
@@ -185,11 +210,11 @@ class Engine:
         return self._concluded(call, result, found)
 
     def give_up(self, call: Reservation, *, ran: bool) -> None:
-        """A call failed, if it `ran`, or never ran."""
+        """Settle a call that failed, if it `ran`, or never ran."""
         self.store.abort(call, ran=ran)
 
     def lose(self, call: Reservation) -> None:
-        """A call was dropped."""
+        """Settle a call that was dropped, or whose end nobody knows."""
         self.store.lose(call)
 
     def close(self, shut: SessionRule | None) -> list[Violation]:
@@ -200,7 +225,7 @@ class Engine:
         end = self.enter(SESSION_END, None)
         end.step = self.store.step
         end.claim()
-        return list(self.records.record(end, [self._finding(breach) for breach in unmet]))
+        return list(self.records.record(end, [findings.of_breach(breach, self._mode) for breach in unmet]))
 
     def report_once(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> list[Violation]:
         """Record what a replayed call breaks; a contract that was reported before is not again."""
@@ -214,11 +239,11 @@ class Engine:
         """Check a result, and let it become state unless it is unsound. Returns why it is."""
         found = self._unsound(call, spec.after(self.view, result), result)
         if found is None or self._watching:
-            found = self._unwritten(call, self.commits.write(spec, _ran(call), result), result) or found
+            found = self._unwritten(call, self._commits.write(spec, _ran(call), result), result) or found
         return found
 
     def enter(self, tool: Any, args: Any) -> Reservation:
-        """A call that arrives, before it is judged."""
+        """Take in a call of any shape, before it is judged."""
         name = tool if type(tool) is str else str.__str__(tool) if isinstance(tool, str) else None
         own: dict[str, Any] | None = {}
         if args is not None:
@@ -243,51 +268,21 @@ class Engine:
             self._report(call, failed, breaches)
 
     def _report(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> None:
-        findings = self._conditions(call, "precondition", failed)
-        findings += [self._finding(breach) for breach in breaches]
+        found = findings.of_conditions(call.tool, "precondition", failed, self._mode)
+        found += [findings.of_breach(breach, self._mode) for breach in breaches]
         if not call.admitted:
-            broken = tuple(finding.broken for finding in findings if finding.stops)
+            broken = tuple(finding.broken for finding in found if finding.stops)
             call.refuse(Refusal(tool=call.tool, step=call.step, broken=broken))
-        call.violations = self.records.record(call, findings, blocked=not call.admitted)
-
-    def _finding(self, breach: Breach) -> Finding:
-        rule = breach.contract
-        broken = Broken(
-            contract=rule.spec,
-            id=rule.id,
-            kind="session" if isinstance(rule, SessionRule) else "temporal",
-            blame=breach.blame,
-            needs=breach.needs,
-            retry_after=breach.retry_after,
-            remaining=breach.remaining,
-            severity=rule.severity,
-            remedy=rule.remedy,
-            on_violation=rule.on_violation,
-            fault=breach.fault,
-        )
-        return Finding(broken=broken, mode="shadow" if self._watching else rule.mode, stops=breach.blocks())
-
-    def _conditions(self, call: Reservation, kind: Kind, failed: Asked) -> list[Finding]:
-        label = f"a {kind} of {call.tool[:MAX_NAME]}"
-        return [
-            self._condition(kind, check.description, answer.fault, label if check.derived else None)
-            for check, answer in failed
-        ]
-
-    def _condition(
-        self, kind: Kind, description: str, fault: str | None, label: str | None = None
-    ) -> Finding:
-        broken = Broken(contract=description, label=label, kind=kind, fault=fault)
-        return Finding(broken=broken, mode=self._mode, stops=True)
+        call.violations = self.records.record(call, found, blocked=not call.admitted)
 
     def _unsound(self, call: Reservation, failed: Asked, result: Any) -> Violation | None:
-        findings = self._conditions(call, "postcondition", failed)
-        return self.records.record(call, findings, result=_seen(call, result))[0] if findings else None
+        found = findings.of_conditions(call.tool, "postcondition", failed, self._mode)
+        return self.records.record(call, found, result=_seen(call, result))[0] if found else None
 
     def _unwritten(self, call: Reservation, fault: str | None, result: Any) -> Violation | None:
         if fault is None:
             return None
-        finding = self._condition("postcondition", f"commit of {call.tool}", fault)
+        finding = findings.of_commit(call.tool, fault, self._mode)
         return self.records.record(call, [finding], result=_seen(call, result))[0]
 
     def _concluded(self, call: Reservation, result: Any, found: Violation | None) -> Violation | None:
@@ -308,8 +303,8 @@ class Engine:
         else:
             self.rows.add(call.step, call.tool, call.args, result)
         if over:
-            findings = [self._finding(breach) for breach in over]
-            self.records.record(call, findings, result=_seen(call, result))
+            found = [findings.of_breach(breach, self._mode) for breach in over]
+            self.records.record(call, found, result=_seen(call, result))
 
     def _trace(self, call: Reservation, result: Any) -> None:
         args = _ran(call) if call.shown is None else call.shown
@@ -321,7 +316,7 @@ def _ran(call: Reservation) -> dict[str, Any]:
 
 
 def _seen(call: Reservation, result: Any) -> Any:
-    """What the trace and violations hold of a result."""
+    """Give what the trace and violations hold of a result."""
     if call.conceal is None:
         return result
     try:

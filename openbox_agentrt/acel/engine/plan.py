@@ -20,11 +20,14 @@ from ..contracts.rules import Guard
 from ..contracts.tools import ToolSpec
 from ..match.matchers import Args, Predicate
 from ..match.selector import Hit, ask
-from ..memory.cells import Mover, Stamps, Tally
-from ..memory.clock import Timeline
-from ..memory.guards import Ban, Cap, CellGuard, LiveGuard, Need
-from ..memory.value_guards import Differ, Spend
-from .bind import Memory
+from ..memory.cell import Mover
+from ..memory.clock import MonotoneClock
+from ..memory.distinct import Differ
+from ..memory.guard import CellGuard, LiveGuard
+from ..memory.session_memory import SessionMemory
+from ..memory.tally import Ban, Cap, Need, Tally
+from ..memory.total import Spend
+from ..memory.window import Stamps, WindowCap
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,7 +40,7 @@ class LiveRule:
     strict: list[Mover] = field(default_factory=list)
 
 
-class Bound:
+class BoundContract:
     """
     A contract in a session: its rules, bound when they are first needed.
 
@@ -49,7 +52,7 @@ class Bound:
 
     __slots__ = ("_memory", "_rules", "contract", "index", "since")
 
-    def __init__(self, contract: Declaration, index: int, memory: Memory, since: int) -> None:
+    def __init__(self, contract: Declaration, index: int, memory: SessionMemory, since: int) -> None:
         self.contract = contract
         self.index = index
         self.since = since
@@ -91,7 +94,7 @@ class Bound:
 
 
 @dataclass(slots=True, kw_only=True)
-class Extra:
+class ArgumentRules:
     """What the contracts that look at arguments say about one call."""
 
     guards: list[LiveGuard] = field(default_factory=list)
@@ -139,7 +142,7 @@ class Plan:
     def __init__(
         self,
         tool: str,
-        bound: Sequence[Bound],
+        bound: Sequence[BoundContract],
         guards: Sequence[LiveGuard],
         movers: Sequence[Mover],
         spec: ToolSpec | None,
@@ -147,7 +150,7 @@ class Plan:
         """`guards` and `movers` are those that come from no bound contract."""
         self.tool = tool
         self.spec = spec
-        self.asked: list[tuple[Bound, tuple[Hit, ...]]] = []
+        self.asked: list[tuple[BoundContract, tuple[Hit, ...]]] = []
         guards = list(guards)
         movers = list(movers)
         for entry in bound:
@@ -166,9 +169,9 @@ class Plan:
         self._lay_out(guards)
         self._find_clocks()
 
-    def ask(self, args: Args) -> Extra:
+    def ask(self, args: Args) -> ArgumentRules:
         """What the contracts that look at arguments say."""
-        extra = Extra()
+        extra = ArgumentRules()
         answers: dict[Any, bool | str] = {}
         movers: list[Mover] = []
         for entry, hits in self.asked:
@@ -208,7 +211,7 @@ class Plan:
                 ban[cell] = None
             elif type(cell) is Tally and type(guard) is Cap:
                 caps[cell] = min(int(n), caps.get(cell, int(n)))
-            elif type(guard) in (Cap, Spend, Differ):
+            elif type(guard) in (Cap, WindowCap, Spend, Differ):
                 lowest = checks.setdefault((type(guard), id(cell)), guard)
                 if n < lowest.guard.n:
                     checks[type(guard), id(cell)] = guard
@@ -249,6 +252,6 @@ def _answer(answers: dict[Any, bool | str], identity: Any, predicate: Predicate,
     return answers[identity]
 
 
-def _clocks(cells: Sequence[Any]) -> tuple[Timeline, ...]:
+def _clocks(cells: Sequence[Any]) -> tuple[MonotoneClock, ...]:
     found = (getattr(cell, "timeline", None) for cell in cells)
     return tuple(dict.fromkeys(timeline for timeline in found if timeline is not None))

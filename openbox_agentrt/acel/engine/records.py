@@ -1,5 +1,5 @@
 """
-What a session leaves behind: violations, evidence and metrics.
+The records of a session: violations, evidence and metrics.
 
 Recording happens after the lock is released and never raises into the call that it records. What
 goes wrong is counted and logged once.
@@ -10,59 +10,41 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..._plain.freezing import freeze
-from ..memory.call import Call
+from ..memory.call import JudgedCall
 from ..memory.state import StateStore
-from ..refusal import Broken
-from ..verdict import Mode
 from ..violations import Violation
+from .findings import Finding
 from .trace import Trace
 
 _log = logging.getLogger("openbox_agentrt.acel")
 
 
-class Recorder(Protocol):
-    """Something that keeps violations."""
+class ViolationRecorder(Protocol):
+    """An object that keeps violations, such as an evidence file."""
 
     def record(self, violation: Violation, /) -> Any:
-        """Keep one."""
+        """Keep one violation."""
 
 
 class Meter(Protocol):
-    """Something that counts, such as `acel.metrics.Metrics`."""
+    """An object that counts, such as `acel.metrics.Metrics`."""
 
     def record_call(self) -> None:
-        """A call reached the gate."""
+        """Count a call that reached the gate."""
 
     def record_violation(self, kind: str, contract_spec: str | None = None, /) -> None:
-        """A contract was broken."""
+        """Count a contract that was broken."""
 
     def record_gate_latency(self, seconds: float, /) -> None:
-        """The gate took that long."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """
-    A contract that was found broken.
-
-    Attributes:
-        broken: What is said about it.
-        mode: Whether it was in force.
-        stops: Whether it is a reason to refuse the call.
-    """
-
-    broken: Broken
-    mode: Mode
-    stops: bool
+        """Take note that the gate took that long."""
 
 
 class Records:
     """
-    The records of one session.
+    Keep the records of one session.
 
     Attributes:
         violations: The violations so far; the latest, if the trace is bounded.
@@ -77,8 +59,8 @@ class Records:
         window: int | None,
         keep: int | None,
         session_id: str | None,
-        evidence: Recorder | None,
-        make_evidence: Callable[[], Recorder],
+        evidence: ViolationRecorder | None,
+        make_evidence: Callable[[], ViolationRecorder],
         meter: Meter | None,
     ) -> None:
         self.violations: list[Violation] = []
@@ -91,25 +73,25 @@ class Records:
         self._session_id = session_id
         self._evidence = evidence
         self._make_evidence = make_evidence
-        self._watching: dict[int, tuple[object, Recorder]] = {}
+        self._watching: dict[int, tuple[object, ViolationRecorder]] = {}
         self._lock = threading.Lock()
 
     @property
     def evidence(self) -> Any:
-        """Where violations go. Made when it is first needed, once."""
+        """Give the recorder that violations go to. It is made when it is first needed, once."""
         with self._lock:
             if self._evidence is None:
                 self._evidence = self._make_evidence()
             return self._evidence
 
-    def watch(self, owner: object, recorder: Recorder) -> None:
+    def watch(self, owner: object, recorder: ViolationRecorder) -> None:
         """Let `recorder` keep each violation as well; one for each `owner`."""
         if recorder is not self._evidence:
             # With its owner, so that no other object can get the same identity.
             self._watching.setdefault(id(owner), (owner, recorder))
 
     def record(
-        self, call: Call, findings: Iterable[Finding], *, result: Any = None, blocked: bool = False
+        self, call: JudgedCall, findings: Iterable[Finding], *, result: Any = None, blocked: bool = False
     ) -> tuple[Violation, ...]:
         """Keep a record of each broken contract, frozen as things are now."""
         rows, length, digest = self._trace.last(self._window)
@@ -149,7 +131,7 @@ class Records:
         return violations
 
     def measure(self, meter: Meter, seconds: float) -> None:
-        """A call reached the gate, which took that long."""
+        """Count a call at the gate, and how long it took."""
         try:
             meter.record_call()
             meter.record_gate_latency(seconds)

@@ -18,10 +18,10 @@ from ..contracts.rules import Guard
 from ..contracts.tools import ToolSpec
 from ..match.names import canonical
 from ..memory.clock import Clock, steady_clock
-from ..memory.guards import CellGuard, LiveGuard, Never
+from ..memory.guard import CellGuard, LiveGuard, Never
+from ..memory.session_memory import SessionMemory
 from ..memory.state import StateStore
-from .bind import Memory
-from .plan import Bound, Plan
+from .plan import BoundContract, Plan
 
 MAX_PLANS = 4096
 MAX_KEPT_NAME = 256
@@ -44,10 +44,10 @@ class Registered:
         self, state: StateStore | None, clock: Clock | None, *, max_keys: int, known: Iterable[str] | None
     ) -> None:
         self.contracts: list[TemporalContract] = []
-        self.bound: dict[int, Bound] = {}
+        self.bound: dict[int, BoundContract] = {}
         self.plans: dict[str, Plan] = {}
         self.step = 0
-        self.memory = Memory(
+        self.memory = SessionMemory(
             StateStore() if state is None else state,
             steady_clock() if clock is None else clock,
             max_keys=max_keys,
@@ -56,8 +56,8 @@ class Registered:
         self._known = None if known is None else {canonical(name) for name in known}
         # By identity: a subclass may define equality, and the very object is what is meant.
         self.order: dict[int, int] = {}
-        self._by_name: dict[str, list[Bound]] = {}
-        self._patterns: list[Bound] = []
+        self._by_name: dict[str, list[BoundContract]] = {}
+        self._patterns: list[BoundContract] = []
         self._customs: list[CustomGuard] = []
         self._at_end: list[CellGuard | CustomGuard] = []
         self._specs: dict[str, ToolSpec] = {}
@@ -74,7 +74,7 @@ class Registered:
                 self._customs.append(CustomGuard(contract))
                 self._at_end.append(self._customs[-1])
                 return
-            bound = Bound(contract, len(self.contracts), self.memory, self.step)
+            bound = BoundContract(contract, len(self.contracts), self.memory, self.step)
             self.bound[id(contract)] = bound
             if contract.at_end:
                 self._at_end += bound.at_end()

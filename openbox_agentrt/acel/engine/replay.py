@@ -1,17 +1,15 @@
-"""Judging a trace that was recorded: nothing runs, and nothing is refused."""
+"""Judge a trace that was recorded: nothing runs, and nothing is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..contracts.tools import Asked
 from ..events import ToolCallEvent, TraceError, read_stamp
-
-if TYPE_CHECKING:
-    from ..reservation import Reservation
-    from ..violations import Violation
-    from .engine import Engine
+from ..reservation import Reservation
+from ..violations import Violation
+from .engine import Engine
 
 
 def replay_events(engine: Engine, events: Iterable[ToolCallEvent | Mapping[str, Any]]) -> list[Violation]:

@@ -1,5 +1,5 @@
 """
-A session as JSON, to go on in another process.
+Take a session as JSON, to go on in another process.
 
 A snapshot belongs to a set of rules: what a contract remembers means nothing to another. Restoring it
 under other rules is therefore refused, unless it is asked for as a migration: contracts that are the
@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..contracts.base import ENDED, HALTED
 from ..contracts.registry import rules_hash
+from ..memory.cell import LiveCell
 from ..wording import shown
-
-if TYPE_CHECKING:
-    from ..memory.cells import LiveCell
-    from ..session import Session
-    from .store import MemoryStore
+from .engine import Engine
+from .store import SessionStore
 
 VERSION = 1
 _SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
@@ -29,25 +27,25 @@ class SnapshotError(ValueError):
     """A session cannot be taken as a snapshot, or a snapshot cannot be restored."""
 
 
-def take_snapshot(session: Session) -> dict[str, Any]:
+def take_snapshot(engine: Engine) -> dict[str, Any]:
     """
-    What a session knows, as JSON-safe data.
+    Give what a session knows as JSON-safe data.
 
     Calls under way are unknown outcomes: they count where they limit, and allow nothing.
 
     Raises:
         SnapshotError: The state holds something that is no JSON, or a contract has code of its own.
     """
-    for key, value in session.state.snapshot().items():
+    for key, value in engine.state.snapshot().items():
         if not _is_json(key, text=True) or not _is_json(value):
             raise SnapshotError(f"state entry {shown(key)} is not JSON")
-    rows, length, digest = session.rows.last(None)
+    rows, length, digest = engine.rows.last(None)
     return {
         "version": VERSION,
-        "rules_hash": rules_hash(session.contracts),
-        "session_id": session.session_id,
-        "state": session.state.view().snapshot(),
-        "memory": _dump(session.store),
+        "rules_hash": rules_hash(engine.store.contracts),
+        "session_id": engine.session_id,
+        "state": engine.state.view().snapshot(),
+        "memory": _dump(engine.store),
         # Rows are only for people to look at, and what has been hashed is in the hash.
         "trace": {"length": length, "hash": digest, "rows": [row for row in rows if _is_json(row)]},
     }
@@ -55,7 +53,7 @@ def take_snapshot(session: Session) -> dict[str, Any]:
 
 def read_session_id(snapshot: object) -> str | None:
     """
-    The session that a snapshot was taken of.
+    Read which session a snapshot was taken of.
 
     Raises:
         SnapshotError: It is no snapshot, or of another version.
@@ -67,28 +65,28 @@ def read_session_id(snapshot: object) -> str | None:
     return session_id if isinstance(session_id, str) else None
 
 
-def restore_snapshot(session: Session, snapshot: Mapping[str, Any], *, migrate: bool = False) -> None:
+def restore_snapshot(engine: Engine, snapshot: Mapping[str, Any], *, migrate: bool = False) -> None:
     """
     Let a new session know what a snapshot knows.
 
     Raises:
         SnapshotError: It cannot be read, or was taken under other rules.
     """
-    taken, here = snapshot.get("rules_hash"), rules_hash(session.contracts)
+    taken, here = snapshot.get("rules_hash"), rules_hash(engine.store.contracts)
     if taken != here and not migrate:
         raise SnapshotError(f"snapshot was taken under rules {shown(taken)}, not {here!r}")
     try:
         trace = snapshot["trace"]
-        _load(session.store, snapshot["memory"], migrate=migrate)
-        session.rows.resume([dict(row) for row in trace["rows"]], int(trace["length"]), str(trace["hash"]))
-        session.state.load(dict(snapshot["state"]))
+        _load(engine.store, snapshot["memory"], migrate=migrate)
+        engine.rows.resume([dict(row) for row in trace["rows"]], int(trace["length"]), str(trace["hash"]))
+        engine.state.load(dict(snapshot["state"]))
     except SnapshotError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SnapshotError(f"snapshot cannot be read, {type(error).__name__}") from error
 
 
-def _dump(store: MemoryStore) -> dict[str, Any]:
+def _dump(store: SessionStore) -> dict[str, Any]:
     store.settle()
     cells = _cells(store)
     with store.lock:
@@ -103,7 +101,7 @@ def _dump(store: MemoryStore) -> dict[str, Any]:
         }
 
 
-def _load(store: MemoryStore, data: Mapping[str, Any], *, migrate: bool) -> None:
+def _load(store: SessionStore, data: Mapping[str, Any], *, migrate: bool) -> None:
     since = [(str(spec), int(step)) for spec, step in data["since"]]
     for bound in store.bound.values():
         # A contract that was added on the way has memory of its own.
@@ -126,7 +124,7 @@ def _load(store: MemoryStore, data: Mapping[str, Any], *, migrate: bool) -> None
             cells[name].load(data["cells"][name])
 
 
-def _cells(store: MemoryStore) -> dict[str, LiveCell]:
+def _cells(store: SessionStore) -> dict[str, LiveCell]:
     own = [c.spec for c in store.contracts if id(c) not in store.bound]
     if own:
         raise SnapshotError(f"contract {shown(own[0])} has code of its own, which has no snapshot")

@@ -6,8 +6,6 @@ hold do the cells move. Two calls that run side by side can therefore not pass a
 lock is held for comparisons and additions only. What runs other people's code - matchers, predicates,
 clocks - comes before it is taken; tools, hashing and records come after it is released. The one
 exception is a contract that is itself code (`custom`), which cannot be judged atomically otherwise.
-
-What a session asks of its memory is in `storage`.
 """
 
 from __future__ import annotations
@@ -21,17 +19,18 @@ from ..contracts.base import HALTED, SessionRule, TemporalContract
 from ..contracts.custom import CustomGuard
 from ..contracts.declaration import Declaration
 from ..match.names import canonical
-from ..memory.call import Call
-from ..memory.cells import Tally
-from ..memory.clock import Clock, Timeline
-from ..memory.guards import Breach
+from ..memory.call import JudgedCall
+from ..memory.clock import Clock, MonotoneClock
+from ..memory.guard import Breach
 from ..memory.state import StateStore
+from ..memory.tally import Tally
 from ..verdict import Verdict
 from .plan import Plan, identity
+from .planned_call import PlannedCall
 from .registered import Registered
 
 
-class MemoryStore(Registered):
+class SessionStore(Registered):
     """
     A store in this process.
 
@@ -59,7 +58,7 @@ class MemoryStore(Registered):
         self._halts = halts
         # Filled by finalizers, which may run anywhere, inside a locked section included. Appending is
         # atomic; whoever takes the lock next settles what is in it.
-        self._dropped: deque[Call] = deque()
+        self._dropped: deque[PlannedCall] = deque()
 
     def add(self, contract: TemporalContract) -> None:
         """Watch a contract from now on, and answer for its verdict."""
@@ -68,7 +67,7 @@ class MemoryStore(Registered):
             contract.settle_in(self)
 
     def reserve(
-        self, call: Call, *, at: float | None = None, force: bool = False, refuse: object = False
+        self, call: PlannedCall, *, at: float | None = None, force: bool = False, refuse: object = False
     ) -> list[Breach] | None:
         """
         Judge a call, and let it through if no contract in force objects.
@@ -97,7 +96,7 @@ class MemoryStore(Registered):
                 return None
             return self._object(plan, call, force, refuse)
 
-    def commit(self, call: Call, *, at: float | None = None) -> list[Breach] | None:
+    def commit(self, call: PlannedCall, *, at: float | None = None) -> list[Breach] | None:
         """A call ran and succeeded. Returns limits that only what was measured shows to be broken."""
         plan = call.plan
         if call.tickets is None:
@@ -126,7 +125,7 @@ class MemoryStore(Registered):
                     mover.commit(ticket, call)
             return self._overshot(call) if call.deferred or call.final is not None else None
 
-    def abort(self, call: Call, *, ran: bool, at: float | None = None) -> None:
+    def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> None:
         """A call failed, if it `ran`, or never ran."""
         plan = call.plan
         shown = _look(plan.later, at) if plan.later else ()
@@ -148,7 +147,7 @@ class MemoryStore(Registered):
                 for tally in (*plan.counts, *(call.extra.counts if call.extra is not None else ())):
                     tally.done -= 1
 
-    def lose(self, call: Call) -> None:
+    def lose(self, call: PlannedCall) -> None:
         """
         Nobody knows how a call ended, and nobody will.
 
@@ -157,7 +156,7 @@ class MemoryStore(Registered):
         """
         self._dropped.append(call)
 
-    def skip(self, call: Call) -> None:
+    def skip(self, call: PlannedCall) -> None:
         """A recorded call that never ran: it has a step and nothing else."""
         with self.lock:
             self.step += 1
@@ -207,7 +206,7 @@ class MemoryStore(Registered):
 
     def happened(self, tool: str, args: dict[str, Any], contract: TemporalContract) -> Verdict:
         """A call that happened, for a store that watches one contract."""
-        call = Call(canonical(tool), plain_args(args), self.plan(tool))
+        call = PlannedCall(canonical(tool), plain_args(args), self.plan(tool))
         if self.reserve(call):
             return Verdict.VIOLATED
         self.commit(call)
@@ -221,7 +220,7 @@ class MemoryStore(Registered):
 
     # The rest is called with the lock held.
 
-    def _holds(self, plan: Plan, call: Call) -> bool:
+    def _holds(self, plan: Plan, call: PlannedCall) -> bool:
         for tally in plan.need:
             if not tally.done:
                 return False
@@ -240,7 +239,7 @@ class MemoryStore(Registered):
                     return False
         return True
 
-    def _object(self, plan: Plan, call: Call, force: bool, refuse: object) -> list[Breach]:
+    def _object(self, plan: Plan, call: PlannedCall, force: bool, refuse: object) -> list[Breach]:
         breaches = self._explain(plan, call)
         if self.shut is not None and not force:
             breaches = [Breach(contract=self.shut)]
@@ -253,7 +252,7 @@ class MemoryStore(Registered):
             self.violated.update(id(breach.contract) for breach in breaches)
         return breaches
 
-    def _explain(self, plan: Plan, call: Call) -> list[Breach]:
+    def _explain(self, plan: Plan, call: PlannedCall) -> list[Breach]:
         extra = call.extra
         breaches: dict[int, Breach] = {}
         for guard in (*plan.guards, *(extra.guards if extra is not None else ())):
@@ -263,7 +262,7 @@ class MemoryStore(Registered):
                     breach.fault = extra.faults.get(id(guard.contract))
         return sorted(breaches.values(), key=lambda breach: self.order.get(id(breach.contract), -1))
 
-    def _move(self, plan: Plan, call: Call) -> None:
+    def _move(self, plan: Plan, call: PlannedCall) -> None:
         self.flying += 1
         for tally in plan.counts:
             if not tally.live:
@@ -277,7 +276,7 @@ class MemoryStore(Registered):
             for tally in (*plan.counts, *(extra.counts if extra is not None else ())):
                 tally.done += 1
 
-    def _commit_some(self, call: Call, kept: frozenset[Hashable] | None) -> None:
+    def _commit_some(self, call: PlannedCall, kept: frozenset[Hashable] | None) -> None:
         for tally in call.plan.counts:
             tally.done += not call.early
         for mover, ticket in call.tickets or ():
@@ -286,13 +285,13 @@ class MemoryStore(Registered):
             elif not (call.early and type(mover) is Tally):
                 mover.commit(ticket, call)
 
-    def _overshot(self, call: Call) -> list[Breach]:
+    def _overshot(self, call: PlannedCall) -> list[Breach]:
         guards = (*call.plan.guards, *(call.extra.guards if call.extra is not None else ()))
         over = [Breach(contract=g.contract, stops=False) for g in guards if g.overshoots(call)]
         self.violated.update(id(breach.contract) for breach in over)
         return over
 
-    def _kept(self, call: Call) -> frozenset[Hashable] | None:
+    def _kept(self, call: PlannedCall) -> frozenset[Hashable] | None:
         """What still counts if other arguments ran than were judged; None for everything."""
         if call.extra is None or call.final is None:
             return None
@@ -309,10 +308,10 @@ class MemoryStore(Registered):
                 mover.lose(ticket, call)
 
 
-def _look(timelines: Sequence[Timeline], at: float | None) -> list[float | str]:
-    return list(map(Timeline.look, timelines)) if at is None else [at] * len(timelines)
+def _look(timelines: Sequence[MonotoneClock], at: float | None) -> list[float | str]:
+    return list(map(MonotoneClock.look, timelines)) if at is None else [at] * len(timelines)
 
 
-def _nothing() -> Call:
-    """No call: what guards are asked with when the session ends."""
-    return Call("", {}, Plan("", (), (), (), None))
+def _nothing() -> JudgedCall:
+    # Guards are asked about no call when the session ends.
+    return JudgedCall("", {})

@@ -17,15 +17,15 @@ Clock = Callable[[], float]
 
 
 def steady_clock() -> Clock:
-    """A clock that starts at the wall clock's time and advances with the monotonic one."""
+    """Make a clock that starts at the wall clock's time and advances with the monotonic one."""
     offset = time.time() - time.monotonic()
     monotonic = time.monotonic
     return lambda: offset + monotonic()
 
 
-class Timeline:
+class MonotoneClock:
     """
-    One clock and the latest time it showed.
+    Clamp one clock: time never goes back to before the latest that it showed.
 
     `look` runs the clock, which is somebody else's code, and is called without a lock. `advance` takes
     what it gave and is called with one.
@@ -43,7 +43,7 @@ class Timeline:
         self.fault: str | None = None
 
     def look(self) -> float | str:
-        """What the clock shows, or why it shows nothing."""
+        """Read the clock, or say why it shows nothing."""
         try:
             shown = self._clock()
             if type(shown) is float and shown - shown == 0:
@@ -55,7 +55,7 @@ class Timeline:
             return f"the clock raised {type(error).__name__}"
 
     def advance(self, shown: float | str) -> None:
-        """Let it be the time that `look` gave, unless it is later already."""
+        """Go on to the time that `look` gave, unless it is later already."""
         if isinstance(shown, str):
             self.fault = shown
             return

@@ -1,18 +1,23 @@
-"""One cell per value of an argument."""
+"""One cell per value of an argument, and the guard that keeps their number bounded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..contracts.rules import Guard
 from ..match.paths import FieldPath
-from .call import Call
-from .cells import LiveCell, Mover, Role
-from .clock import Timeline
+from .call import JudgedCall
+from .cell import LiveCell, Mover, Role
+from .clock import MonotoneClock
+from .guard import Breach, CellGuard
+
+if TYPE_CHECKING:
+    from ..contracts.base import SessionRule, TemporalContract
 
 
-class _Entry:
-    """A cell, and how many calls that use it are under way."""
+class _KeyEntry:
+    """Hold one value's cell, and count the calls under way that use it."""
 
     __slots__ = ("cell", "flying")
 
@@ -26,7 +31,7 @@ class _Entry:
 
 class Keyed(LiveCell):
     """
-    A cell for each value of an argument, up to a number of values.
+    Keep a cell for each value of an argument, up to a number of values.
 
     At the bound, cells that remember nothing any more make room. If there is none, a call with a new
     value is refused: forgetting a value would give it a fresh budget. A cell with `forgets` drops the
@@ -45,27 +50,27 @@ class Keyed(LiveCell):
         make: Callable[[], LiveCell],
         *,
         bound: int,
-        timeline: Timeline | None = None,
+        timeline: MonotoneClock | None = None,
         forgets: bool = False,
     ) -> None:
         self.path = FieldPath(path)
         self.bound = bound
         self._make = make
         self._blank = make()
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, _KeyEntry] = {}
         self.timeline = timeline
         self._forgets = forgets
         self._next_sweep = float("-inf")
 
-    def at(self, call: Call) -> LiveCell | None:
+    def at(self, call: JudgedCall) -> LiveCell | None:
         key = call.key(self.path)
         if not isinstance(key, str):
             return None
         entry = self._entries.get(key)
         return (self._blank if entry is None else entry.cell).at(call)
 
-    def has_room(self, call: Call) -> bool:
-        """Whether the call's value is known, or can be remembered."""
+    def has_room(self, call: JudgedCall) -> bool:
+        """Tell whether the call's value is known, or can be remembered."""
         key = call.key(self.path)
         if not isinstance(key, str) or key in self._entries or len(self._entries) < self.bound:
             return True
@@ -75,11 +80,11 @@ class Keyed(LiveCell):
     def mover(self, role: Role) -> Mover:
         return _KeyedMover(self, role)
 
-    def open(self, key: str) -> _Entry | None:
-        """The entry of a value, made if there is room."""
+    def open(self, key: str) -> _KeyEntry | None:
+        """Find the entry of a value, or make it if there is room."""
         entry = self._entries.get(key)
         if entry is None and len(self._entries) < self.bound:
-            entry = self._entries[key] = _Entry(self._make())
+            entry = self._entries[key] = _KeyEntry(self._make())
         return entry
 
     def close(self, key: str) -> None:
@@ -88,9 +93,15 @@ class Keyed(LiveCell):
         if entry is not None and entry.idle():
             del self._entries[key]
 
-    def cells(self) -> list[tuple[str, LiveCell]]:
-        """The cell of each value."""
+    def fixed(self) -> bool:
+        return False
+
+    def each(self) -> list[tuple[str | None, LiveCell]]:
         return [(key, entry.cell) for key, entry in self._entries.items()]
+
+    def unknown(self, call: JudgedCall) -> str | None:
+        key = call.key(self.path)
+        return super().unknown(call) if isinstance(key, str) else str(key)
 
     def idle(self) -> bool:
         return not self._entries
@@ -101,7 +112,7 @@ class Keyed(LiveCell):
     def load(self, data: dict[str, Any]) -> None:
         self._entries = {}
         for key, inner in data.items():
-            entry = self._entries[key] = _Entry(self._make())
+            entry = self._entries[key] = _KeyEntry(self._make())
             entry.cell.load(inner)
 
     def _sweep(self) -> None:
@@ -118,7 +129,7 @@ class Keyed(LiveCell):
 
 
 class _KeyedMover(Mover):
-    """Follows a call to the cell of its value."""
+    """Follow a call to the cell of its value."""
 
     __slots__ = ("cell", "role")
 
@@ -126,7 +137,7 @@ class _KeyedMover(Mover):
         self.cell = keyed
         self.role: Role = role
 
-    def reserve(self, call: Call) -> Any:
+    def reserve(self, call: JudgedCall) -> Any:
         key = call.key(self.cell.path)
         entry = self.cell.open(key) if isinstance(key, str) else None
         if entry is None:
@@ -135,19 +146,19 @@ class _KeyedMover(Mover):
         mover = entry.cell.mover(self.role)
         return key, entry, mover, mover.reserve(call)
 
-    def commit(self, ticket: Any, call: Call) -> None:
+    def commit(self, ticket: Any, call: JudgedCall) -> None:
         for mover, inner in self._landed(ticket):
             mover.commit(inner, call)
 
-    def fail(self, ticket: Any, call: Call) -> None:
+    def fail(self, ticket: Any, call: JudgedCall) -> None:
         for mover, inner in self._landed(ticket):
             mover.fail(inner, call)
 
-    def lose(self, ticket: Any, call: Call) -> None:
+    def lose(self, ticket: Any, call: JudgedCall) -> None:
         for mover, inner in self._landed(ticket):
             mover.lose(inner, call)
 
-    def undo(self, ticket: Any, call: Call) -> None:
+    def undo(self, ticket: Any, call: JudgedCall) -> None:
         for mover, inner in self._landed(ticket):
             mover.undo(inner, call)
 
@@ -157,3 +168,34 @@ class _KeyedMover(Mover):
             entry.flying -= 1
             yield mover, inner
             self.cell.close(key)
+
+
+class Room(CellGuard):
+    """Require that there is memory for what the call would change."""
+
+    __slots__ = ("_strict",)
+
+    def __init__(
+        self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell, *, strict: bool
+    ) -> None:
+        super().__init__(contract, guard, cell)
+        self._strict = strict
+
+    def holds(self, cell: Any, call: JudgedCall) -> bool:
+        return not cell.full()
+
+    def passes(self, call: JudgedCall) -> bool:
+        if isinstance(self.cell, Keyed):
+            if not isinstance(call.key(self.cell.path), str):
+                return not self._strict
+            if not self.cell.has_room(call):
+                return False
+        cell = self.cell.at(call)
+        return cell is None or self.holds(cell, call)
+
+    def detail(self, breach: Breach, cell: Any, call: JudgedCall) -> None:
+        breach.needs = None
+        if isinstance(self.cell, Keyed) and not self.cell.has_room(call):
+            breach.fault = f"{self.cell.path.text} has more than {self.cell.bound} values"
+        else:
+            breach.fault = "as many calls are owed an answer as can be kept"

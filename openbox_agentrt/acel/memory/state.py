@@ -1,5 +1,5 @@
 """
-What a session knows: a key-value store that only results of calls write.
+The state of a session: a key-value store that only results of calls write.
 
 Predicates read it through a `StateView`. A commit writes through a `StateDraft`, whose writes
 reach the store together, and only if the commit function returned.
@@ -8,13 +8,25 @@ reach the store together, and only if the commit function returned.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._plain.arguments import plain
+from ..contracts.rules import Guard
+from ..match.paths import FieldError, FieldPath
+from .call import JudgedCall
+from .clock import MonotoneClock
+from .guard import Breach, LiveGuard
+
+if TYPE_CHECKING:
+    from ..contracts.base import SessionRule, TemporalContract
+
+_SCALARS = (str, int, float, bool, type(None))
+# What an entry is that is not there. It equals no value that a rule can ask for.
+_NOTHING = object()
 
 
 class StateView:
-    """The reading half. Containers come out as copies, so a reader cannot reach into the store."""
+    """Read a session's state. Containers come out as copies, so a reader cannot reach into the store."""
 
     __slots__ = ("_data",)
 
@@ -22,11 +34,11 @@ class StateView:
         self._data = data
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of `key`, or `default`."""
+        """Give the value of `key`, or `default`."""
         return plain(self._data[key]) if key in self._data else default
 
     def snapshot(self) -> dict[str, Any]:
-        """A copy of everything."""
+        """Copy everything."""
         return {key: plain(value) for key, value in list(self._data.items())}
 
     def __getitem__(self, key: str) -> Any:
@@ -42,11 +54,11 @@ class StateView:
         return len(self._data)
 
     def set(self, key: str, value: Any) -> None:
-        """Refused: predicates only read."""
+        """Raise `TypeError`: predicates only read."""
         raise TypeError(f"state is read-only here, cannot set {key!r}")
 
     def update(self, values: Mapping[str, Any]) -> None:
-        """Refused: predicates only read."""
+        """Raise `TypeError`: predicates only read."""
         raise TypeError("state is read-only here, cannot update it")
 
     def __setitem__(self, key: str, value: Any) -> None:
@@ -57,7 +69,7 @@ class StateView:
 
 
 class StateStore(StateView):
-    """The state of one session."""
+    """Hold the state of one session."""
 
     __slots__ = ("_stamp", "_written")
 
@@ -69,7 +81,7 @@ class StateStore(StateView):
     # acel-core hands out the stored objects themselves, and programs build on it:
     # state["seen"].append(x) in a commit works. Only a view copies.
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of `key`, or `default`."""
+        """Give the value of `key`, or `default`."""
         return self._data.get(key, default)
 
     def __getitem__(self, key: str) -> Any:
@@ -87,15 +99,15 @@ class StateStore(StateView):
             self._written.update(dict.fromkeys(values, now))
 
     def snapshot(self) -> dict[str, Any]:
-        """A shallow copy of everything."""
+        """Copy everything, values themselves excepted."""
         return dict(self._data)
 
     def raw(self, key: str) -> Any:
-        """The stored value of `key` itself, or None."""
+        """Give the stored value of `key` itself, or None."""
         return self._data.get(key)
 
     def view(self) -> StateView:
-        """The same state, to be read only. It follows later writes."""
+        """Give the same state, to be read only. It follows later writes."""
         return StateView(self._data)
 
     def keep_times(self, clock: Callable[[], float]) -> None:
@@ -110,7 +122,7 @@ class StateStore(StateView):
         self._data.update(data)
 
     def written(self) -> dict[str, float]:
-        """When each key was last written, as far as times are kept."""
+        """Tell when each key was last written, as far as times are kept."""
         return dict(self._written)
 
     def resume(self, written: Mapping[str, float]) -> None:
@@ -118,13 +130,13 @@ class StateStore(StateView):
         self._written.update(written)
 
     def written_at(self, key: str) -> float | None:
-        """When `key` was last written; None if it never was, or times are not kept."""
+        """Tell when `key` was last written; None if it never was, or times are not kept."""
         return self._written.get(key)
 
 
 class StateDraft(StateStore):
     """
-    Writes on top of a store, which reach it only through `publish`.
+    Collect writes on top of a store, which reach it only through `publish`.
 
     A container that is read becomes a write: it is handed out as a copy, and what the commit function
     does to the copy counts.
@@ -167,3 +179,59 @@ class StateDraft(StateStore):
         """Let the writes reach the store, together."""
         if self._data:
             self._target.update(self._data)
+
+
+class InState(LiveGuard):
+    """Require that a state entry has a value."""
+
+    __slots__ = ("_path", "_state", "timeline")
+
+    def __init__(
+        self,
+        contract: TemporalContract | SessionRule,
+        guard: Guard,
+        state: StateStore,
+        timeline: MonotoneClock,
+    ) -> None:
+        super().__init__(contract, guard)
+        self._state = state
+        self._path = None if guard.key is None else FieldPath(guard.key)
+        self.timeline = None if guard.within is None else timeline
+
+    def passes(self, call: JudgedCall) -> bool:
+        found = self._state.raw(self.guard.entry)
+        if self._path is not None:
+            key = call.key(self._path)
+            found = found.get(key) if isinstance(key, str) and isinstance(found, dict) else _NOTHING
+        return self._is_recent() and same_scalar(found, self.guard.value)
+
+    def explain(self, call: JudgedCall) -> Breach:
+        breach = super().explain(call)
+        key = None if self._path is None else call.key(self._path)
+        if isinstance(key, FieldError):
+            breach.needs, breach.fault = None, str(key)
+        elif self.timeline is not None:
+            breach.fault = self.timeline.fault
+        return breach
+
+    def clocked(self) -> Any:
+        return self
+
+    def _is_recent(self) -> bool:
+        if self.timeline is None or self.guard.within is None:
+            return True
+        written = self._state.written_at(self.guard.entry)
+        if self.timeline.fault is not None or written is None:
+            return False
+        return self.timeline.now - written <= self.guard.within
+
+
+def same_scalar(found: Any, wanted: Any) -> bool:
+    """
+    Tell whether a state entry is the wanted value. A number is no boolean: 1 is not True.
+
+    Only plain values are compared, so no object's own idea of equality runs here.
+    """
+    if type(found) not in _SCALARS or isinstance(found, bool) is not isinstance(wanted, bool):
+        return False
+    return bool(found == wanted)

@@ -1,23 +1,27 @@
-"""Cells that read an argument's value: what adds up, and what differs."""
+"""What an argument adds up to, and the guard that keeps it under a limit."""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..contracts.rules import MAX_IN_WINDOW
+from ..contracts.rules import MAX_IN_WINDOW, Guard
 from ..match.amounts import BIGGEST, Amount, AmountError, add, read_amount, show, subtract
-from ..match.paths import FieldError, FieldPath, key_text
-from .call import Call
-from .cells import LiveCell, after
-from .clock import Timeline
+from ..match.paths import FieldError, FieldPath
+from .call import JudgedCall
+from .cell import LiveCell, after
+from .clock import MonotoneClock
+from .guard import Breach, CellGuard, wait_for
+
+if TYPE_CHECKING:
+    from ..contracts.base import SessionRule, TemporalContract
 
 DEFERRED = "deferred"
 
 
 class Sum(LiveCell):
     """
-    What an argument adds up to.
+    Add up what an argument holds.
 
     An amount below zero makes room for other calls, so it counts once the call has succeeded.
 
@@ -36,7 +40,7 @@ class Sum(LiveCell):
         text: bool = False,
         negative: bool = False,
         refund: bool = False,
-        timeline: Timeline | None = None,
+        timeline: MonotoneClock | None = None,
         within: float | None = None,
     ) -> None:
         self._field = FieldPath(field)
@@ -50,12 +54,12 @@ class Sum(LiveCell):
         self.total: Amount = 0
         self.unread: int | None = None
 
-    def is_deferred(self, call: Call) -> bool:
-        """Whether the call's amount is to be measured."""
+    def is_deferred(self, call: JudgedCall) -> bool:
+        """Tell whether the call's amount is to be measured."""
         return bool(call.deferred) and self._field.text in call.deferred
 
-    def amount(self, call: Call) -> Amount | ValueError:
-        """The call's amount, or why it cannot be read."""
+    def amount(self, call: JudgedCall) -> Amount | ValueError:
+        """Read the call's amount, or say why it cannot be read."""
         value = call.args.get(self.name)
         if type(value) is int and 0 <= value < BIGGEST:
             return value
@@ -68,18 +72,18 @@ class Sum(LiveCell):
         return amount
 
     def spent(self) -> Amount:
-        """The sum of the window."""
+        """Give the sum of the window."""
         if self.timeline is not None and self.within is not None:
             while self._entries and self.timeline.now - self._entries[0][0] > self.within:
                 self.total = subtract(self.total, self._entries.popleft()[1])
         return self.total
 
     def full(self) -> bool:
-        """Whether the window keeps as many calls as it can."""
+        """Tell whether the window keeps as many calls as it can."""
         return len(self._entries) >= MAX_IN_WINDOW
 
     def free_at(self, amount: Amount, limit: Amount) -> float | None:
-        """When `amount` will fit under `limit`; None if waiting does not help."""
+        """Say when `amount` will fit under `limit`; None if waiting does not help."""
         if self.within is None:
             return None
         left = self.total
@@ -89,7 +93,7 @@ class Sum(LiveCell):
                 return after(at + self.within)
         return None
 
-    def reserve(self, call: Call) -> Any:
+    def reserve(self, call: JudgedCall) -> Any:
         if call.deferred and self.is_deferred(call):
             return DEFERRED
         amount = self.amount(call)
@@ -98,7 +102,7 @@ class Sum(LiveCell):
             return None
         return self._put(amount) if amount > 0 else (None, amount)
 
-    def commit(self, ticket: Any, call: Call) -> None:
+    def commit(self, ticket: Any, call: JudgedCall) -> None:
         if ticket is DEFERRED:
             self._measure(call, must=True)
         elif ticket is not None:
@@ -108,13 +112,13 @@ class Sum(LiveCell):
             elif amount < 0:
                 self._put(amount)
 
-    def fail(self, ticket: Any, call: Call) -> None:
+    def fail(self, ticket: Any, call: JudgedCall) -> None:
         if self._refund:
             self.undo(ticket, call)
         elif ticket is DEFERRED:
             self._measure(call, must=False)
 
-    def undo(self, ticket: Any, call: Call) -> None:
+    def undo(self, ticket: Any, call: JudgedCall) -> None:
         if ticket is not None and ticket != DEFERRED:
             self._take(ticket)
 
@@ -141,7 +145,7 @@ class Sum(LiveCell):
         except AmountError as error:
             return AmountError(f"{self._field.text} {error}")
 
-    def _correct(self, ticket: tuple[float | None, Amount], call: Call) -> None:
+    def _correct(self, ticket: tuple[float | None, Amount], call: JudgedCall) -> None:
         ran = self._read(call.final)
         if isinstance(ran, ValueError):
             # What is spent is no longer told. What was judged still counts.
@@ -149,7 +153,7 @@ class Sum(LiveCell):
         self._take(ticket)
         self._put(ran)
 
-    def _measure(self, call: Call, *, must: bool) -> None:
+    def _measure(self, call: JudgedCall, *, must: bool) -> None:
         measured = {} if call.measured is None else call.measured
         if must or self._field.text in measured:
             try:
@@ -181,107 +185,52 @@ class Sum(LiveCell):
         self.total = subtract(self.total, ticket[1])
 
 
-class Distinct(LiveCell):
-    """Which values an argument had. Each element of a list is a value."""
+class Spend(CellGuard):
+    """Require that an amount fits under the limit. One that is measured later fits while anything is left."""
 
-    __slots__ = ("_entries", "_field", "_how", "_refund", "counts", "timeline", "within")
+    __slots__ = ("_whole",)
 
-    def __init__(
-        self,
-        field: str,
-        *,
-        refund: bool = False,
-        timeline: Timeline | None = None,
-        within: float | None = None,
-    ) -> None:
-        self._field = FieldPath(field)
-        self._how = ("values", field)
-        self._refund = refund
-        self.timeline = timeline
-        self.within = within
-        self._entries: deque[tuple[float, str]] = deque()
-        self.counts: dict[str, int] = {}
+    def __init__(self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell) -> None:
+        super().__init__(contract, guard, cell)
+        # By far the most frequent: whole numbers, a whole session, one total.
+        self._whole: Any = guard.n if type(guard.n) is int else None
 
-    def is_deferred(self, call: Call) -> bool:
-        """Whether the call's values are to be measured."""
-        return bool(call.deferred) and self._field.text in call.deferred
+    def passes(self, call: JudgedCall) -> bool:
+        cell, whole = self._fixed, self._whole
+        if cell is not None and whole is not None and cell.unread is None and not call.deferred:
+            amount, total = call.args.get(cell.name), cell.total
+            if type(amount) is int and type(total) is int and 0 <= amount <= whole - total:
+                return True
+        return super().passes(call)
 
-    def values(self, call: Call) -> list[str] | FieldError:
-        """The call's values, or why they cannot be read."""
-        memo = call.memo
-        if memo is None:
-            memo = call.memo = {}
-        if self._how not in memo:
-            memo[self._how] = self._read(call.args)
-        values: list[str] | FieldError = memo[self._how]
-        return values
+    def holds(self, cell: Any, call: JudgedCall) -> bool:
+        if cell.unread is not None:
+            return False
+        spent = cell.spent()
+        if call.deferred and cell.is_deferred(call):
+            return bool(spent < self.guard.n)
+        amount = cell.amount(call)
+        if isinstance(amount, ValueError) or cell.full():
+            return False
+        return bool(add(spent, amount) <= self.guard.n)
 
-    def known(self) -> dict[str, int]:
-        """How often each value of the window was used."""
-        if self.timeline is not None and self.within is not None:
-            while self._entries and self.timeline.now - self._entries[0][0] > self.within:
-                self._drop(self._entries.popleft()[1])
-        return self.counts
+    def detail(self, breach: Breach, cell: Any, call: JudgedCall) -> None:
+        left = subtract(self.guard.n, cell.spent())
+        breach.remaining = f"{show(max(left, 0))} left of {show(self.guard.n)}"
+        amount = 0 if cell.is_deferred(call) else cell.amount(call)
+        if cell.unread is not None:
+            breach.blame = cell.unread
+            breach.fault = f"{self.guard.cell.field if self.guard.cell else 'the amount'} was not measured"
+        elif isinstance(amount, ValueError):
+            breach.fault = str(amount)
+        elif cell.full():
+            breach.fault = "the window holds as many calls as it can"
+        else:
+            wait_for(breach, cell, cell.free_at(amount, self.guard.n))
 
-    def full(self) -> bool:
-        """Whether the window keeps as many uses as it can."""
-        return len(self._entries) >= MAX_IN_WINDOW
-
-    def reserve(self, call: Call) -> Any:
-        if self.is_deferred(call):
-            return DEFERRED
-        values = self.values(call)
-        return None if isinstance(values, FieldError) else [entry for v in values if (entry := self._put(v))]
-
-    def commit(self, ticket: Any, call: Call) -> None:
-        if ticket is DEFERRED and call.measured is not None:
-            values = self._read(call.measured)
-            for value in () if isinstance(values, FieldError) else values:
-                self._put(value)
-
-    def fail(self, ticket: Any, call: Call) -> None:
-        if self._refund:
-            self.undo(ticket, call)
-
-    def undo(self, ticket: Any, call: Call) -> None:
-        for entry in () if ticket is None or ticket is DEFERRED else ticket:
-            if self.timeline is None:
-                self._drop(entry[1])
-            elif entry in self._entries:
-                self._entries.remove(entry)
-                self._drop(entry[1])
-
-    def idle(self) -> bool:
-        return not self.known()
-
-    def dump(self) -> dict[str, Any]:
-        return {"counts": dict(self.counts), "entries": [list(entry) for entry in self._entries]}
-
-    def load(self, data: dict[str, Any]) -> None:
-        self.counts = {value: int(count) for value, count in data["counts"].items()}
-        self._entries = deque((float(at), value) for at, value in data["entries"])
-
-    def _read(self, args: Any) -> list[str] | FieldError:
-        try:
-            value = self._field.read(args)
-            items = value if isinstance(value, (list, tuple, set)) else [value]
-            return list(dict.fromkeys(key_text(item, self._field.text) for item in items))
-        except FieldError as error:
-            return error
-
-    def _put(self, value: str) -> tuple[float, str] | None:
-        # Only shadow mode gets to a bound; enforced, the guard has refused.
-        if value not in self.counts and len(self.counts) >= MAX_IN_WINDOW:
-            return None
-        if self.timeline is not None and self.full():
-            self._drop(self._entries.popleft()[1])
-        self.counts[value] = self.counts.get(value, 0) + 1
-        entry = (0.0 if self.timeline is None else self.timeline.now, value)
-        if self.timeline is not None:
-            self._entries.append(entry)
-        return entry
-
-    def _drop(self, value: str) -> None:
-        self.counts[value] -= 1
-        if not self.counts[value]:
-            del self.counts[value]
+    def overshoots(self, call: JudgedCall) -> bool:
+        """Tell whether an amount that was known only after the call broke the limit."""
+        cell = self.cell.at(call)
+        if cell is None or not (cell.is_deferred(call) or call.final is not None):
+            return False
+        return cell.unread is not None or bool(cell.spent() > self.guard.n)

@@ -1,4 +1,4 @@
-"""From the names of cells and guards to the things themselves."""
+"""All the memory of one session: from the names of cells and guards to the things themselves."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from typing import Any, assert_never
 from ..contracts.base import TemporalContract
 from ..contracts.rules import Cell, Guard, Move
 from ..match.selector import ById
-from ..memory.cells import LiveCell, Marks, Mover, Stamps, Tally
-from ..memory.clock import Clock, Timeline
-from ..memory.guards import Ban, Cap, LiveGuard, Need, Never, Room
-from ..memory.keyed import Keyed
-from ..memory.order import Latest, Pending, StepMark, Tokens
-from ..memory.order_guards import Next, Overdue, Settled, Token
-from ..memory.state import StateStore
-from ..memory.sums import Distinct, Sum
-from ..memory.value_guards import Differ, InState, Spend
+from .cell import LiveCell, Mover
+from .clock import Clock, MonotoneClock
+from .distinct import Differ, Distinct
+from .guard import LiveGuard, Never
+from .keyed import Keyed, Room
+from .order import Latest, Next, StepMark
+from .owed import Overdue, Pending, Settled
+from .state import InState, StateStore
+from .tally import Ban, Cap, Need, Tally
+from .tokens import Token, Tokens
+from .total import Spend, Sum
+from .window import Marks, Stamps, WindowCap
 
 
-class Memory:
+class SessionMemory:
     """
-    The cells of one session, made when a contract first names them.
+    Hold the cells of one session, each made when a contract first names it.
 
     Attributes:
         timeline: The session's time.
@@ -29,15 +32,15 @@ class Memory:
     """
 
     def __init__(self, state: StateStore, clock: Clock, *, max_keys: int) -> None:
-        self.timeline = Timeline(clock)
+        self.timeline = MonotoneClock(clock)
         self.state = state
         self._max_keys = max_keys
         self._cells: dict[tuple[Cell, int], LiveCell] = {}
-        self._timelines: dict[ById, Timeline] = {}
+        self._timelines: dict[ById, MonotoneClock] = {}
 
     def cell(self, cell: Cell, since: int) -> LiveCell:
         """
-        The piece of memory of that name.
+        Find the piece of memory of that name.
 
         A contract sees the calls that come after it was added, so it shares memory with those only that
         were added at the same step.
@@ -48,18 +51,18 @@ class Memory:
         return live
 
     def cells(self) -> list[tuple[str, LiveCell]]:
-        """Every piece of memory with its name."""
+        """List every piece of memory with its name."""
         return [
             (f"{cell.name()} since {since}" if since else cell.name(), live)
             for (cell, since), live in self._cells.items()
         ]
 
-    def timelines(self) -> list[Timeline]:
-        """Every clock that is in use."""
+    def timelines(self) -> list[MonotoneClock]:
+        """List every clock that is in use."""
         return [self.timeline, *self._timelines.values()]
 
     def guard(self, contract: TemporalContract, guard: Guard, since: int) -> LiveGuard:
-        """A guard that looks at its memory."""
+        """Make a guard that looks at its memory."""
         if guard.kind == "state":
             return InState(contract, guard, self.state, self.timeline)
         if guard.kind == "never":
@@ -72,7 +75,7 @@ class Memory:
             case "ban":
                 return Ban(contract, guard, cell)
             case "cap":
-                return Cap(contract, guard, cell)
+                return (WindowCap if type(cell) is Stamps else Cap)(contract, guard, cell)
             case "spend":
                 return Spend(contract, guard, cell)
             case "distinct":
@@ -89,11 +92,11 @@ class Memory:
         assert_never(guard.kind)
 
     def mover(self, move: Move, since: int) -> Mover:
-        """What follows a call to the memory that it changes."""
+        """Give what follows a call to the memory that it changes."""
         return self.cell(move.cell, since).mover(move.role)
 
     def room(self, contract: TemporalContract, move: Move, since: int) -> LiveGuard | None:
-        """The guard that keeps memory bounded, where a move can make it grow."""
+        """Make the guard that keeps memory bounded, where a move can make it grow."""
         cell = self.cell(move.cell, since)
         if isinstance(cell, Keyed) or move.role == "open":
             return Room(contract, Guard(kind="need"), cell, strict=move.strict)
@@ -107,12 +110,12 @@ class Memory:
         shown = self.timeline.look()
         return self.timeline.now if isinstance(shown, str) else max(shown, self.timeline.now)
 
-    def _timeline(self, cell: Cell) -> Timeline | None:
+    def _timeline(self, cell: Cell) -> MonotoneClock | None:
         if cell.within is None:
             return None
         if isinstance(cell.clock, ById):
             clock: Any = cell.clock.it
-            return self._timelines.setdefault(cell.clock, Timeline(clock))
+            return self._timelines.setdefault(cell.clock, MonotoneClock(clock))
         return self.timeline
 
     def _make(self, cell: Cell) -> LiveCell:
@@ -124,7 +127,7 @@ class Memory:
         return Keyed(cell.key, make, bound=self._max_keys, timeline=timeline, forgets=forgets)
 
 
-def _maker(cell: Cell, timeline: Timeline | None) -> Callable[[], LiveCell]:
+def _maker(cell: Cell, timeline: MonotoneClock | None) -> Callable[[], LiveCell]:
     within, refund = cell.within, cell.refund
     match cell.kind:
         case "tally":

@@ -1,0 +1,126 @@
+"""
+The cells in which a session remembers its calls, and the rules for whoever adds one.
+
+A session does not keep its calls to judge the next one. It keeps cells: numbers and short lists,
+each about the calls that some selector accepts. This is why judging a call costs the same at its
+hundred-thousandth as at its first.
+
+Every cell follows a call through two phases. `reserve` is told when a call is let through; then,
+once, one of `commit` (it succeeded), `fail` (it ran and failed), `lose` (nobody knows), or `undo` (it
+never ran). The rules for whoever adds a cell:
+
+* What lets other calls through counts in `commit` and nowhere else.
+* What keeps other calls out counts in `reserve`. `undo` gives back exactly what `reserve` took,
+  whatever happened in between. `fail` keeps it, unless the cell refunds; `lose` keeps it always.
+* INVARIANT: the ticket that `reserve` returns is all that the others need. Many calls are under
+  way at once, and they finish in any order.
+* Nothing here runs a caller's code, waits, or takes a lock: the store holds one around all of it.
+* Memory is bounded. At the bound a cell refuses (its guard fails) rather than forget, except where
+  forgetting can only refuse more.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal
+
+from .call import JudgedCall
+from .clock import MonotoneClock
+
+Role = Literal["count", "give", "take", "open", "close"]
+
+
+class Mover:
+    """Follow a call through its phases. Unless it says otherwise, a phase means nothing to it."""
+
+    __slots__ = ()
+
+    def reserve(self, call: JudgedCall) -> Any:
+        """Take note that the call is let through, and return a ticket."""
+
+    def commit(self, ticket: Any, call: JudgedCall) -> None:
+        """Take note that it ran and succeeded."""
+
+    def fail(self, ticket: Any, call: JudgedCall) -> None:
+        """Take note that it ran and failed."""
+
+    def lose(self, ticket: Any, call: JudgedCall) -> None:
+        """Take note that nobody knows how it ended, and nobody will."""
+
+    def undo(self, ticket: Any, call: JudgedCall) -> None:
+        """Take note that it never ran, and give back what `reserve` took."""
+
+
+class RoleMover(Mover):
+    """
+    Follow a call that is one particular thing to a cell.
+
+    Attributes:
+        cell: The cell.
+        role: What the call is to it.
+    """
+
+    __slots__ = ("cell",)
+
+    role: ClassVar[Role]
+
+    def __init__(self, cell: Any) -> None:
+        self.cell = cell
+
+
+class LiveCell(Mover, ABC):
+    """
+    A session keeps one piece of memory in each cell.
+
+    Attributes:
+        timeline: The clock that it lives by, if time matters to it.
+        within: Seconds after which what it remembers no longer counts.
+    """
+
+    __slots__ = ()
+
+    timeline: MonotoneClock | None = None
+    within: float | None = None
+
+    def at(self, call: JudgedCall) -> LiveCell | None:
+        """Find the memory that is about this call; None if that cannot be told."""
+        return self if self.timeline is None or self.timeline.fault is None else None
+
+    def fixed(self) -> bool:
+        """Tell whether `at` is this very cell for every call, so that nobody has to ask."""
+        return self.timeline is None
+
+    def each(self) -> Iterable[tuple[str | None, LiveCell]]:
+        """List every piece of memory, with the value of its key where there is one."""
+        return ((None, self),)
+
+    def unknown(self, call: JudgedCall) -> str | None:
+        """Say why `at` is None."""
+        return None if self.timeline is None else self.timeline.fault
+
+    def mover(self, role: Role) -> Mover:
+        """Give what follows a call that is `role` to this cell."""
+        return self
+
+    def full(self) -> bool:
+        """Tell whether it keeps as much as it can."""
+        return False
+
+    @abstractmethod
+    def idle(self) -> bool:
+        """Tell whether it remembers nothing, so that it could as well not be there."""
+
+    @abstractmethod
+    def dump(self) -> Any:
+        """Give what it remembers as JSON. Calls under way are unknown outcomes."""
+
+    @abstractmethod
+    def load(self, data: Any) -> None:
+        """Remember what `dump` gave, in place of everything else."""
+
+
+def after(moment: float) -> float:
+    """Give the first time that is later than `moment`: at `moment` itself, a window is still open."""
+    return math.nextafter(moment, math.inf)

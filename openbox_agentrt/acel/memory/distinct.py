@@ -1,0 +1,143 @@
+"""Which values an argument had, and the guard that limits how many there are."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from ..contracts.rules import MAX_IN_WINDOW
+from ..match.paths import FieldError, FieldPath, key_text
+from .call import JudgedCall
+from .cell import LiveCell
+from .clock import MonotoneClock
+from .guard import Breach, CellGuard
+from .total import DEFERRED
+
+
+class Distinct(LiveCell):
+    """Remember the values that an argument had. Each element of a list is a value."""
+
+    __slots__ = ("_entries", "_field", "_how", "_refund", "counts", "timeline", "within")
+
+    def __init__(
+        self,
+        field: str,
+        *,
+        refund: bool = False,
+        timeline: MonotoneClock | None = None,
+        within: float | None = None,
+    ) -> None:
+        self._field = FieldPath(field)
+        self._how = ("values", field)
+        self._refund = refund
+        self.timeline = timeline
+        self.within = within
+        self._entries: deque[tuple[float, str]] = deque()
+        self.counts: dict[str, int] = {}
+
+    def is_deferred(self, call: JudgedCall) -> bool:
+        """Tell whether the call's values are to be measured."""
+        return bool(call.deferred) and self._field.text in call.deferred
+
+    def values(self, call: JudgedCall) -> list[str] | FieldError:
+        """Read the call's values, or say why they cannot be read."""
+        memo = call.memo
+        if memo is None:
+            memo = call.memo = {}
+        if self._how not in memo:
+            memo[self._how] = self._read(call.args)
+        values: list[str] | FieldError = memo[self._how]
+        return values
+
+    def known(self) -> dict[str, int]:
+        """Count how often each value of the window was used."""
+        if self.timeline is not None and self.within is not None:
+            while self._entries and self.timeline.now - self._entries[0][0] > self.within:
+                self._drop(self._entries.popleft()[1])
+        return self.counts
+
+    def full(self) -> bool:
+        """Tell whether the window keeps as many uses as it can."""
+        return len(self._entries) >= MAX_IN_WINDOW
+
+    def reserve(self, call: JudgedCall) -> Any:
+        if self.is_deferred(call):
+            return DEFERRED
+        values = self.values(call)
+        return None if isinstance(values, FieldError) else [entry for v in values if (entry := self._put(v))]
+
+    def commit(self, ticket: Any, call: JudgedCall) -> None:
+        if ticket is DEFERRED and call.measured is not None:
+            values = self._read(call.measured)
+            for value in () if isinstance(values, FieldError) else values:
+                self._put(value)
+
+    def fail(self, ticket: Any, call: JudgedCall) -> None:
+        if self._refund:
+            self.undo(ticket, call)
+
+    def undo(self, ticket: Any, call: JudgedCall) -> None:
+        for entry in () if ticket is None or ticket is DEFERRED else ticket:
+            if self.timeline is None:
+                self._drop(entry[1])
+            elif entry in self._entries:
+                self._entries.remove(entry)
+                self._drop(entry[1])
+
+    def idle(self) -> bool:
+        return not self.known()
+
+    def dump(self) -> dict[str, Any]:
+        return {"counts": dict(self.counts), "entries": [list(entry) for entry in self._entries]}
+
+    def load(self, data: dict[str, Any]) -> None:
+        self.counts = {value: int(count) for value, count in data["counts"].items()}
+        self._entries = deque((float(at), value) for at, value in data["entries"])
+
+    def _read(self, args: Any) -> list[str] | FieldError:
+        try:
+            value = self._field.read(args)
+            items = value if isinstance(value, (list, tuple, set)) else [value]
+            return list(dict.fromkeys(key_text(item, self._field.text) for item in items))
+        except FieldError as error:
+            return error
+
+    def _put(self, value: str) -> tuple[float, str] | None:
+        # Only shadow mode gets to a bound; enforced, the guard has refused.
+        if value not in self.counts and len(self.counts) >= MAX_IN_WINDOW:
+            return None
+        if self.timeline is not None and self.full():
+            self._drop(self._entries.popleft()[1])
+        self.counts[value] = self.counts.get(value, 0) + 1
+        entry = (0.0 if self.timeline is None else self.timeline.now, value)
+        if self.timeline is not None:
+            self._entries.append(entry)
+        return entry
+
+    def _drop(self, value: str) -> None:
+        self.counts[value] -= 1
+        if not self.counts[value]:
+            del self.counts[value]
+
+
+class Differ(CellGuard):
+    """Require that the call brings no new value beyond the n-th."""
+
+    __slots__ = ()
+
+    def holds(self, cell: Any, call: JudgedCall) -> bool:
+        known = cell.known()
+        if cell.is_deferred(call):
+            return len(known) < self.guard.n
+        values = cell.values(call)
+        if isinstance(values, ValueError) or cell.full():
+            return False
+        return len(known) + sum(value not in known for value in values) <= self.guard.n
+
+    def detail(self, breach: Breach, cell: Any, call: JudgedCall) -> None:
+        breach.remaining = f"{max(0, int(self.guard.n) - len(cell.known()))} left of {self.guard.n}"
+        values = [] if cell.is_deferred(call) else cell.values(call)
+        if isinstance(values, ValueError):
+            breach.fault = str(values)
+        elif cell.full():
+            breach.fault = "the window holds as many calls as it can"

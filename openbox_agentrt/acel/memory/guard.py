@@ -1,0 +1,146 @@
+"""
+The comparisons that decide, and what to say when one does not hold.
+
+`passes` is asked for every call and says yes or no. `explain` is asked only for a call that some
+guard stopped, and finds out what would have to change.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..contracts.rules import Guard
+from .call import JudgedCall
+from .cell import LiveCell
+
+if TYPE_CHECKING:
+    from ..contracts.base import SessionRule, TemporalContract
+
+
+@dataclass(slots=True, kw_only=True)
+class Breach:
+    """
+    A contract that a call would break, or that time has broken.
+
+    Attributes:
+        contract: The contract.
+        needs: What would make the call possible.
+        blame: Step of the earlier call to blame.
+        retry_after: Seconds until the same call would be possible.
+        remaining: What is left of a budget.
+        fault: What could not be evaluated.
+        stops: Whether the call itself is at fault. A late answer is reported and not refused.
+    """
+
+    contract: TemporalContract | SessionRule
+    needs: str | None = None
+    blame: int | None = None
+    retry_after: float | None = None
+    remaining: str | None = None
+    fault: str | None = None
+    stops: bool = True
+
+    def blocks(self) -> bool:
+        """Tell whether it is a reason to refuse the call."""
+        return self.stops and self.contract.mode == "enforce"
+
+    def halts(self) -> bool:
+        """Tell whether it is a reason to admit nothing more."""
+        return self.blocks() and self.contract.on_violation == "halt"
+
+
+class LiveGuard(ABC):
+    """Compare a call with what a session remembers, for one contract."""
+
+    __slots__ = ("contract", "guard")
+
+    def __init__(self, contract: TemporalContract | SessionRule, guard: Guard) -> None:
+        self.contract = contract
+        self.guard = guard
+
+    @abstractmethod
+    def passes(self, call: JudgedCall) -> bool:
+        """Tell whether it holds for the call. If that cannot be told, it does not."""
+
+    def explain(self, call: JudgedCall) -> Breach:
+        """Say why it does not hold."""
+        return Breach(contract=self.contract, needs=self.guard.needs)
+
+    def overshoots(self, call: JudgedCall) -> bool:
+        """Tell whether what was known only after the call broke it. Most guards know everything before."""
+        return False
+
+    def clocked(self) -> Any:
+        """Give what knows the clock that it lives by, if there is one."""
+        return None
+
+
+class Never(LiveGuard):
+    """Refuse every call that it is asked about."""
+
+    __slots__ = ()
+
+    def passes(self, call: JudgedCall) -> bool:
+        return False
+
+
+class CellGuard(LiveGuard):
+    """Compare a call with one piece of memory."""
+
+    __slots__ = ("_fixed", "cell")
+
+    def __init__(self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell) -> None:
+        super().__init__(contract, guard)
+        # Which class of cell it is follows from the guard's kind, see `SessionMemory.guard`.
+        self.cell: Any = cell
+        # Most cells are about every call, and nobody has to ask them.
+        self._fixed: Any = cell if cell.fixed() else None
+
+    @abstractmethod
+    def holds(self, cell: Any, call: JudgedCall) -> bool:
+        """Tell whether it holds; `cell` is the memory that is about the call."""
+
+    def detail(self, breach: Breach, cell: Any, call: JudgedCall) -> None:
+        """Add what is known about why it does not hold."""
+
+    def passes(self, call: JudgedCall) -> bool:
+        cell = self._fixed or self.cell.at(call)
+        return cell is not None and self.holds(cell, call)
+
+    def explain(self, call: JudgedCall) -> Breach:
+        breach = super().explain(call)
+        cell = self.cell.at(call)
+        if cell is None:
+            breach.needs = None
+            breach.fault = self.cell.unknown(call)
+        else:
+            self.detail(breach, cell, call)
+        return breach
+
+    def at_end(self, call: JudgedCall) -> Breach | None:
+        """Say why it does not hold when the session ends, for the first value that it fails for."""
+        for _, cell in self.cell.each():
+            unknown = cell.at(call) is None
+            if unknown or not self.holds(cell, call):
+                breach = Breach(contract=self.contract, needs=self.guard.needs, stops=False)
+                self.detail(breach, cell, call)
+                breach.fault = cell.timeline.fault if unknown else None
+                return breach
+        return None
+
+    def clocked(self) -> Any:
+        return self.cell
+
+
+def wait_for(breach: Breach, cell: LiveCell, moment: float | None) -> None:
+    """Say how long it takes until a moment, by the cell's clock."""
+    if moment is not None and cell.timeline is not None:
+        now = cell.timeline.now
+        wait = max(0.0, moment - now)
+        # So that adding it to now gets there, despite rounding.
+        while now + wait < moment:
+            wait = math.nextafter(wait, math.inf)
+        breach.retry_after = wait
