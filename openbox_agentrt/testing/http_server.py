@@ -12,9 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-import h11
+from .._extras import require
+
+if TYPE_CHECKING:
+    import h11
+else:
+    h11 = require("h11", extra="testing")
 
 _HOST = "127.0.0.1"
 _START_SECONDS = 10.0
@@ -43,7 +48,7 @@ class Request:
 
 
 class Exchange:
-    """The answer to one request, part by part."""
+    """Send the answer to one request, part by part."""
 
     def __init__(self, connection: h11.Connection, writer: asyncio.StreamWriter) -> None:
         self._connection = connection

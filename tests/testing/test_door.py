@@ -36,3 +36,21 @@ def test_importing_it_loads_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert json.loads(done.stdout) == []
+
+
+@pytest.mark.parametrize("name", ["FaultyCore", "OpenAIServer"])
+def test_a_server_without_its_extra_names_it(name: str) -> None:
+    """The doubles without a network stay usable; a server says what to install."""
+    code = (
+        "import sys; sys.modules['h11'] = None\n"
+        "from openbox_agentrt import testing; testing.ScriptedProvider\n"
+        "try:\n"
+        f"    testing.{name}\n"
+        "except ImportError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == (
+        "h11 needs the extra 'testing': pip install 'openbox-agentrt-sdk-python[testing]'"
+    )
