@@ -327,7 +327,7 @@ def _linked(error: BaseException) -> Iterator[BaseException]:
 
 def find_governance_error(error: BaseException) -> GovernanceError | None:
     """
-    The governance error behind `error`: itself, a cause, a context, or a member of an exception group.
+    Find the governance error behind `error`: itself, a cause, a context, or a member of an exception group.
 
     Frameworks wrap errors and task groups bundle them; `openbox_core.extract_governance_error` looks only for
     blocks and not into groups. A HALT is preferred to anything else, then what comes first. Cycles are fine.

@@ -62,7 +62,7 @@ E = TypeVar("E", bound="ToolExecutor")
 
 class OpenBoxAgentRTGovernance:
     """
-    Governance over Agent-RT agents. Made by `create_openbox_agentrt`.
+    Govern the agents of Agent-RT. Made by `create_openbox_agentrt`.
 
     It may be used from any number of tasks, event loops and threads. Close it with `aclose`, or use it as an
     ``async with`` block.
@@ -105,12 +105,12 @@ class OpenBoxAgentRTGovernance:
 
     @property
     def runtime(self) -> OpenBoxRuntime:
-        """openbox_core's runtime."""
+        """Give the runtime of openbox_core."""
         return self._connection.runtime
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What the gate to Core has done so far: requests, retries, ungoverned events, lost reports."""
+        """Count what the gate to Core has done: requests, retries, ungoverned events, lost reports."""
         return self._connection.gate.counts.to_dict()
 
     def govern_loop(self, loop: L) -> L:
@@ -150,7 +150,7 @@ class OpenBoxAgentRTGovernance:
         self._installation.install()
 
     def uninstall(self) -> None:
-        """Undo `install`. Runs that are under way stay governed."""
+        """Undo what `install` did. Runs that are under way stay governed."""
         self._installation.uninstall()
 
     def coverage(self, loop: AgentLoop) -> Coverage:
@@ -166,7 +166,7 @@ class OpenBoxAgentRTGovernance:
         self, prompt: str = "", *, agent_name: str | None = None, session_id: str | None = None
     ) -> RunScope:
         """
-        An ``async with`` block that is one governed run, for work that is not an ``AgentLoop.run``.
+        Make an ``async with`` block that is one governed run, for work that is not an ``AgentLoop.run``.
 
         The prompt is screened before the block runs. Set ``run.result`` to what the run gives, for its last
         event.
@@ -196,7 +196,7 @@ class OpenBoxAgentRTGovernance:
     @asynccontextmanager
     async def activity(self, activity_type: str, activity_input: Any = ()) -> AsyncIterator[GovernedActivity]:
         """
-        A piece of work of your own: judged before the block runs, closed when it ends.
+        Have a piece of work of your own judged before the block runs, and closed when it ends.
 
         Args:
             activity_type: What policies and contracts call it.
@@ -271,7 +271,7 @@ class OpenBoxAgentRTGovernance:
 
 class GovernedActivity:
     """
-    A user's own activity, while it runs.
+    Hold a user's own activity while it runs.
 
     Attributes:
         output: What Core is told of the result; set it inside the block.
@@ -283,12 +283,12 @@ class GovernedActivity:
 
     @property
     def id(self) -> str:
-        """Core's id of the activity."""
+        """Give Core's id of the activity."""
         return self._activity.id
 
     @property
     def input(self) -> list[Any]:
-        """The input to use: what was passed, or Core's redacted copy."""
+        """Give the input to use: what was passed, or Core's redacted copy."""
         content: list[Any] = self._activity.content
         return content
 

@@ -70,7 +70,7 @@ class GovernanceOptions(
     InstrumentationOptions,
 ):
     """
-    Everything that can be set on a governance.
+    Hold everything that can be set on a governance.
 
     Build it with `resolve`, or directly when the environment should not be looked at; values are checked
     either way. The start flags (``send_*_start_event``) also switch that gate and its redaction off: they are

@@ -1,4 +1,4 @@
-"""What all errors of this package share: one-line messages, and surviving pickling."""
+"""The base of all errors of this package: one-line messages, and surviving pickling."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MESSAGE_LIMIT = 500
 
 
 def one_line(text: str) -> str:
-    """`text` without line breaks and runs of blanks, cut at `MESSAGE_LIMIT`."""
+    """Write `text` without line breaks and runs of blanks, cut at `MESSAGE_LIMIT`."""
     line = " ".join(text.split())
     return line if len(line) <= MESSAGE_LIMIT else f"{line[:MESSAGE_LIMIT]}..."
 
@@ -21,7 +21,7 @@ def _rebuild(cls: type[BaseException], args: tuple[object, ...], state: dict[str
 
 
 class PicklableError(Exception):
-    """An error whose attributes survive pickling, whatever its constructor looks like."""
+    """Keep the attributes of an error through pickling, whatever its constructor looks like."""
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments are lost by the default, and errors cross process

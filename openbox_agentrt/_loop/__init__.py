@@ -1,1 +1,1 @@
-"""Where governance stands inside Agent-RT: loop, provider, registry, executor, stream. Internal."""
+"""The call arrives: governed stand-ins for loop, provider, registry, executor and stream. Internal."""

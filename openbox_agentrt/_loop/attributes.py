@@ -1,4 +1,4 @@
-"""What an attribute of a governed loop becomes when it is set."""
+"""The attributes of a governed loop: each is governed when it is set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def govern_attribute(loop: Any, name: str, value: Any) -> Any:
     """
-    `value` as the governed `loop` may have it under `name`.
+    Govern `value`, so that the governed `loop` may have it under `name`.
 
     Raises:
         TypeError: `value` is a method of another loop that is not governed, and would act on that one.
@@ -43,7 +43,7 @@ def govern_attribute(loop: Any, name: str, value: Any) -> Any:
 
 
 def governing_judges(loop: object) -> tuple[Judge, ...]:
-    """The judges of a governed loop, innermost first; none for an ordinary one."""
+    """List the judges of a governed loop, innermost first; none for an ordinary one."""
     # On the type: an instance attribute could be forwarded, copied or set by anybody.
     judges: tuple[Judge, ...] = getattr(type(loop), "__judges__", ())
     return judges

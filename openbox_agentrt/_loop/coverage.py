@@ -1,5 +1,5 @@
 """
-What of a loop is governed, and what escapes.
+A report about a loop: which of its seams are governed, and which other paths escape.
 
 Governance stands in a loop's provider, registry and executor. Work that a user's code does by another way -
 a second provider in an attribute, a sub-agent's own loop inside a handler, a method patched on an instance
@@ -53,7 +53,7 @@ NOT_VISIBLE = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Escape:
     """
-    Something that acts without being judged.
+    Report something that acts without being judged.
 
     Attributes:
         path: Where it was found, as in ``loop.fallback_provider`` or ``tool 'ask_expert': loop``.
@@ -69,7 +69,7 @@ class Escape:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
     """
-    A look at one loop.
+    Report how far one loop is governed.
 
     Attributes:
         governed: Seams of the loop that are governed.
@@ -87,7 +87,7 @@ class Coverage:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing was found to escape."""
+        """Tell whether nothing was found to escape."""
         return not self.escapes
 
 
@@ -220,12 +220,12 @@ def _is_own_method(value: Any, loop: Any) -> bool:
 
 
 def _is_toolbases_own(value: Any) -> bool:
-    """The filter that a Toolbase gives to its loop, and its search tool: they hold it, and run no tools."""
+    """Tell a Toolbase's own filter and search tool, which hold it and run no tools."""
     return getattr(value, "__qualname__", "").startswith(f"{Toolbase.__qualname__}.")
 
 
 def _parts(value: Any) -> Iterable[tuple[Any, str]]:
-    """What `value` holds, with the names under which it does."""
+    """List what `value` holds, with the names under which it does."""
     if isinstance(value, str | bytes | int | float | type | None):
         return
     if isinstance(value, Mapping):

@@ -11,7 +11,7 @@ BLOCKED = "governance_blocked"
 
 class Unstored(dict[str, Any]):
     """
-    A tool result that says why there is none.
+    Say as a tool's result why there is none.
 
     It is plain data to the model and to JSON. Its type tells an idempotency store not to keep it: the same
     call may be allowed the next time.
@@ -19,12 +19,12 @@ class Unstored(dict[str, Any]):
 
 
 def is_soft(error: GovernanceError) -> bool:
-    """Whether the model may be told instead of the run being ended."""
+    """Tell whether the model may be told instead of the run being ended."""
     return not isinstance(error, GovernanceHaltError | UngovernedCallError)
 
 
 def denial(tool: str, error: GovernanceError) -> Unstored:
-    """What the model is told of `error`."""
+    """Word `error` for the model."""
     told: dict[str, Any] = {"type": BLOCKED, "tool": tool, "message": str(error)}
     if isinstance(error, ContractRefusedError):
         told["refusal"] = error.refusal.for_model()
@@ -32,12 +32,12 @@ def denial(tool: str, error: GovernanceError) -> Unstored:
 
 
 def withheld(tool: str) -> Unstored:
-    """What the model is told when an output has to be redacted and cannot be."""
+    """Tell the model that an output had to be redacted and could not be."""
     return Unstored(
         error={"type": BLOCKED, "tool": tool, "message": "the output had to be redacted and is withheld"}
     )
 
 
 def timed_out(tool: str, seconds: float) -> Unstored:
-    """Agent-RT's own message for a tool that took too long."""
+    """Give Agent-RT's own message for a tool that took too long."""
     return Unstored(error={"type": "tool_timeout", "tool": tool, "timeout_seconds": seconds})

@@ -32,7 +32,7 @@ class Installation:
 
     def install(self) -> None:
         """
-        Replace ``AgentLoop.run``. Installing twice is installing once.
+        Replace ``AgentLoop.run`` by a governed one. Installing twice is installing once.
 
         Raises:
             GovernanceError: Another governance is installed.

@@ -80,7 +80,7 @@ class GovernedStream:
         return event
 
     async def aclose(self) -> None:
-        """Stop reading. The row is closed, and the provider's stream too, after a step under way."""
+        """Stop reading the stream. The row is closed; after a step under way, the provider's stream too."""
         self.abandon(None)
         if self._stepping:
             self._to_close = True

@@ -36,7 +36,7 @@ Invoke = Callable[[ToolCall, "ToolRun"], Awaitable[Any]]
 
 class ToolRun:
     """
-    A tool call that was judged, on its way to its handler.
+    Take a tool call that was judged to its handler.
 
     What was judged, and what a person approved, is what runs. Between the gate and the handler stand hooks
     and guardrails of the user, which may rewrite the arguments, and an approval may take an hour in which

@@ -1,4 +1,4 @@
-"""How an option is declared: its field says which kind of value it holds, and where else it is read from."""
+"""The declaration of an option: its field says which kind of value it holds, and where it is read from."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class GateOptions:
 
     @property
     def gate_budget(self) -> float:
-        """Seconds that one gate may take, retries included."""
+        """Give the seconds that one gate may take, retries included."""
         return self.timeout_seconds if self.gate_budget_seconds is None else self.gate_budget_seconds
 
     def withholds_unjudged_output(self, *, destructive: bool = False) -> bool:
@@ -134,7 +134,7 @@ class RunOptions:
 
     @property
     def reports_in_background(self) -> bool:
-        """Whether ends are told in the background; never where the answer redacts or refuses the result."""
+        """Tell whether ends are told in the background: never where the answer redacts or refuses."""
         return self.telemetry == "ordered" and not (self.redact_outputs or self.buffer_streams)
 
 

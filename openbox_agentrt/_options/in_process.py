@@ -9,7 +9,7 @@ __all__ = ("InProcessCore",)
 
 
 class InProcessCore(Protocol):
-    """A Core in this process: the whole wire is one function."""
+    """Answer for a Core in this process: the whole wire is one function."""
 
     def handle(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes

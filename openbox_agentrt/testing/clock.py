@@ -9,7 +9,7 @@ import time as _time
 
 class ManualClock:
     """
-    A clock that stands still until it is advanced.
+    Keep a clock that stands still until it is advanced.
 
     `sleep` returns at once and advances the clock by the time asked for, so code that waits for
     minutes is tested in microseconds. It still yields to the event loop, as a real sleep does.
@@ -28,15 +28,15 @@ class ManualClock:
         self.sleeps: list[float] = []
 
     def monotonic(self) -> float:
-        """Seconds that have passed on this clock; in place of ``time.monotonic``."""
+        """Tell the seconds that have passed on this clock; in place of ``time.monotonic``."""
         return self._elapsed
 
     def time(self) -> float:
-        """The wall clock; in place of ``time.time``."""
+        """Tell the time of day of this clock; in place of ``time.time``."""
         return self._started + self._elapsed
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass."""
+        """Let `seconds` pass on this clock."""
         if not seconds >= 0:
             raise ValueError(f"time passes forward only, not by {seconds!r} seconds")
         with self._lock:

@@ -17,7 +17,7 @@ _JSON = "application/json"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """
-    What goes wrong with one request.
+    Describe what goes wrong with one request.
 
     Use the class methods; they can be combined with ``dataclasses.replace``.
 
@@ -66,7 +66,7 @@ class Fault:
 
     @classmethod
     def lost(cls) -> Self:
-        """The Core decides, but the connection closes before the answer is sent."""
+        """Let the Core decide, and close the connection before the answer is sent."""
         return cls(name="lost answer", reaches_core=True, ending="close")
 
     @classmethod
@@ -81,7 +81,7 @@ class Fault:
 
     @classmethod
     def reset(cls) -> Self:
-        """Reset the connection."""
+        """Reset the connection without an answer."""
         return cls(name="reset", ending="reset")
 
     @classmethod
@@ -116,11 +116,11 @@ class Fault:
 
     @classmethod
     def altered(cls, **change: Any) -> Self:
-        """The Core's own answer, with these fields overwritten; ``...`` removes a field."""
+        """Send the Core's own answer with these fields overwritten; ``...`` removes a field."""
         return cls(name=f"altered {', '.join(change)}", reaches_core=True, change=change)
 
     def rewrite(self, body: bytes) -> bytes:
-        """The body to send, made from the Core's."""
+        """Make the body to send from the Core's."""
         if self.body is not None:
             return self.body
         if not self.change:
@@ -131,7 +131,7 @@ class Fault:
 
 def answers_that_are_no_answers() -> Mapping[str, Fault]:
     """
-    Every answer with a status of success that says nothing a client could rely on, by name.
+    List every answer with a status of success that says nothing a client could rely on, by name.
 
     None of them is an ALLOW. Meant for a parametrised test: whatever the fail policy, none of these may be
     taken for a decision of the policy.
@@ -159,7 +159,7 @@ def answers_that_are_no_answers() -> Mapping[str, Fault]:
 
 
 def contradictions() -> Mapping[str, Fault]:
-    """Every answer that says two things at once, by name; the stricter one has to count."""
+    """List every answer that says two things at once, by name; the stricter one has to count."""
     failed = {"validation_passed": False, "reasons": [{"type": "toxic", "field": "prompt", "reason": "no"}]}
     faults = {
         "allow, action block": Fault.altered(verdict="allow", action="block"),

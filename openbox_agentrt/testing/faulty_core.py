@@ -13,18 +13,18 @@ from typing import Any
 
 from ..local_core import LocalCore
 from .faults import Fault
-from .http_server import Exchange, LoopbackServer, Request
+from .http_server import LoopbackServer, Request, ResponseWriter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenRequest:
-    """A request that arrived, and the fault that met it (``None``: it was answered properly)."""
+    """Keep a request that arrived, and the fault that met it (``None``: it was answered properly)."""
 
     request: Request
     fault: Fault | None
 
     def json(self) -> Any:
-        """The body of the request, decoded."""
+        """Decode the body of the request."""
         return self.request.json()
 
 
@@ -37,7 +37,7 @@ class _Standing:
 
 class FaultyCore(LoopbackServer):
     """
-    A real HTTP server that answers like Core, except where a fault is scheduled.
+    Run a real HTTP server that answers like Core, except where a fault is scheduled.
 
     Use it as a context manager, and give its `url` and `api_key` to the agent under test.
 
@@ -64,7 +64,7 @@ class FaultyCore(LoopbackServer):
 
     @property
     def requests(self) -> list[SeenRequest]:
-        """Every request that arrived, in order, also those that were never answered."""
+        """List every request that arrived, in order, also those that were never answered."""
         with self._lock:
             return list(self._seen)
 
@@ -112,12 +112,12 @@ class FaultyCore(LoopbackServer):
         if self._owns_core:
             self.core.close()
 
-    async def respond(self, request: Request, exchange: Exchange) -> None:
+    async def respond(self, request: Request, response: ResponseWriter) -> None:
         fault = self._meet(request)
         if fault is None:
-            await exchange.answer(*self._proper(request))
+            await response.answer(*self._proper(request))
         else:
-            await self._misbehave(fault, request, exchange)
+            await self._misbehave(fault, request, response)
 
     def _meet(self, request: Request) -> Fault | None:
         with self._lock:
@@ -140,7 +140,7 @@ class FaultyCore(LoopbackServer):
     def _proper(self, request: Request) -> tuple[int, dict[str, str], bytes]:
         return self.core.handle(request.method, request.path, request.headers, request.body)
 
-    async def _misbehave(self, fault: Fault, request: Request, exchange: Exchange) -> None:
+    async def _misbehave(self, fault: Fault, request: Request, response: ResponseWriter) -> None:
         if fault.wait_seconds > 0:
             await asyncio.sleep(fault.wait_seconds)
         status, headers, body = (200, {}, b"") if not fault.reaches_core else self._proper(request)
@@ -149,7 +149,7 @@ class FaultyCore(LoopbackServer):
         if fault.ending == "hang":
             await asyncio.Event().wait()
         if fault.ending in ("close", "reset"):
-            await exchange.drop(reset=fault.ending == "reset")
+            await response.drop(reset=fault.ending == "reset")
         if status == 200:
             body = fault.rewrite(body)
         if fault.body is not None:
@@ -157,7 +157,7 @@ class FaultyCore(LoopbackServer):
         headers = {**headers, **fault.headers}
         status = fault.status if fault.status is not None else status
         if fault.ending == "cut":
-            await exchange.start(status, {**headers, "content-length": str(len(body))})
-            await exchange.write(body[: len(body) // 2])
-            await exchange.drop()
-        await exchange.answer(status, headers, body)
+            await response.start(status, {**headers, "content-length": str(len(body))})
+            await response.write(body[: len(body) // 2])
+            await response.drop()
+        await response.answer(status, headers, body)

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """
-    A request as it came over the wire.
+    Hold a request as it came over the wire.
 
     Attributes:
         headers: By name in lower case.
@@ -43,11 +43,11 @@ class Request:
     body: bytes
 
     def json(self) -> Any:
-        """The body, decoded."""
+        """Decode the body of the request."""
         return json.loads(self.body)
 
 
-class Exchange:
+class ResponseWriter:
     """Send the answer to one request, part by part."""
 
     def __init__(self, connection: h11.Connection, writer: asyncio.StreamWriter) -> None:
@@ -96,7 +96,7 @@ class Exchange:
 
 class LoopbackServer(ABC):
     """
-    An HTTP/1.1 server on a free port of this machine, in a thread of its own.
+    Run an HTTP/1.1 server on a free port of this machine, in a thread of its own.
 
     Use it as a context manager. When it is left, every connection is closed and the thread has ended.
     """
@@ -110,12 +110,12 @@ class LoopbackServer(ABC):
         self._tasks: set[asyncio.Task[None]] = set()
 
     @abstractmethod
-    async def respond(self, request: Request, exchange: Exchange) -> None:
-        """Answer `request`."""
+    async def respond(self, request: Request, response: ResponseWriter) -> None:
+        """Answer `request` in one or several parts."""
 
     @property
     def url(self) -> str:
-        """Where the server can be reached; known once it was started."""
+        """Give the address of the server; known once it was started."""
         if self._port == 0:
             raise RuntimeError("the server was not started")
         return f"http://{_HOST}:{self._port}"
@@ -222,7 +222,7 @@ class LoopbackServer(ABC):
             request = await _read_request(connection, reader, writer)
             if request is None:
                 return
-            await self.respond(request, Exchange(connection, writer))
+            await self.respond(request, ResponseWriter(connection, writer))
             if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
                 return
             connection.start_next_cycle()

@@ -7,7 +7,7 @@ import json
 import time
 from typing import Any
 
-from .http_server import Exchange, LoopbackServer, Request
+from .http_server import LoopbackServer, Request, ResponseWriter
 from .script import Call, Reply, Respond, Script, ScriptExhaustedError, Step, chunks_of
 
 _JSON = {"content-type": "application/json"}
@@ -41,7 +41,7 @@ def _rebuild_server_error(status: int, message: str, retry_after: int | None) ->
 
 class OpenAIServer(LoopbackServer):
     """
-    A real HTTP server with the chat completions of an OpenAI-compatible model: answers in one piece and
+    Run a real HTTP server with the chat completions of an OpenAI-compatible model: answers in one piece and
     streamed, tool calls, usage, and the list of models.
 
     Use it as a context manager; `environ` is what ``agent_rt.load_model`` needs to talk to it.
@@ -72,12 +72,12 @@ class OpenAIServer(LoopbackServer):
 
     @property
     def base_url(self) -> str:
-        """What clients of OpenAI call the base URL."""
+        """Give the address that clients of OpenAI call the base URL."""
         return f"{self.url}/v1"
 
     @property
     def environ(self) -> dict[str, str]:
-        """Environment variables for ``agent_rt.load_model``, and for OpenAI's own client."""
+        """Give the environment variables for ``agent_rt.load_model``, and for OpenAI's own client."""
         return {
             "MODEL_PROVIDER": "openai",
             "OPENAI_BASE_URL": self.base_url,
@@ -88,58 +88,58 @@ class OpenAIServer(LoopbackServer):
 
     @property
     def remaining(self) -> int:
-        """Steps of the script that no request has used yet."""
+        """Count the steps of the script that no request has used yet."""
         return self._script.remaining
 
-    async def respond(self, request: Request, exchange: Exchange) -> None:
+    async def respond(self, request: Request, response: ResponseWriter) -> None:
         path = request.path.partition("?")[0]
         if request.headers.get("authorization") != f"Bearer {self._api_key}":
-            await self._fail(exchange, ModelServerError(401, "the API key is missing or wrong"))
+            await self._fail(response, ModelServerError(401, "the API key is missing or wrong"))
         elif (request.method, path) == ("GET", "/v1/models"):
-            await self._send(exchange, {"object": "list", "data": [self._description()]})
+            await self._send(response, {"object": "list", "data": [self._description()]})
         elif (request.method, path) == ("GET", f"/v1/models/{self._model}"):
-            await self._send(exchange, self._description())
+            await self._send(response, self._description())
         elif (request.method, path) == ("POST", "/v1/chat/completions"):
-            await self._complete(request, exchange)
+            await self._complete(request, response)
         else:
-            await self._fail(exchange, ModelServerError(404, f"there is no {request.method} {path}"))
+            await self._fail(response, ModelServerError(404, f"there is no {request.method} {path}"))
 
-    async def _complete(self, request: Request, exchange: Exchange) -> None:
+    async def _complete(self, request: Request, response: ResponseWriter) -> None:
         try:
             asked = request.json()
         except ValueError:
-            await self._fail(exchange, ModelServerError(400, "the body is not JSON"))
+            await self._fail(response, ModelServerError(400, "the body is not JSON"))
             return
         self.requests.append(asked)
         try:
             reply = self._script.next(asked)
         except ScriptExhaustedError as exhausted:
-            await self._fail(exchange, _as_server_error(exhausted))
+            await self._fail(response, _as_server_error(exhausted))
             return
         if reply.delay_seconds > 0:
             await asyncio.sleep(reply.delay_seconds)
         if reply.error is not None and not (asked.get("stream") and reply.error_after_chunks):
-            await self._fail(exchange, _as_server_error(reply.error))
+            await self._fail(response, _as_server_error(reply.error))
         elif asked.get("stream"):
-            await self._stream(reply, exchange)
+            await self._stream(reply, response)
         else:
-            await self._send(exchange, self._completion(reply))
+            await self._send(response, self._completion(reply))
 
-    async def _stream(self, reply: Reply, exchange: Exchange) -> None:
-        await exchange.start(200, {**_EVENTS, "transfer-encoding": "chunked"})
+    async def _stream(self, reply: Reply, response: ResponseWriter) -> None:
+        await response.start(200, {**_EVENTS, "transfer-encoding": "chunked"})
         for sent, delta in enumerate(_deltas(reply)):
             if reply.error is not None and sent >= reply.error_after_chunks:
-                await exchange.drop()
+                await response.drop()
             if sent and reply.chunk_delay_seconds > 0:
                 await asyncio.sleep(reply.chunk_delay_seconds)
-            await exchange.write(self._chunk([{"index": 0, "delta": delta, "finish_reason": None}]))
+            await response.write(self._chunk([{"index": 0, "delta": delta, "finish_reason": None}]))
         if reply.error is not None:
-            await exchange.drop()
-        await exchange.write(self._chunk([{"index": 0, "delta": {}, "finish_reason": reply.finish}]))
+            await response.drop()
+        await response.write(self._chunk([{"index": 0, "delta": {}, "finish_reason": reply.finish}]))
         if usage := _usage(reply):
-            await exchange.write(self._chunk([], usage=usage))
-        await exchange.write(b"data: [DONE]\n\n")
-        await exchange.end()
+            await response.write(self._chunk([], usage=usage))
+        await response.write(b"data: [DONE]\n\n")
+        await response.end()
 
     def _completion(self, reply: Reply) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
@@ -169,15 +169,15 @@ class OpenAIServer(LoopbackServer):
     def _description(self) -> dict[str, Any]:
         return {"id": self._model, "object": "model", "created": 0, "owned_by": "script"}
 
-    async def _send(self, exchange: Exchange, value: Any) -> None:
-        await exchange.answer(200, _JSON, json.dumps(value).encode())
+    async def _send(self, response: ResponseWriter, value: Any) -> None:
+        await response.answer(200, _JSON, json.dumps(value).encode())
 
-    async def _fail(self, exchange: Exchange, error: ModelServerError) -> None:
+    async def _fail(self, response: ResponseWriter, error: ModelServerError) -> None:
         headers = dict(_JSON)
         if error.retry_after is not None:
             headers["retry-after"] = str(error.retry_after)
         body = {"error": {"message": error.message, "type": "scripted_error", "code": None}}
-        await exchange.answer(error.status, headers, json.dumps(body).encode())
+        await response.answer(error.status, headers, json.dumps(body).encode())
 
 
 def _as_server_error(error: BaseException) -> ModelServerError:

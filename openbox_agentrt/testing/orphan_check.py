@@ -1,4 +1,4 @@
-"""That everything that was begun was ended."""
+"""A check that everything that was begun was ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scripted model answers, in which order."""
+"""The answers of a scripted model, in their order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _rebuild_exhausted(calls: int, steps: int) -> ScriptExhaustedError:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """
-    A tool call that the model asks for.
+    Script a tool call that the model asks for.
 
     Attributes:
         name: Name of the tool.
@@ -45,7 +45,7 @@ class Call:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """
-    One answer of the model.
+    Script one answer of the model.
 
     Attributes:
         text: What the model says; may be empty.
@@ -83,7 +83,7 @@ Respond = Callable[[Any], Step]
 
 
 def as_reply(step: Step) -> Reply:
-    """The reply that a step of a script stands for."""
+    """Make the reply that a step of a script stands for."""
     if isinstance(step, Reply):
         return step
     if isinstance(step, str):
@@ -97,7 +97,7 @@ def as_reply(step: Step) -> Reply:
 
 class Script:
     """
-    Answers in order. Safe to use from several threads.
+    Give answers in order. Safe to use from several threads.
 
     A step is a text, a `Call`, a `Reply`, an exception to raise, or a callable that gets the request
     and returns one of those. `respond` answers every request that has no step of its own.
@@ -112,12 +112,12 @@ class Script:
 
     @property
     def remaining(self) -> int:
-        """Steps that no request has used yet."""
+        """Count the steps that no request has used yet."""
         return max(0, len(self._steps) - self._taken)
 
     def next(self, request: Any) -> Reply:
         """
-        The answer to `request`.
+        Give the answer to `request`.
 
         Raises:
             ScriptExhaustedError: Every step was used, and there is no `respond`.
@@ -147,7 +147,7 @@ class Script:
 
 
 def chunks_of(text: str) -> list[str]:
-    """`text` in the parts that a stream yields: one word each, joined they are `text` again."""
+    """Split `text` into the parts that a stream yields: one word each, joined they are `text` again."""
     parts: list[str] = []
     for word in text.split(" "):
         parts.append(word if not parts else " " + word)

@@ -23,7 +23,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 class CompleteOnlyProvider:
     """
-    A model provider that can complete but not stream.
+    Answer from a script, as a provider that can complete but not stream.
 
     Attributes:
         requests: Every request that it was given, in order.
@@ -49,7 +49,7 @@ class CompleteOnlyProvider:
 
     @property
     def remaining(self) -> int:
-        """Steps of the script that no request has used yet."""
+        """Count the steps of the script that no request has used yet."""
         return self._script.remaining
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
@@ -81,7 +81,7 @@ class CompleteOnlyProvider:
 
 class ScriptedProvider(CompleteOnlyProvider):
     """
-    A model provider that can complete and stream.
+    Answer from a script, as a provider that can complete and stream.
 
     A stream yields the reasoning, then the text word by word, then the tool calls, then one
     ``completed`` event: what Agent-RT's own providers do.
