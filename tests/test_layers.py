@@ -75,8 +75,6 @@ STILL_IN_CIRCLES = {
     "_run.hooks",
     "_run.state",
     "_run.suspended",
-    "evidence.format2.file",
-    "evidence.session_evidence",
 }
 """What is left to cut. Both only shrink."""
 

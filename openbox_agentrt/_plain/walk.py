@@ -128,7 +128,7 @@ class Walker(ABC):
 
     @abstractmethod
     def octets(self, data: bytes) -> Any:
-        """Give bytes."""
+        """Give bytes in the form that the reader knows."""
 
     @abstractmethod
     def mapping(self, pairs: list[tuple[Any, Any]], depth: int) -> Any:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .._plain.strict_json import JsonError, read_json
 from ..acel.rulesfile import read_rules
 from ..evidence import Report, verify_file
 from .progress import Progress
@@ -125,11 +126,11 @@ def _failure(report: Report) -> str:
 
 def _head(name: str) -> dict[str, Any]:
     try:
-        data = json.loads(Path(name).read_bytes())
+        data = read_json(Path(name).read_bytes())
     except OSError as error:
         raise InputError(f"could not read {name!r} ({(error.strerror or 'error').lower()})") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name!r} is not JSON") from error
+    except JsonError as error:
+        raise InputError(f"{name!r} is not JSON ({error.reason})") from error
     if not isinstance(data, dict):
         raise InputError(f"{name!r} is not the head of an evidence log")
     return data

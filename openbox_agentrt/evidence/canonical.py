@@ -20,17 +20,17 @@ GENESIS_HASH = "0" * 64
 
 
 def sha256_hex(data: bytes) -> str:
-    """SHA-256 in hexadecimal."""
+    """Give the SHA-256 of data in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def legacy_canonical(payload: object) -> bytes:
-    """Format 1: sorted keys, no spaces, ASCII. What JSON cannot hold is written as its text."""
+    """Encode for format 1: sorted keys, no spaces, ASCII. What JSON cannot hold is written as its text."""
     return json.dumps(payload, sort_keys=True, separators=(",", ":"), default=str).encode()
 
 
 def canonical(value: object) -> bytes:
-    """Format 2: the frozen value with sorted keys, without spaces, in UTF-8."""
+    """Encode for format 2: the frozen value with sorted keys, without spaces, in UTF-8."""
     # The common case is JSON data already, and telling costs less than copying it. The encoder that sorts
     # refuses names that are no text by itself.
     data = plain_json(value, encode, check_names=False)
@@ -38,13 +38,13 @@ def canonical(value: object) -> bytes:
 
 
 def encode(frozen: Json) -> bytes:
-    """Format 2, of what is frozen already."""
+    """Encode what is frozen already for format 2."""
     return codec().encode_sorted(frozen)
 
 
 def decoded(data: bytes) -> Any:
     """
-    JSON data, strictly: UTF-8, no numbers that are none, no lone surrogates.
+    Decode JSON data strictly: UTF-8, no numbers that are none, no lone surrogates.
 
     Raises:
         ValueError: If it is anything else, or nested too deeply.

@@ -30,7 +30,7 @@ class Failures:
         self._lock = threading.Lock()
 
     def add(self, what: str, error: Exception) -> None:
-        """Count a failure."""
+        """Count a failure, and log it if it is the first of its kind."""
         kind = error_name(error)
         # The error's text can hold the data that was to be recorded, so only an operating system's is kept.
         detail = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""

@@ -1,4 +1,4 @@
-"""What is found at one entry of a log, for both formats."""
+"""Problems at one entry of a log, for both formats."""
 
 from collections.abc import Iterable
 
@@ -23,5 +23,5 @@ class BadEntry(Exception):
 
 
 def moved_or_missing(problem: Problem, wanted: int, later: Iterable[object]) -> Problem:
-    """What is missing in its place may stand further on."""
+    """Call it reordered if the entry that is missing in its place stands further on."""
     return "reordered" if problem == "missing" and wanted in later else problem

@@ -2,13 +2,13 @@
 Evidence files, read back: `verify_file` and `read_entries`, for both formats.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from .._plain.strict_json import JsonError, read_json
 from .errors import UnreadableLogError
 from .format1.verification import verify_bundles
 from .format2.heads import Head, parse_head, read_head
@@ -146,14 +146,13 @@ def read_bundles(path: Path) -> list[Any]:
             data = file.read(_MAX_DOCUMENT + 1)
         if len(data) > _MAX_DOCUMENT:
             raise UnreadableLogError("file is too large for format 1", path=str(path))
-        document = json.loads(data.decode("utf-8-sig"))
+        # acel-core writes NaN into its logs, which is no JSON.
+        document = read_json(data.decode("utf-8-sig"), finite=False)
     except UnicodeDecodeError as error:
         raise UnreadableLogError("file is not UTF-8", path=str(path)) from error
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, UnreadableLogError):
-            raise
-        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-        raise UnreadableLogError(f"file is not JSON{where}", path=str(path)) from error
+    except JsonError as error:
+        where = "" if error.line is None else f" (line {error.line})"
+        raise UnreadableLogError(f"file is not JSON{where}: {error.reason}", path=str(path)) from error
     except OSError as error:
         _unreadable(path, error)
     if not isinstance(document, list):

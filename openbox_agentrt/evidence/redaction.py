@@ -59,7 +59,7 @@ _BRACKET = re.compile(r"[\[\](){}]")
 
 def redaction_marker(value: object, key: bytes | None = None) -> str:
     """
-    What stands in for a secret.
+    Give the text that stands in for a secret.
 
     Args:
         value: The secret.
@@ -120,7 +120,7 @@ class Redactor:
 
     @property
     def active(self) -> bool:
-        """Whether there is anything to look for."""
+        """True if there is anything to look for."""
         return bool(self._exact or self._globs or self._patterns)
 
     def redact(self, value: object) -> Json:
@@ -136,7 +136,7 @@ class Redactor:
         return text
 
     def hides(self, name: str) -> bool:
-        """Whether the value under a name is a secret."""
+        """Say whether the value under a name is a secret."""
         known = self._remembered.get(name)
         if known is None:
             folded = _folded(name)
@@ -148,7 +148,7 @@ class Redactor:
         return known
 
     def marker(self, value: object) -> str:
-        """What stands in for a secret here."""
+        """Give the text that stands in for a secret, under the key of this redactor."""
         return redaction_marker(value, self._key)
 
     def _redact_json(self, text: str) -> str:
@@ -201,7 +201,7 @@ class Redactor:
 
 
 def redactor_of(fields: Iterable[str] | str | None) -> Redactor:
-    """What hides the given names, and in any case what looks like a key or a token."""
+    """Make a redactor for the given names, and in any case for what looks like a key or a token."""
     return Redactor(() if fields is None else fields, patterns=SECRET_PATTERNS)
 
 
@@ -275,7 +275,7 @@ def _compiled(pattern: str | re.Pattern[str]) -> Any:
 
 
 def _end_of_value(text: str, start: int, joint: str) -> int:
-    """Where the value ends that starts here. Rather too late than too early."""
+    """Find the end of the value that starts here, rather too late than too early."""
     match = (_ESCAPED if text.startswith("\\", start) else _QUOTED).match(text, start)
     if match is not None:
         return match.end()

@@ -1,4 +1,4 @@
-"""What verification found."""
+"""Findings of verification."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
@@ -18,14 +18,14 @@ Problem: TypeAlias = Literal[
     "appended",  # there is more than a closed log had
     "headless",  # the head is missing, so the end may be too
     "unsigned",  # a signature was asked for and is not there
-    "resigned",  # signed with another key, or the signature is not of this
+    "wrong_signer",  # signed with another key, or the signature is not of this
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """
-    What verification found.
+    Say what verification found in a log.
 
     Attributes:
         ok: Whether nothing contradicts the log. Without `authenticated` this shows that the log is

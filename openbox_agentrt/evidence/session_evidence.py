@@ -1,35 +1,50 @@
-"""A log as one session sees it."""
+"""One session's view of a log."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    from .format2.file import EvidenceFile
+from typing import Any, Generic, Protocol, TypeVar
 
 __all__ = ("Recordable", "SessionEvidence")
 
 
 class Recordable(Protocol):
-    """What can be recorded: a violation."""
+    """Describe what can be recorded: a violation."""
 
     def to_dict(self) -> dict[str, Any]:
         """The violation as a mapping."""
 
 
-class SessionEvidence:
-    """A log as one session sees it. See `EvidenceFile.for_session`."""
+class SharedLog(Protocol):
+    """Describe a log that several sessions write to, as `EvidenceFile` is one."""
+
+    @property
+    def failures(self) -> int: ...
+
+    def record(self, violation: Recordable, *, session_id: str | None = None) -> int | None: ...
+
+    def record_decision(
+        self, decision: Mapping[str, Any], *, session_id: str | None = None
+    ) -> int | None: ...
+
+    def seal(self) -> None: ...
+
+
+_Log = TypeVar("_Log", bound=SharedLog)
+
+
+class SessionEvidence(Generic[_Log]):
+    """Write to a log as one session. See `EvidenceFile.for_session`."""
 
     __slots__ = ("_file", "session_id")
 
-    def __init__(self, file: EvidenceFile, session_id: str) -> None:
+    def __init__(self, file: _Log, session_id: str) -> None:
         self._file = file
         self.session_id = session_id
 
     @property
-    def file(self) -> EvidenceFile:
-        """The log."""
+    def file(self) -> _Log:
+        """The log that this is a view of."""
         return self._file
 
     @property

@@ -57,7 +57,7 @@ class ContractSummary:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """
-    A whole log.
+    Sum up a whole log.
 
     Attributes:
         violations: Violations in the log.

@@ -407,7 +407,7 @@ def test_verify_of_format_1(run: Run, tmp_path: Path) -> None:
         ("format2/changed.jsonl", "(changed) in changed.jsonl — line 2 is not what its hash was taken of"),
         ("format2/truncated.jsonl", "(truncated) — the log ends after 3 of 4 lines"),
         ("format2/emptied.jsonl", "(emptied) — the log is empty, its head vouches for 4 lines"),
-        ("format2/resigned.jsonl", "(resigned) — the head is not signed with this key"),
+        ("format2/resigned.jsonl", "(wrong_signer) — the head is not signed with this key"),
         ("format2/head-missing.jsonl", "(headless) — the head is missing"),
     ],
 )

@@ -11,23 +11,17 @@ import json
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from ..._plain.objects import error_name
 from ..canonical import GENESIS_HASH, canonical, decoded, legacy_canonical, sha256_hex
 from ..failures import Failures
 from ..keys import Signer
 from ..redaction import Redactor, redact_record
+from ..session_evidence import Recordable
 from .verification import verify_bundles
 
-__all__ = ("EvidenceBundle", "EvidenceLog", "Recordable", "payload_of")
-
-
-class Recordable(Protocol):
-    """What can be recorded: a violation."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The violation as a mapping."""
+__all__ = ("EvidenceBundle", "EvidenceLog", "payload_of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +53,7 @@ class EvidenceBundle:
 
 
 def payload_of(index: int, timestamp: str, violation: dict[str, Any]) -> dict[str, Any]:
-    """What `trace_hash` is taken of."""
+    """Give the mapping of which `trace_hash` is taken."""
     return {"index": index, "timestamp": timestamp, "violation": violation}
 
 
@@ -96,7 +90,7 @@ class EvidenceLog:
 
     @property
     def failures(self) -> int:
-        """How often something could not be recorded or signed."""
+        """Count of what could not be recorded or signed."""
         return self._failures.count
 
     @property
@@ -126,7 +120,7 @@ class EvidenceLog:
         return signed
 
     def verify(self, *, public_key_hex: str | None = None) -> bool:
-        """Whether the chain is intact, and with a key, whether every bundle is signed with it."""
+        """Say whether the chain is intact, and with a key, whether every bundle is signed with it."""
         return self.verify_bundles(
             [bundle.to_dict() for bundle in self.bundles], public_key_hex=public_key_hex
         )
@@ -137,14 +131,14 @@ class EvidenceLog:
 
     @staticmethod
     def verify_bundles(bundles: Sequence[Any], *, public_key_hex: str | None = None) -> bool:
-        """Whether bundles, e.g. loaded from a file, are an intact chain. See `verify_bundles`."""
+        """Say whether bundles that were loaded from a file are an intact chain. See `verify_bundles`."""
         return verify_bundles(bundles, public_key_hex=public_key_hex).ok
 
     @staticmethod
     def verify_bundles_detailed(
         bundles: Sequence[Any], *, public_key_hex: str | None = None
     ) -> tuple[bool, int | None]:
-        """Whether bundles are an intact chain, and which one is the first that does not hold."""
+        """Say whether bundles are an intact chain, and which one is the first that does not hold."""
         report = verify_bundles(bundles, public_key_hex=public_key_hex)
         return report.ok, report.first_bad
 

@@ -106,5 +106,5 @@ def _check_bundle(index: int, bundle: Any, prev: str, verifier: Verifier | None)
         if not signature:
             raise BadEntry("unsigned", f"bundle {index} is not signed", at=index)
         if not isinstance(signature, str) or not verifier(bundle_hash.encode(), signature):
-            raise BadEntry("resigned", f"bundle {index} is not signed with this key", at=index)
+            raise BadEntry("wrong_signer", f"bundle {index} is not signed with this key", at=index)
     return bundle_hash

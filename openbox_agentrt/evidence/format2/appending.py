@@ -52,5 +52,5 @@ class AppendFile:
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; nothing more can be appended."""
         os.close(self._descriptor)

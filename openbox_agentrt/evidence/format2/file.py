@@ -126,7 +126,7 @@ class EvidenceFile:
 
     @property
     def failures(self) -> int:
-        """How often something could not be recorded, sealed or put away."""
+        """Count of what could not be recorded, sealed or put away."""
         return self._failures.count
 
     @property
@@ -151,12 +151,12 @@ class EvidenceFile:
 
     @property
     def records_decisions(self) -> bool:
-        """Whether decisions are recorded too."""
+        """True if decisions are recorded too."""
         return self._records_decisions
 
     def record(self, violation: Recordable, *, session_id: str | None = None) -> int | None:
         """
-        Record a violation.
+        Record a violation under its session.
 
         Args:
             violation: The violation. A session that it names itself is the one that counts.
@@ -184,8 +184,10 @@ class EvidenceFile:
             return None
         return self._add("decision", lambda: decision, session_id or self.session_id)
 
-    def for_session(self, session_id: str, *, rules_hash: str | None = None) -> SessionEvidence:
-        """The log as one session sees it: what is recorded through it carries the session's name."""
+    def for_session(
+        self, session_id: str, *, rules_hash: str | None = None
+    ) -> "SessionEvidence[EvidenceFile]":
+        """Give the log as one session sees it: what is recorded through it carries the session's name."""
         self._add("session", lambda: {"rules_hash": rules_hash}, session_id)
         return SessionEvidence(self, session_id)
 

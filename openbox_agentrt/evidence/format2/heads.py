@@ -30,7 +30,7 @@ _MAX_BYTES = 4096
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     """
-    What a log had at some moment.
+    State how many lines a log had at some moment, and the hash of the last.
 
     Attributes:
         log_id: Identity of the log.
@@ -62,13 +62,13 @@ class Head:
 
 
 def head_path(log: Path) -> Path:
-    """Where the head of a log is."""
+    """Give the file that holds the head of a log."""
     return log.with_name(log.name + ".head")
 
 
 def parse_head(data: bytes | Mapping[str, Any]) -> Head:
     """
-    Read a head.
+    Read a head from its bytes or its fields.
 
     Raises:
         ValueError: If it is none.

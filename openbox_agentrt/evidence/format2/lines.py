@@ -56,7 +56,7 @@ class Line:
 
     def data(self) -> dict[str, Any]:
         """
-        The body.
+        Decode the body of the line.
 
         Raises:
             ValueError: If it is not JSON.

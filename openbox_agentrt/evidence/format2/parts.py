@@ -18,7 +18,7 @@ MAX_LINE = 64 << 20
 
 
 def part_path(log: Path, part: int) -> Path:
-    """Where a part is put away once the next one begins."""
+    """Give the file in which a part is put away once the next one begins."""
     return log.with_name(f"{log.stem}.{part:06d}{log.suffix}")
 
 
@@ -51,7 +51,7 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def torn_end_of(path: Path) -> int:
-    """How many bytes there are after the last line end: what a crash in the middle of a write leaves."""
+    """Count the bytes after the last line end: what a crash in the middle of a write leaves."""
     size = path.stat().st_size
     end = size
     with path.open("rb") as file:

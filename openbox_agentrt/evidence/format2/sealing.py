@@ -33,7 +33,7 @@ class SealLane:
                 self._start()
 
     def stop(self) -> None:
-        """End the thread. What was asked for last may not have been done."""
+        """End the thread and wait for it. What was asked for last may not have been done."""
         with self._lock:
             self._stopped.set()
             self._wanted.set()

@@ -22,7 +22,7 @@ __all__ = ("Expectation", "verify_lines")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
     """
-    What a log of format 2 is expected to be.
+    State what a log of format 2 is expected to be.
 
     Attributes:
         head: Its head, or None if there is none.
@@ -43,7 +43,7 @@ class Expectation:
 
 @dataclass(slots=True)
 class _Walk:
-    """Where verification stands in a log."""
+    """Keep the position that verification has reached in a log."""
 
     expected: Expectation
     prev: str = GENESIS_HASH
@@ -177,7 +177,7 @@ def _check_head(walk: _Walk) -> None:
             raise BadEntry("unsigned", "the head is not signed", at=0)
         if not verifier(head.statement(), head.signature):
             whose = "" if head.key_id == walk.expected.key_id else f", but with {head.key_id!r}"
-            raise BadEntry("resigned", f"the head is not signed with this key{whose}", at=0)
+            raise BadEntry("wrong_signer", f"the head is not signed with this key{whose}", at=0)
     if walk.header is None:
         raise BadEntry("emptied", f"the log is empty, its head vouches for {head.count} lines", at=0)
     if head.log_id != walk.header["log_id"]:

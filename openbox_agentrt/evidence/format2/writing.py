@@ -22,7 +22,7 @@ __all__ = ("LogIdentity", "LogWriter")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogIdentity:
-    """What the header of a log says about it."""
+    """Name a log, its session, rules and key, as its header does."""
 
     log_id: str
     session_id: str | None
@@ -94,7 +94,7 @@ class LogWriter:
 
     @property
     def full(self) -> bool:
-        """Whether the file is as large as a part should be."""
+        """True if the file is as large as a part should be."""
         return self._max_bytes is not None and self._out is not None and self._out.size >= self._max_bytes
 
     def write(self, body: bytes, *, session: str, type: LineType) -> int:
@@ -146,7 +146,7 @@ class LogWriter:
         write_head(self._log, head, durable=self._durable)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file that is written to."""
         if self._out is not None:
             self._out.close()
             self._out = None
