@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-__all__ = ("Recordable", "SessionEvidence")
+__all__ = ("Recordable", "SessionEvidence", "SharedLog")
 
 
 class Recordable(Protocol):
