@@ -1,0 +1,28 @@
+# The commands of this repository. `just` lists them.
+
+python := ".venv/bin/python"
+
+_default:
+    @just --list
+
+# Run the tests, or those of some folders: just test tests/acel
+test *folders:
+    {{ python }} -m pytest {{ folders }}
+
+# Check style and types
+lint:
+    {{ python }} -m ruff check .
+    {{ python }} -m ruff format --check .
+    {{ python }} -m mypy
+
+# Build the pages and the API reference into build/site
+docs:
+    {{ python }} -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site
+
+# Print the figures of docs/performance.md, or some of them: just bench gate
+bench *parts:
+    {{ python }} -m benchmarks {{ parts }}
+
+# Run what a release has to pass, from a clean clone
+ci:
+    bash .ci/run
