@@ -9,6 +9,10 @@ _default:
 test *folders:
     {{ python }} -m pytest {{ folders }}
 
+# Look for examples that the properties have not seen: for a nightly run
+explore *folders:
+    {{ python }} -m pytest --hypothesis-profile explore --hypothesis-show-statistics {{ folders }}
+
 # Check style and types
 lint:
     {{ python }} -m ruff check .
