@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..acel.contracts.base import TemporalContract
-from ..acel.contracts.registry import rules_hash
+from ..acel.contracts.identity import rules_hash
 from ..acel.session import Session, engine_of
 from ..errors import OptionError
 from ..evidence.redaction import redactor_of

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .contracts.conditions import Check, postcondition, precondition
     from .contracts.counting import at_most_n_times, at_most_total, max_distinct, rate_limit
     from .contracts.exclusion import mutually_exclusive, never_after
+    from .contracts.identity import rules_hash
     from .contracts.obligations import existence, required_before_session_end, response
     from .contracts.precedence import (
         alternate_precedence,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         init,
         must_precede,
     )
-    from .contracts.registry import build_contract, rules_hash
+    from .contracts.spec import build_contract
     from .contracts.state import requires_state
     from .contracts.tools import ToolSpec
     from .engine.snapshot import SnapshotError
@@ -66,7 +67,8 @@ _MODULES = {
     "metrics": ("Metrics", "serve_metrics_http"),
     "match.names": ("suspicious_names",),
     "refusal": ("Broken", "Refusal"),
-    "contracts.registry": ("build_contract", "rules_hash"),
+    "contracts.identity": ("rules_hash",),
+    "contracts.spec": ("build_contract",),
     "reservation": ("Reservation", "ReservationError"),
     "session": ("Session",),
     "engine.snapshot": ("SnapshotError",),

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..contracts.base import ENDED, HALTED
-from ..contracts.registry import rules_hash
+from ..contracts.identity import rules_hash
 from ..memory.cell import LiveCell
 from ..wording import shown
 from .engine import Engine

@@ -7,7 +7,8 @@ dropped guards nothing.
 
 from .document import Document, parse_document, read_document
 from .errors import ConfigError
-from .rules import Rules, RulesWarning, parse_rules, read_rules
+from .oddities import RulesWarning
+from .rules import Rules, parse_rules, read_rules
 
 __all__ = (
     "ConfigError",

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from ..._plain.strict_json import JsonError, read_json
+from ..contracts.shapes import Place, SpecError
 from .errors import ConfigError
-from .json_source import json_lines, parse_json
-from .positions import Lines, Place
-from .yaml_source import parse_yaml
+from .yaml_source import Lines, lines_of, parse_yaml
 
-__all__ = ("Document", "Format", "parse_document", "read_document")
+__all__ = ("Document", "Format", "json_lines", "parse_document", "read_document")
 
 Format: TypeAlias = Literal["json", "yaml"]
 
@@ -39,7 +39,7 @@ class Document:
     lines: Lines = field(default_factory=dict)
 
     def line_of(self, place: Place) -> int | None:
-        """The line of a value, or of the nearest thing around it whose line is known."""
+        """Find the line of a value, or of the nearest thing around it whose line is known."""
         if self.text is not None:
             text, self.text = self.text, None
             self.lines = json_lines(text)
@@ -47,6 +47,12 @@ class Document:
             if place[:end] in self.lines:
                 return self.lines[place[:end]]
         return None
+
+    def error(self, error: SpecError) -> ConfigError:
+        """Say of an error in this document in which file and line it is."""
+        return ConfigError(
+            error.problem, path=self.name, line=self.line_of(error.place), where=error.where or None
+        )
 
 
 def read_document(path: str | os.PathLike[str]) -> Document:
@@ -89,7 +95,7 @@ def parse_document(text: str, *, format: Format, name: str | None = None) -> Doc
     """
     try:
         if format == "json":
-            document = Document(data=parse_json(text), name=name, text=text)
+            document = Document(data=_parse_json(text), name=name, text=text)
         else:
             data, lines = parse_yaml(text)
             document = Document(data={} if data is None else data, name=name, lines=lines)
@@ -99,3 +105,29 @@ def parse_document(text: str, *, format: Format, name: str | None = None) -> Doc
         kind = type(document.data).__name__
         raise ConfigError(f"top level must be a mapping, got {kind}", path=name, line=document.line_of(()))
     return document
+
+
+def json_lines(text: str) -> Lines:
+    """
+    Find the lines of the values in a JSON text, as far as they can be told.
+
+    JSON is nearly YAML, and the YAML parser knows its lines. Where the two differ there are no lines, which
+    costs an error message its line and nothing else.
+    """
+    import yaml
+
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError):
+        return {}
+    return {} if root is None else lines_of(root)
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return read_json(text)
+    except JsonError as error:
+        if error.repeated is not None:
+            problem = f"name {error.repeated!r:.80} appears twice in one object"
+            raise ConfigError(problem, line=error.line) from error
+        raise ConfigError(f"invalid JSON: {error.reason}", line=error.line) from error

@@ -12,9 +12,9 @@ from collections.abc import Collection
 from importlib.resources import files
 from typing import Any, get_args
 
-from ..contracts.registry import TEMPLATES
+from ..contracts.parameters import Parameter, ParameterKind, parameters_of
+from ..contracts.registry import CLASSES
 from ..verdict import Mode, OnViolation, Severity
-from .parameters import Parameter, ParameterKind, parameters_of
 
 __all__ = ("published_schema", "rules_schema")
 
@@ -123,17 +123,17 @@ def rules_schema() -> dict[str, Any]:
             "contract": {
                 "type": "object",
                 "required": ["template"],
-                "properties": {"template": {"enum": list(TEMPLATES)}},
+                "properties": {"template": {"enum": list(CLASSES)}},
                 "allOf": [
                     {
                         "if": {"properties": {"template": {"const": name}}, "required": ["template"]},
                         "then": {"$ref": f"#/$defs/{name}"},
                     }
-                    for name in TEMPLATES
+                    for name in CLASSES
                 ],
             },
             **{f"option_{name}": option for name, option in _OPTIONS.items()},
-            **{name: _template(name) for name in TEMPLATES},
+            **{name: _template(name) for name in CLASSES},
         },
     }
 
@@ -152,7 +152,7 @@ def _template(template: str) -> dict[str, Any]:
     own = {parameter.name: _kind(template, parameter) for parameter in parameters}
     aliases = {parameter.alias for parameter in parameters}
     return {
-        "description": (TEMPLATES[template].__doc__ or "").strip().partition("\n")[0],
+        "description": (CLASSES[template].__doc__ or "").strip().partition("\n")[0],
         "type": "object",
         "additionalProperties": False,
         "required": ["template"],

@@ -9,15 +9,18 @@ what was meant.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..contracts.shapes import Place
 from .errors import ConfigError
-from .positions import Lines, lines_of
 
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node, ScalarNode
 
-__all__ = ("parse_yaml",)
+__all__ = ("Lines", "lines_of", "parse_yaml")
+
+Lines: TypeAlias = dict[Place, int]
+"""The line of each value, counted from 1."""
 
 MAX_DEPTH = 32
 MAX_VALUES = 200_000
@@ -60,6 +63,29 @@ def parse_yaml(text: str, *, max_values: int = MAX_VALUES) -> tuple[Any, Lines]:
     return data, lines_of(root)
 
 
+def lines_of(root: Node) -> Lines:
+    """Find the line of every value under a node."""
+    from yaml.nodes import MappingNode, ScalarNode, SequenceNode
+
+    lines: Lines = {}
+    waiting: list[tuple[Place, Node, int]] = [((), root, root.start_mark.line)]
+    while waiting:
+        place, node, line = waiting.pop()
+        lines[place] = line + 1
+        if isinstance(node, SequenceNode):
+            waiting += [
+                ((*place, index), item, item.start_mark.line) for index, item in enumerate(node.value)
+            ]
+        elif isinstance(node, MappingNode):
+            # What has a name is where its name is.
+            waiting += [
+                ((*place, key.value), item, key.start_mark.line)
+                for key, item in node.value
+                if isinstance(key, ScalarNode)
+            ]
+    return lines
+
+
 def _check_depth(events: Any) -> None:
     # Before anything recursive looks at the text.
     from yaml import events as kinds
@@ -75,7 +101,7 @@ def _check_depth(events: Any) -> None:
 
 
 class _Builder:
-    """Makes data of nodes."""
+    """Turn nodes into data, and refuse what is not allowed."""
 
     def __init__(self, max_values: int) -> None:
         self._left = max_values

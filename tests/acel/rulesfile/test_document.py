@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from openbox_agentrt.acel.rulesfile import ConfigError, document, parse_document, read_document
-from openbox_agentrt.acel.rulesfile.json_source import json_lines
+from openbox_agentrt.acel.rulesfile.document import json_lines
 
 
 def refused(text: str, format: Any) -> ConfigError:

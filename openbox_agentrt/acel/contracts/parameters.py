@@ -1,4 +1,4 @@
-"""What each template takes, read off the templates themselves."""
+"""The parameters of each template, read off the templates themselves."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import inspect
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ..contracts.declaration import Options
-from ..contracts.registry import TEMPLATES
-from ..contracts.template import Template
+from .declaration import Options
+from .registry import CLASSES
 
 __all__ = ("OPTIONS", "Parameter", "ParameterKind", "parameters_of")
 
@@ -59,7 +58,7 @@ _WITHIN = Parameter(name="within", alias=None, kind="number", required=False, po
 
 @functools.cache
 def parameters_of(template: str) -> tuple[Parameter, ...]:
-    """The parameters of a template of the registry, without the options that every template takes."""
+    """Read the parameters of a template of the registry, without the options that every template takes."""
     own = tuple(
         Parameter(
             name=name,
@@ -68,20 +67,7 @@ def parameters_of(template: str) -> tuple[Parameter, ...]:
             required=parameter.default is inspect.Parameter.empty,
             positional=parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD,
         )
-        for name, parameter in inspect.signature(_classes()[template]).parameters.items()
+        for name, parameter in inspect.signature(CLASSES[template]).parameters.items()
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name not in _NOT_IN_FILES
     )
     return (*own, _WITHIN) if template == "response" else own
-
-
-@functools.cache
-def _classes() -> dict[str, type[Template]]:
-    found: dict[str, type[Template]] = {}
-    waiting = [Template]
-    while waiting:
-        kind = waiting.pop()
-        waiting += kind.__subclasses__()
-        name = vars(kind).get("template")
-        if name in TEMPLATES and kind.__module__.startswith(__package__.rpartition(".")[0]):
-            found[name] = kind
-    return found

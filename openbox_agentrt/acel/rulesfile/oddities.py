@@ -1,0 +1,72 @@
+"""Things in a rules file that are allowed and probably not meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..contracts.shapes import Place, written
+from ..contracts.spec import tools_in
+from ..contracts.template import Template
+from ..match.names import suspicious_names
+from .parts import Parts
+
+__all__ = ("RulesWarning", "oddities")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulesWarning:
+    """
+    Something in a rules file that is allowed and probably not meant.
+
+    Attributes:
+        message: The oddity, in one line.
+        line: Where, if known.
+    """
+
+    message: str
+    line: int | None = None
+
+
+def oddities(parts: Parts, contracts: Sequence[Template]) -> Iterator[RulesWarning]:
+    """Find what is odd about the parts of a rules file and the contracts that were built of them."""
+    if parts.has_two_states:
+        message = "'initial_state' is ignored, because there is 'state' too"
+        yield _warning(parts, message, ("initial_state",))
+    yield from _groups(parts)
+    yield from _doubles(parts, contracts)
+    yield from _names(parts)
+
+
+def _groups(parts: Parts) -> Iterator[RulesWarning]:
+    used: set[str] = set()
+    for place, name in parts.uses:
+        if name in used:
+            yield _warning(parts, f"group {name!r} is used twice", place)
+        used.add(name)
+    for name, specs in parts.groups.items():
+        if name not in used or not specs:
+            why = "is never used" if specs else "is empty"
+            yield _warning(parts, f"group {name!r} {why}", ("groups", name))
+
+
+def _doubles(parts: Parts, contracts: Sequence[Template]) -> Iterator[RulesWarning]:
+    seen: dict[tuple[str, str], Place] = {}
+    for contract, (place, _) in zip(contracts, parts.contracts, strict=True):
+        first = seen.setdefault((contract.spec, contract.mode), place)
+        if first is not place:
+            message = f"{written(place)} says the same as {written(first)}: {contract.spec}"
+            yield _warning(parts, message, place)
+
+
+def _names(parts: Parts) -> Iterator[RulesWarning]:
+    tools: dict[str, Place] = {}
+    for place, spec in parts.contracts:
+        for _, name in tools_in(spec):
+            tools.setdefault(name, place)
+    for report in suspicious_names(tools):
+        yield _warning(parts, report.describe(), tools[report.name])
+
+
+def _warning(parts: Parts, message: str, place: Place) -> RulesWarning:
+    return RulesWarning(message=message, line=parts.document.line_of(place))
