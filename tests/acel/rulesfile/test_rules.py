@@ -88,7 +88,7 @@ INVALID = {
     "unknown key": ("state: {}\ncontract: []\n", 2, "has an unknown key 'contract'"),
     "contracts is text": ("contracts: nope\n", 1, "'contracts' must be a list, got text"),
     "groups is a list": ("groups: [a]\n", 1, "'groups' must be a mapping, got a list"),
-    "group is text": ("groups:\n  g: nope\n", 2, "groups['g'] must be a list, got str"),
+    "group is text": ("groups:\n  g: nope\n", 2, "groups['g'] must be a list, got text"),
     "state is a list": ("state: [a]\n", 1, "'state' must be a mapping, got a list"),
     "allow_empty is text": ("allow_empty: 'yes'\n", 1, "'allow_empty' must be true or false, got text"),
     "contract is a number": (one("5"), 2, "contracts[0]: must be a mapping, got a whole number"),
