@@ -20,7 +20,7 @@ from .registry import CLASSES
 from .shapes import Place, SpecError, kind_of, shaped
 from .template import Template
 
-__all__ = ("build_contract", "tools_in")
+__all__ = ("AnyOfSpec", "ContractSpec", "PatternSpec", "build_contract", "tools_in")
 
 _MAX_NESTED_MATCHERS = 8
 

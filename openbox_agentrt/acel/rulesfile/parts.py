@@ -12,7 +12,7 @@ from ..contracts.spec import build_contract
 from ..contracts.template import Template
 from .document import Document
 
-__all__ = ("Parts", "Placed")
+__all__ = ("GroupShape", "Parts", "Placed", "RulesShape")
 
 Placed: TypeAlias = tuple[Place, Any]
 """Where a contract stands, and what stands there."""
