@@ -9,10 +9,11 @@ from typing import Literal, TypeAlias
 
 from .declaration import Options
 from .registry import CLASSES
+from .shapes import Kind
 
 __all__ = ("OPTIONS", "Parameter", "ParameterKind", "parameters_of")
 
-ParameterKind: TypeAlias = Literal["tool", "text", "count", "number", "flag", "scalar"]
+ParameterKind: TypeAlias = Kind | Literal["tool"]
 
 OPTIONS = tuple(sorted(Options.__annotations__))
 """What every template takes."""

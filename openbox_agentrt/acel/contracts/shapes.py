@@ -1,5 +1,5 @@
 """
-Data in a shape: msgspec checks it, and what it finds is said in words, with the place.
+Data in a shape: which names a mapping may have, and what stands under each.
 
 Only shapes are checked here: names, types, closed sets. What a template makes of its arguments is the
 template's business.
@@ -7,30 +7,35 @@ template's business.
 
 from __future__ import annotations
 
-import re
-from typing import Any, TypeAlias, TypeVar, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
-import msgspec
-
-from ..violations import Mode, OnViolation, Severity
-
-__all__ = ("Place", "SpecError", "kind_of", "shaped", "written")
-
-T = TypeVar("T")
+__all__ = ("Field", "Kind", "Place", "SpecError", "check_kind", "kind_of", "shaped", "written")
 
 Place: TypeAlias = tuple[str | int, ...]
 """The way to a value: names in mappings and positions in lists."""
 
-_WORDS = {
-    "array": "a list",
-    "object": "a mapping",
-    "str": "text",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "null": "null",
+Kind: TypeAlias = Literal["text", "count", "number", "flag", "scalar", "list", "mapping"]
+
+_WANTED: dict[Kind, str] = {
+    "text": "text",
+    "count": "a whole number",
+    "number": "a number",
+    "flag": "true or false",
+    "scalar": "text, a number, true, false or null",
+    "list": "a list",
+    "mapping": "a mapping",
 }
-_CLOSED = {"severity": get_args(Severity), "mode": get_args(Mode), "on_violation": get_args(OnViolation)}
+_FITS: dict[Kind, tuple[type, ...]] = {
+    "text": (str,),
+    "count": (int,),
+    "number": (int, float),
+    "flag": (bool,),
+    "scalar": (str, int, float, bool, type(None)),
+    "list": (list, tuple),
+    "mapping": (dict,),
+}
 _KINDS = {
     dict: "a mapping",
     list: "a list",
@@ -40,6 +45,22 @@ _KINDS = {
     bool: "a boolean",
     type(None): "null",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """
+    A name that a mapping may have.
+
+    Attributes:
+        kind: What stands under it.
+        required: Whether it has to be there. One that does not may be null, which says nothing.
+        among: The texts that it may be; empty for any.
+    """
+
+    kind: Kind
+    required: bool = False
+    among: tuple[str, ...] = ()
 
 
 class SpecError(ValueError):
@@ -84,42 +105,46 @@ def kind_of(value: object) -> str:
     return _KINDS.get(type(value), f"a value of type {type(value).__name__}")
 
 
-def shaped(data: Any, shape: type[T], place: Place) -> T:
+def check_kind(value: object, kind: Kind, place: Place) -> None:
     """
-    Read data in a shape.
+    Accept a value of a kind.
 
     Raises:
-        SpecError: It has another.
+        SpecError: It is of another.
     """
-    try:
-        return msgspec.convert(data, shape, strict=True)
-    except msgspec.ValidationError as error:
-        text, _, path = str(error).partition(" - at `$")
-        inner = (*place, *_steps(path.removesuffix("`")))
-        unknown = re.fullmatch(r"Object contains unknown field `(.+)`", text, re.DOTALL)
-        if unknown:
-            problem = f"has an unknown key {unknown[1]!r:.80}"
-            raise SpecError(problem, (*inner, unknown[1]), where=written(inner)) from None
-        problem = _in_words(text, inner)
-        if not place and len(inner) == 1:
-            # As acel-core writes it: 'contracts' must be a list.
-            raise SpecError(f"{written(inner)!r} {problem}", inner, where="") from None
-        raise SpecError(problem, inner) from None
+    fits = isinstance(value, _FITS[kind]) and (not isinstance(value, bool) or kind in ("flag", "scalar"))
+    if fits:
+        return
+    problem = f"must be {_WANTED[kind]}, got {kind_of(value)}"
+    if len(place) == 1 and isinstance(place[0], str):
+        # As acel-core writes it: 'contracts' must be a list.
+        raise SpecError(f"{place[0]!r} {problem}", place, where="")
+    raise SpecError(problem, place)
 
 
-def _steps(path: str) -> Place:
-    steps: list[str | int] = []
-    for name, index in re.findall(r"\.([^.\[]+)|\[(\d+)\]", path):
-        steps.append(name if name else int(index))
-    return tuple(steps)
+def shaped(data: Mapping[Any, Any], fields: Mapping[str, Field], place: Place) -> dict[str, Any]:
+    """
+    Read a mapping that has certain names.
 
+    Returns:
+        What stands under each name that says something.
 
-def _in_words(text: str, place: Place) -> str:
-    if match := re.fullmatch(r"Expected `(.+?)`(?:, got `(.+?)`)?", text):
-        wanted = [_WORDS.get(kind, kind) for kind in match[1].split(" | ") if kind != "null"]
-        return f"must be {' or '.join(wanted)}, got {_WORDS.get(match[2], match[2])}"
-    if match := re.fullmatch(r"Object missing required field `(.+)`", text):
-        return f"has no {match[1]!r}"
-    if match := re.fullmatch(r"Invalid enum value (.+)", text, re.DOTALL):
-        return f"must be one of {', '.join(_CLOSED[str(place[-1])])}, got {match[1]:.80}"
-    return text.lower()
+    Raises:
+        SpecError: It has other names, or something else stands under one.
+    """
+    found = {}
+    for name, value in data.items():
+        field = fields.get(name)
+        if field is None:
+            raise SpecError(f"has an unknown key {name!r:.80}", (*place, name), where=written(place))
+        if value is None and not field.required and field.kind not in ("list", "mapping", "flag"):
+            continue
+        here = (*place, name)
+        check_kind(value, field.kind, here)
+        if field.among and value not in field.among:
+            raise SpecError(f"must be one of {', '.join(field.among)}, got {value!r:.80}", here)
+        found[name] = value
+    for name, field in fields.items():
+        if field.required and name not in found:
+            raise SpecError(f"has no {name!r}", place)
+    return found

@@ -9,54 +9,38 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any
-
-import msgspec
+from typing import Any, get_args
 
 from ..match.matchers import ToolMatcher, any_of, matching
 from ..violations import Mode, OnViolation, Severity
-from .parameters import OPTIONS, Parameter, ParameterKind, parameters_of
+from .parameters import OPTIONS, Parameter, parameters_of
 from .registry import CLASSES
-from .shapes import Place, SpecError, kind_of, shaped
+from .shapes import Field, Place, SpecError, check_kind, kind_of, shaped
 from .template import Template
 
-__all__ = ("AnyOfSpec", "ContractSpec", "PatternSpec", "build_contract", "tools_in")
+__all__ = ("CONTRACT", "build_contract", "tools_in")
 
 _MAX_NESTED_MATCHERS = 8
 
 
-class ContractSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A contract as it stands in data."""
+_TEXT = Field("text")
+CONTRACT: dict[str, Field] = {
+    "template": Field("text", required=True),
+    "args": Field("list"),
+    "kwargs": Field("mapping"),
+    "id": _TEXT,
+    "description": _TEXT,
+    "severity": Field("text", among=get_args(Severity)),
+    "mode": Field("text", among=get_args(Mode)),
+    "remedy": _TEXT,
+    "on_violation": Field("text", among=get_args(OnViolation)),
+    "key": _TEXT,
+    "within": Field("number"),
+}
+"""A contract as it stands in data."""
 
-    template: str
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    id: str | None = None
-    description: str | None = None
-    severity: Severity | None = None
-    mode: Mode | None = None
-    remedy: str | None = None
-    on_violation: OnViolation | None = None
-    key: str | None = None
-    within: float | None = None
-
-    def options(self) -> dict[str, Any]:
-        """Give the options that stand beside the template."""
-        return {name: value for name in OPTIONS if (value := getattr(self, name)) is not None}
-
-
-class PatternSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The calls of a tool whose argument contains a pattern."""
-
-    tool: str
-    matches: str
-    field: str = "command"
-
-
-class AnyOfSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The calls that one of several matchers accepts."""
-
-    any_of: list[Any]
+_PATTERN = {"tool": Field("text", required=True), "matches": Field("text", required=True), "field": _TEXT}
+_ANY_OF = {"any_of": Field("list", required=True)}
 
 
 def build_contract(spec: Mapping[str, Any], *, place: Place = ()) -> Template:
@@ -74,14 +58,15 @@ def build_contract(spec: Mapping[str, Any], *, place: Place = ()) -> Template:
     """
     if not isinstance(spec, Mapping):
         raise SpecError(f"must be a mapping, got {kind_of(spec)}", place)
-    shape = shaped(dict(spec), ContractSpec, place)
-    if shape.template not in CLASSES:
-        near = get_close_matches(shape.template, CLASSES, n=1)
+    shape = shaped(spec, CONTRACT, place)
+    template = shape["template"]
+    if template not in CLASSES:
+        near = get_close_matches(template, CLASSES, n=1)
         expected = f"did you mean {near[0]}" if near else f"expected one of {', '.join(sorted(CLASSES))}"
-        raise SpecError(f"unknown template {shape.template!r:.80}, {expected}", (*place, "template"))
+        raise SpecError(f"unknown template {template!r:.80}, {expected}", (*place, "template"))
     given = _Arguments(shape, place).given()
     with _at(place):
-        return CLASSES[shape.template](**given)
+        return CLASSES[template](**given)
 
 
 def tools_in(data: Any) -> Iterator[tuple[str, str]]:
@@ -108,35 +93,37 @@ def _names_in(matcher: Any) -> Iterator[str]:
 class _Arguments:
     """Everything that is given for a template, by name, each thing once."""
 
-    def __init__(self, shape: ContractSpec, place: Place) -> None:
+    def __init__(self, shape: dict[str, Any], place: Place) -> None:
         self._shape = shape
         self._place = place
-        self._parameters = parameters_of(shape.template)
+        self._template = shape["template"]
+        self._parameters = parameters_of(self._template)
         self._given: dict[str, Any] = {}
 
     def given(self) -> dict[str, Any]:
         self._take_args()
         self._take_kwargs()
-        for name, value in self._shape.options().items():
-            self._give(name, value, (*self._place, name))
+        for name in OPTIONS:
+            if name in self._shape:
+                self._give(name, self._shape[name], (*self._place, name))
         for parameter in self._parameters:
             if parameter.required and parameter.name not in self._given:
                 name = parameter.alias or parameter.name
-                raise SpecError(f"{self._shape.template} needs {name!r}", self._place)
+                raise SpecError(f"{self._template} needs {name!r}", self._place)
         return self._given
 
     def _take_args(self) -> None:
         positional = [parameter for parameter in self._parameters if parameter.positional]
-        args, place = self._shape.args, (*self._place, "args")
+        args, place = self._shape.get("args", []), (*self._place, "args")
         if len(args) > len(positional):
-            problem = f"{self._shape.template} takes at most {len(positional)} arguments, got {len(args)}"
+            problem = f"{self._template} takes at most {len(positional)} arguments, got {len(args)}"
             raise SpecError(problem, place)
         for index, (parameter, value) in enumerate(zip(positional, args, strict=False)):
             self._given[parameter.name] = _value(value, parameter, (*place, index))
 
     def _take_kwargs(self) -> None:
         known = self._known()
-        for name, value in self._shape.kwargs.items():
+        for name, value in self._shape.get("kwargs", {}).items():
             place = (*self._place, "kwargs", name)
             if name in known:
                 self._give(known[name].name, _value(value, known[name], place), place)
@@ -144,12 +131,11 @@ class _Arguments:
                 self._give(name, value, place)
             else:
                 takes = ", ".join(parameter.alias or parameter.name for parameter in self._parameters)
-                template = self._shape.template
-                raise SpecError(f"{template} has no argument {name!r:.80}, it takes {takes}", place)
+                raise SpecError(f"{self._template} has no argument {name!r:.80}, it takes {takes}", place)
 
     def _known(self) -> dict[str, Parameter]:
         known = {parameter.name: parameter for parameter in self._parameters}
-        taken = self._given.keys() | self._shape.kwargs.keys()
+        taken = self._given.keys() | self._shape.get("kwargs", {}).keys()
         for parameter in self._parameters:
             # Once a parameter is there under its own name, its alias is the option that every template has.
             if parameter.alias is not None and parameter.name not in taken:
@@ -165,8 +151,7 @@ class _Arguments:
 def _value(value: Any, parameter: Parameter, place: Place) -> Any:
     if parameter.kind == "tool":
         return _matcher(value, place, 0)
-    if not _FITS[parameter.kind](value):
-        raise SpecError(f"must be {_WANTED[parameter.kind]}, got {kind_of(value)}", place)
+    check_kind(value, parameter.kind, place)
     return value
 
 
@@ -183,15 +168,15 @@ def _matcher(value: Any, place: Place, depth: int) -> ToolMatcher:
         # As acel-core writes it.
         problem = f"a matcher must have 'tool' and 'matches' (optionally 'field'), got {sorted(value)!r:.80}"
         raise SpecError(problem, place)
-    shape = shaped(value, PatternSpec, place)
+    shape = shaped(value, _PATTERN, place)
     with _at(place):
-        return matching(shape.tool, shape.matches, field=shape.field)
+        return matching(shape["tool"], shape["matches"], field=shape.get("field", "command"))
 
 
 def _any_of(value: dict[str, Any], place: Place, depth: int) -> ToolMatcher:
     if depth >= _MAX_NESTED_MATCHERS:
         raise SpecError("any_of is nested too deeply", place)
-    several = shaped(value, AnyOfSpec, place).any_of
+    several = shaped(value, _ANY_OF, place)["any_of"]
     inner = (*place, "any_of")
     with _at(inner):
         return any_of(*[_matcher(one, (*inner, index), depth + 1) for index, one in enumerate(several)])
@@ -206,23 +191,3 @@ def _at(place: Place) -> Iterator[None]:
         raise
     except (TypeError, ValueError) as error:
         raise SpecError(" ".join(str(error).split()), place) from error
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-_FITS: dict[ParameterKind, Any] = {
-    "text": lambda value: isinstance(value, str),
-    "count": lambda value: isinstance(value, int) and not isinstance(value, bool),
-    "number": _is_number,
-    "flag": lambda value: isinstance(value, bool),
-    "scalar": lambda value: value is None or isinstance(value, str | bool) or _is_number(value),
-}
-_WANTED: dict[ParameterKind, str] = {
-    "text": "text",
-    "count": "a whole number",
-    "number": "a number",
-    "flag": "true or false",
-    "scalar": "text, a number, true, false or null",
-}

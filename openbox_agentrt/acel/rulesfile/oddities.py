@@ -30,7 +30,7 @@ class RulesWarning:
 
 def oddities(parts: Parts, contracts: Sequence[Template]) -> Iterator[RulesWarning]:
     """Find what is odd about the parts of a rules file and the contracts that were built of them."""
-    if parts.has_two_states:
+    if {"state", "initial_state"} <= parts.said.keys():
         message = "'initial_state' is ignored, because there is 'state' too"
         yield _warning(parts, message, ("initial_state",))
     yield from _groups(parts)

@@ -5,35 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-import msgspec
-
-from ..contracts.shapes import Place, SpecError, kind_of, shaped, written
+from ..contracts.shapes import Field, Place, SpecError, kind_of, shaped, written
 from ..contracts.spec import build_contract
 from ..contracts.template import Template
 from .document import Document
 
-__all__ = ("GroupShape", "Parts", "Placed", "RulesShape")
+__all__ = ("Parts", "Placed")
 
 Placed: TypeAlias = tuple[Place, Any]
 """Where a contract stands, and what stands there."""
 
 
-class RulesShape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A rules file as a whole."""
-
-    schema: str | None = msgspec.field(name="$schema", default=None)
-    description: str | None = None
-    allow_empty: bool = False
-    state: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    initial_state: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    groups: dict[str, Any] = {}
-    contracts: list[Any] = []
-
-
-class GroupShape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A group in the place of a contract."""
-
-    group: str
+_RULES: dict[str, Field] = {
+    "$schema": Field("text"),
+    "description": Field("text"),
+    "allow_empty": Field("flag"),
+    "state": Field("mapping"),
+    "initial_state": Field("mapping"),
+    "groups": Field("mapping"),
+    "contracts": Field("list"),
+}
+_GROUP = {"group": Field("text", required=True)}
 
 
 class Parts:
@@ -42,7 +34,7 @@ class Parts:
 
     Attributes:
         document: The document.
-        shape: What it says as a whole.
+        said: What stands under each of its names.
         groups: The contracts of each group, used or not.
         contracts: All contracts in their order, groups put in their places.
         uses: The group that each entry of ``contracts`` names, if it names one.
@@ -55,7 +47,7 @@ class Parts:
         self.document = document
         self.uses: list[tuple[Place, str]] = []
         try:
-            self.shape = shaped(document.data, RulesShape, ())
+            self.said = shaped(document.data, _RULES, ())
             self.groups = dict(self._find_groups())
             self.contracts = list(self._expand())
         except SpecError as error:
@@ -64,14 +56,7 @@ class Parts:
     @property
     def state(self) -> dict[str, Any]:
         """The initial state. ``initial_state`` is its old name."""
-        shape = self.shape
-        state = shape.initial_state if shape.state is msgspec.UNSET else shape.state
-        return {} if isinstance(state, msgspec.UnsetType) else dict(state)
-
-    @property
-    def has_two_states(self) -> bool:
-        """True if the state stands there under its old name too."""
-        return msgspec.UNSET not in (self.shape.state, self.shape.initial_state)
+        return dict(self.said.get("state", self.said.get("initial_state", {})))
 
     def build(self, placed: list[Placed]) -> list[Template]:
         """
@@ -86,7 +71,7 @@ class Parts:
             raise self.document.error(error) from error
 
     def _find_groups(self) -> Iterator[tuple[str, list[Placed]]]:
-        for name, specs in self.shape.groups.items():
+        for name, specs in self.said.get("groups", {}).items():
             place: Place = ("groups", name)
             if not isinstance(specs, list):
                 # As acel-core writes it.
@@ -94,12 +79,12 @@ class Parts:
             yield name, [((*place, index), spec) for index, spec in enumerate(specs)]
 
     def _expand(self) -> Iterator[Placed]:
-        for index, spec in enumerate(self.shape.contracts):
+        for index, spec in enumerate(self.said.get("contracts", [])):
             place: Place = ("contracts", index)
             if not isinstance(spec, dict) or "group" not in spec:
                 yield place, spec
                 continue
-            name = shaped(spec, GroupShape, place).group
+            name = shaped(spec, _GROUP, place)["group"]
             if name not in self.groups:
                 declared = ", ".join(sorted(self.groups)) or "none"
                 problem = f"unknown group {name!r:.80}, declared are: {declared:.200}"

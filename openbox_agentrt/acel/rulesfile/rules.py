@@ -67,7 +67,7 @@ def _understand(document: Document) -> Rules:
     parts = Parts(document)
     groups = {name: tuple(parts.build(placed)) for name, placed in parts.groups.items()}
     contracts = parts.build(parts.contracts)
-    if not contracts and not parts.shape.allow_empty:
+    if not contracts and not parts.said.get("allow_empty"):
         problem = "there are no contracts; if that is meant, say allow_empty: true"
         raise ConfigError(problem, path=document.name, line=document.line_of(("contracts",)))
     try:
@@ -76,7 +76,7 @@ def _understand(document: Document) -> Rules:
         raise document.error(error) from error
     return Rules(
         name=document.name,
-        description=parts.shape.description,
+        description=parts.said.get("description"),
         state=parts.state,
         contracts=tuple(contracts),
         groups=groups,
