@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any, get_args
 
 from ..match.matchers import ToolMatcher, any_of, matching
-from ..violations import Mode, OnViolation, Severity
+from ..verdict import Mode, OnViolation, Severity
 from .parameters import OPTIONS, Parameter, parameters_of
 from .registry import CLASSES
 from .shapes import Field, Place, SpecError, check_kind, kind_of, shaped
