@@ -14,7 +14,8 @@ from ._version import __version__
 if TYPE_CHECKING:
     from ._loop.coverage import Coverage, Escape
     from ._loop.loop import GovernedAgentLoop
-    from ._run.state import RunState, current_run
+    from ._run.current import current_run
+    from ._run.state import RunState
     from .decision import Decision
     from .errors import (
         ApprovalExpiredError,
@@ -67,7 +68,7 @@ _HOME = {
     "UngovernedCallError": "errors",
     "UnmetContractError": "errors",
     "create_openbox_agentrt": "governance",
-    "current_run": "_run.state",
+    "current_run": "_run.current",
     "find_governance_error": "errors",
 }
 

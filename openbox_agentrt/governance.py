@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from openbox_core.context import activity_scope
 
 from ._activity.activity import Activity
-from ._activity.bound import activity_context
-from ._activity.cases import custom_activity
-from ._activity.judge import Judge
+from ._activity.binding import activity_context
+from ._activity.decide import decide
+from ._activity.perform import check, guarded
+from ._activity.request import custom_request
+from ._activity.screening import screen_prompt
 from ._core.connection import connect
 from ._loop.coverage import Coverage, coverage_of
 from ._loop.executor import wrap_tool_executor
@@ -23,10 +25,13 @@ from ._loop.provider import wrap_provider
 from ._loop.registry import wrap_tool_registry
 from ._run.contract_events import end_shared_session, end_shared_sessions
 from ._run.contract_source import check_metrics, contract_sessions, open_evidence, read_contracts
-from ._run.hooks import Refusals
+from ._run.current import current_run
+from ._run.hooks import HookRefusals
 from ._run.observers import Observers, decision_meter
+from ._run.runs import Runs
 from ._run.scope import RunScope
-from ._run.state import RunState, current_run
+from ._run.services import Services
+from ._run.state import RunState
 from .evidence.redaction import redactor_of
 from .options import GovernanceOptions, takes_options
 
@@ -76,21 +81,20 @@ class OpenBoxAgentRTGovernance:
         self,
         connection: Connection,
         options: GovernanceOptions,
-        refusals: Refusals,
+        refusals: HookRefusals,
         *,
+        sessions: ContractSessions,
         core: Any = None,
-        sessions: ContractSessions | None = None,
         close_with: ExitStack | None = None,
     ) -> None:
         self.options = options
         self.core = core
         self._connection = connection
         self._close_with = ExitStack() if close_with is None else close_with
-        self._judge = Judge(
+        services = Services(
             connection.gate,
             options,
             connection.store,
-            refusals=refusals,
             agent_name=connection.runtime.config.agent_name,
             agent_did=connection.runtime.config.agent_did,
             sessions=sessions,
@@ -101,7 +105,8 @@ class OpenBoxAgentRTGovernance:
                 redactor=redactor_of(options.redact_fields),
             ),
         )
-        self._installation = Installation(self._judge)
+        self._runs = Runs(services, refusals)
+        self._installation = Installation(self._runs)
 
     @property
     def runtime(self) -> OpenBoxRuntime:
@@ -122,19 +127,19 @@ class OpenBoxAgentRTGovernance:
             TypeError: `loop` is no AgentLoop, or has methods patched in a way that would step around
                 governance.
         """
-        return govern_loop(loop, self._judge)
+        return govern_loop(loop, self._runs)
 
     def wrap_provider(self, provider: P) -> P:
         """Make a governed stand-in for a model provider. It can only be called inside a run."""
-        return cast("P", wrap_provider(provider, self._judge))
+        return cast("P", wrap_provider(provider, self._runs))
 
     def wrap_tool_registry(self, registry: R) -> R:
         """Make a governed stand-in for a ToolRegistry or Toolbase. It can only be called inside a run."""
-        return cast("R", wrap_tool_registry(registry, self._judge))
+        return cast("R", wrap_tool_registry(registry, self._runs))
 
     def wrap_tool_executor(self, executor: E) -> E:
         """Make a governed stand-in for a ToolExecutor. It can only be called inside a run."""
-        return cast("E", wrap_tool_executor(executor, self._judge))
+        return cast("E", wrap_tool_executor(executor, self._runs))
 
     def install(self) -> None:
         """
@@ -157,7 +162,7 @@ class OpenBoxAgentRTGovernance:
         """Report what of `loop` is governed, and what escapes, as far as its attributes tell."""
         return coverage_of(
             loop,
-            self._judge,
+            self._runs,
             installed=self._installation.active,
             hooks=self._connection.hooks.targets,
         )
@@ -179,7 +184,9 @@ class OpenBoxAgentRTGovernance:
         Raises:
             GovernanceError: On entering, the prompt is refused; on leaving, the run was halted.
         """
-        return RunScope(self._judge, prompt=prompt, agent_name=agent_name, session_id=session_id)
+        return RunScope(
+            self._runs, screen_prompt, prompt=prompt, agent_name=agent_name, session_id=session_id
+        )
 
     def activity_scope(
         self, run: RunState, activity_id: str, activity_type: str
@@ -206,19 +213,20 @@ class OpenBoxAgentRTGovernance:
             GovernanceError: The block may not run.
         """
         items = list(activity_input) if isinstance(activity_input, list | tuple) else [activity_input]
-        work = custom_activity(self._judge.run_for(activity_type), activity_type, items)
-        await work.start()
+        run = self._runs.around(activity_type)
+        work = Activity(run, custom_request(run, activity_type, items))
+        await decide(work)
         handle = GovernedActivity(work)
         work.begin()
         try:
             with work.bound():
-                async with work.guarded():
+                async with guarded(work):
                     yield handle
         except BaseException as error:
             # However the block ended, its row is closed.
-            await work.check(error)
+            await check(work, error)
             raise
-        await work.check(None)
+        await check(work, None)
         await work.complete(handle.output, result=handle.output)
 
     def end_session(self, session_id: str) -> tuple[Violation, ...]:
@@ -233,7 +241,7 @@ class OpenBoxAgentRTGovernance:
         Raises:
             KeyError: No run of that session came by, or it was ended before.
         """
-        return end_shared_session(self._judge, session_id)
+        return end_shared_session(self._runs.services, session_id)
 
     async def aclose(self) -> None:
         """
@@ -242,14 +250,14 @@ class OpenBoxAgentRTGovernance:
 
         Runs that wait for an approval are closed: they can be resumed in this governance only.
         """
-        if self._judge.closed:
+        if self._runs.closed:
             return
-        self._judge.closed = True
+        self._runs.closed = True
         self.uninstall()
-        self._judge.pauses.close()
-        end_shared_sessions(self._judge)
+        self._runs.suspended.close()
+        end_shared_sessions(self._runs.services)
         try:
-            await self._judge.drain.settle(seconds=CLOSE_SECONDS)
+            await self._runs.services.drain.settle(seconds=CLOSE_SECONDS)
         finally:
             try:
                 await self._connection.aclose()
@@ -265,7 +273,7 @@ class OpenBoxAgentRTGovernance:
         await self.aclose()
 
     def __repr__(self) -> str:
-        state = "closed" if self._judge.closed else "open"
+        state = "closed" if self._runs.closed else "open"
         return f"<OpenBoxAgentRTGovernance {self.runtime.config.api_url} {state}>"
 
 
@@ -316,7 +324,7 @@ async def create_openbox_agentrt(
     resolved = GovernanceOptions.resolve(environ=environ, **options)
     source = read_contracts(resolved.contracts)
     check_metrics(resolved.metrics)
-    refusals = Refusals()
+    refusals = HookRefusals()
     with ExitStack() as opened:
         evidence = open_evidence(resolved, opened, rules_hash=None if source is None else source.rules_hash)
         core = opened.enter_context(_local_core()) if resolved.core == "local" else resolved.core

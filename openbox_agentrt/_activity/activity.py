@@ -1,36 +1,83 @@
 """
 One governed activity: judged at its start, closed exactly once.
 
-From the moment Core is asked, it may have a row for the activity, and every way out has to close that row:
-the refusal, the result, the error, the cancellation, the end of the run.
+An activity owns three things: Core's row, which Core has from the moment it is asked; the reservation of the
+local contracts; and the input to use. Every way out has to settle all three: the refusal, the result, the
+error, the cancellation, the end of the run. What may follow what stands in `MOVES`. Closing is one of these
+moves, made without awaiting, that gives the report to send: so it happens once, however many ways out are
+taken at the same time.
+
+An activity that goes through as it should is ``new``, then ``asked`` (Core may have a row), ``allowed``,
+``running`` and ``closed``. It is ``waiting`` while its run is suspended for a person, and ``ahead`` when it
+was judged before its turn. One that is closed may begin ``anew``, with other input and another row.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from .._run.state import POSITION
+from agent_rt import ApprovalRequiredError, RunCancelled
+
+from .._plain.freezing import freeze
+from .._run import record
+from .._run.contract_events import broken_result
+from .._run.current import POSITION
+from .._run.report_answers import apply_report_answer
 from .._wire.error_info import error_info
-from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
-from .bound import Bound, activity_context
-from .held import Held
-from .request import ApprovalPending, Case, Ruling
-from .row import SUPERSEDED, Row, status_of
+from ..decision import Verdict
+from ..errors import GovernanceError, GovernanceHaltError, UngovernedCallError, find_governance_error
+from ..evidence.redaction import redaction_marker
+from ..lifecycle_events import activity_completed
+from .binding import Binding, activity_context
 
 if TYPE_CHECKING:
     from openbox_core.contracts.context import ActivityContext
     from openbox_core.contracts.events import EventEnvelope
 
+    from .._run.contracts import Reservation
     from .._run.state import RunState
-    from ..decision import Answer
+    from ..decision import Answer, Decision, DecisionSource
     from ..lifecycle_events import ActivityStatus
-    from .request import Waiting
+    from .request import DecisionRequest
 
-T = TypeVar("T")
+__all__ = ("ABANDONED", "MOVES", "Activity", "ApprovalPending")
+
+State = Literal["new", "asked", "waiting", "allowed", "ahead", "running", "closed"]
+Step = Literal["ask", "wait", "allow", "keep", "take", "begin", "anew", "close"]
+
+MOVES: Final[Mapping[State, Mapping[Step, State]]] = {
+    "new": {"ask": "asked", "allow": "allowed", "close": "closed"},
+    "asked": {"wait": "waiting", "allow": "allowed", "close": "closed"},
+    "waiting": {"wait": "waiting", "allow": "allowed", "close": "closed"},
+    "allowed": {"keep": "ahead", "begin": "running", "close": "closed"},
+    "ahead": {"take": "allowed", "close": "closed"},
+    "running": {"close": "closed"},
+    "closed": {"anew": "new"},
+}
+"""The life of an activity. ``allow`` without ``ask`` is for a gate that is switched off."""
+
+ABANDONED: Final = "AbandonedActivity"
+OUTLIVED_RUN: Final = error_info(type=ABANDONED, message="run ended before the activity completed")
+SUPERSEDED: Final = error_info(
+    type="ArgumentsChanged", message="the arguments were changed after they were judged, and are judged again"
+)
+NO_RESPONSE: Final = {
+    "llm_model": None,
+    "input_tokens": None,
+    "output_tokens": None,
+    "total_tokens": None,
+    "completion": None,
+    "has_tool_calls": None,
+    "finish_reason": None,
+}
+"""Output of a model call that was judged ahead of its turn, which did not come."""
+
+
+class ApprovalPending(Exception):
+    """A person has to decide, and the run can stop for it. No error: the activity is ``waiting``."""
 
 
 class Activity:
@@ -39,282 +86,137 @@ class Activity:
 
     Attributes:
         run: The run that it belongs to.
-        type: What Core calls it.
-        case: What was or will be judged.
-        content: The input to use, after redaction; the case's own before the activity was judged.
+        request: What was or will be judged.
+        state: Where it is in its life.
+        content: The input to use, after redaction; that of `request` before it was judged.
+        answer: Core's answer; None before it, and where Core is not asked.
+        facts: What is known of the decision so far.
+        decision: The decision; None before it was written.
+        guards: Context managers that constraint handlers want around the work.
         ran: Whether the guarded work has begun to run.
         refusals: What governance refused inside the work: a nested request, a nested run.
         denied: The refusal of a second judgement, made while the work was being prepared.
-        held: What the contracts hold for it.
-        waiting: What is kept while a person decides and the run is paused.
     """
 
-    def __init__(self, run: RunState, case: Case, *, activity_type: str, reported: bool) -> None:
+    __slots__ = (
+        "_began",
+        "_context",
+        "_enclosing",
+        "_released",
+        "answer",
+        "content",
+        "decision",
+        "denied",
+        "facts",
+        "guards",
+        "ran",
+        "refusals",
+        "request",
+        "reservation",
+        "run",
+        "state",
+    )
+
+    def __init__(self, run: RunState, request: DecisionRequest) -> None:
         self.run = run
-        self.case = case
-        self.type = activity_type
-        self.content: Any = case.content
+        self.state: State = "new"
         self.ran = False
         self.refusals: list[GovernanceError] = []
         self.denied: GovernanceError | ApprovalPending | None = None
-        self.waiting: Waiting | None = None
-        self.guards: tuple[Any, ...] = ()
         position = POSITION.get()
         self._enclosing = None if position is None or position.run is not run else position.activity
-        self.held = Held(run, hears_of_output=reported)
-        self._row = Row(activity_type, reported=reported)
+        self._began: float | None = None
+        self._ask_for(request)
+
+    def _ask_for(self, request: DecisionRequest) -> None:
+        self.request = request
+        self.content = request.content
+        self.answer: Answer | None = None
+        self.facts: record.Facts = {"activity_id": request.activity_id}
+        self.decision: Decision | None = None
+        self.guards: tuple[Any, ...] = ()
+        self.reservation: Reservation | None = None
+        self._released = False
         self._context: ActivityContext | None = None
+        if request.activity_id is not None:
+            self.run.open_activities[request.activity_id] = self
 
     @property
     def id(self) -> str:
-        """Core's id of the row. A second judgement gets a new one."""
-        return self.case.activity_id or ""
+        """Core's id of the row; empty for a prompt. A second judgement gets a new one."""
+        return self.request.activity_id or ""
 
     @property
-    def closed(self) -> bool:
-        return self._row.closed
+    def context(self) -> ActivityContext:
+        """The activity as the base SDK's instrumentation knows it."""
+        if self._context is None:
+            self._context = activity_context(self.run.identity, self.id, self.request.event)
+        return self._context
 
-    async def start(self) -> None:
+    # How it is judged. `decide` calls these.
+
+    def move(self, step: Step) -> None:
         """
-        Have the activity judged.
+        Go on in life, as `MOVES` says.
 
         Raises:
-            GovernanceError: It may not run. Its row is closed.
-            ApprovalPending: A person has to decide. Its row stays open.
+            UngovernedCallError: It is closed: its run has ended.
         """
-        self.run.open_activities[self.id] = self
-        try:
-            ruling = await self.run.judge.decide(self.run, self.case, asking=self._note_asked)
-        except ApprovalPending as pending:
-            self.waiting = pending.waiting
-            raise
-        except BaseException as error:
-            # Whatever stopped it, Core may have a row by now.
-            self._tell_enclosing(error)
-            await self.fail(error)
-            raise
-        self._accept(ruling)
+        state = MOVES[self.state].get(step)
+        if state is None:
+            if self.state == "closed":
+                raise UngovernedCallError(self.request.event, remedy="its run has ended")
+            raise RuntimeError(f"an activity that is {self.state} cannot {step}")
+        self.state = state
 
-    async def resume(self) -> None:
-        """Go on after a pause; like `start`, but nothing is judged a second time."""
-        waiting = self.waiting
-        if waiting is None:
-            raise RuntimeError("the activity is not waiting for an approval")
-        self.denied = None
-        self.refusals.clear()
-        try:
-            ruling = await self.run.judge.resume(self.run, waiting)
-        except ApprovalPending:
-            raise
-        except BaseException as error:
-            # The person's "no" ends the row, as a refusal by policy would.
-            self.waiting = None
-            self.held.accept(waiting.reservation)
-            self._tell_enclosing(error)
-            await self.fail(error)
-            raise
-        self.waiting = None
-        self._accept(ruling)
+    def write(self, verdict: Verdict, source: DecisionSource) -> Decision:
+        """Write the decision about it, with what is known."""
+        self.decision = record.write(self.run, self.request.event, verdict, source, **self.facts)
+        return self.decision
 
-    async def restart(self, case: Case) -> None:
-        """
-        Have `case` judged in the place of what was judged before: a changed input needs a new row.
+    def refused(
+        self, error: GovernanceError, verdict: Verdict, source: DecisionSource = "core", *, reason: str | None
+    ) -> GovernanceError:
+        """Write that it may not run, and give `error` with that decision."""
+        if reason is not None:
+            self.facts["reason"] = reason
+        error.decision = self.write(verdict, source)
+        return error
 
-        The refusal is kept in `denied` as well, since whoever prepares the work may swallow it.
-        """
-        event = self._close("cancelled", error=SUPERSEDED)
-        self._abort(None)
-        if event is not None:
-            self.run.outbox.post(event)
-        self.case = case
-        self._row = self._row.anew()
-        self._context = None
-        try:
-            await self.start()
-        except (GovernanceError, ApprovalPending) as error:
-            self.denied = error
-            raise
-
-    async def perform(self, work: Callable[[], Awaitable[T]], *, runs_at_once: bool = True) -> T:
-        """
-        Run `work` inside the activity. The caller completes it; if `work` fails, it is closed here.
-
-        Args:
-            runs_at_once: Whether `work` is the guarded work itself. If not, it sets `ran` when it gets there.
-
-        Raises:
-            GovernanceHaltError: The run was halted inside the work, even if the work swallowed that.
-        """
-        self.begin()
-        self.ran = runs_at_once
-        value: Any = None  # what a guard leaves that swallows the error of the work
-        try:
-            with self.bound():
-                if self.guards:
-                    async with self.guarded():
-                        value = await work()
-                else:
-                    value = await work()
-        except BaseException as error:
-            # Cancellation included: the row must not stay open.
-            await self.check(error)
-            raise
-        if self.denied is not None or self.refusals:
-            await self.check(None)
-        result: T = value
-        return result
-
-    async def check(self, error: BaseException | None) -> None:
-        """
-        The work has ended, with `error` or without. If that is a failure, the row is closed.
-
-        Raises:
-            GovernanceError: A refusal that counts although the work swallowed it; instead of `error`.
-        """
-        if isinstance(self.denied, ApprovalPending) and (error is None or isinstance(error, Exception)):
-            # A second judgement waits for a person: the row stays open, whatever the work made of it.
-            raise self.denied from None
-        overruling = self._overruling(error)
-        if overruling is not None:
-            await self.fail(overruling)
-            raise overruling from error
-        if error is not None:
-            await self.fail(error)
-
-    def begin(self) -> None:
-        """The work starts now."""
-        self._row.began = perf_counter()
-        self.ran = True
-
-    @asynccontextmanager
-    async def guarded(self) -> AsyncIterator[None]:
-        """The context managers that constraint handlers want around the work."""
-        async with AsyncExitStack() as stack:
-            for guard in self.guards:
-                if isinstance(guard, AbstractAsyncContextManager):
-                    await stack.enter_async_context(guard)
-                else:
-                    stack.enter_context(guard)
-            yield
-
-    def bound(self) -> Bound:
-        """A context in which the activity is the current one, for nested calls and for nested I/O."""
-        return Bound(self)
-
-    def note_refusal(self, error: GovernanceError) -> None:
-        """Remember that governance refused something inside the work, should the work not let it through."""
-        self.refusals.append(error)
-
-    async def complete(
-        self, output: Any, *, result: Any = None, measured: Mapping[str, Any] | None = None
-    ) -> Answer | None:
-        """
-        The work succeeded.
-
-        Args:
-            output: What Core is told.
-            result: What postconditions see.
-            measured: Arguments that were deferred.
-
-        Returns:
-            Core's answer to the report, which is never enforced.
-
-        Raises:
-            ContractRefusedError: The result breaks a postcondition and must not be used. The row is closed as
-                failed.
-        """
-        try:
-            if not self.ran:
-                self.held.abort(None)  # a dry run: the work was let through and did not happen
-            elif self.held:
-                await self.held.commit(self.case, self.content, result, measured)
-        except BaseException as error:
-            # The result is not to be used, or the commit was interrupted: either way the work failed.
-            await self.fail(error)
-            raise
-        event = self._close("completed", output=output)
-        if event is None:
-            return None
-        return await self.run.outbox.send(
-            event, heed=partial(self.run.heed, event=self.case.event), beside=self._beside()
-        )
-
-    async def fail(self, error: BaseException) -> None:
-        """The work failed, or never ran."""
-        event = self._close(status_of(error), error=self._error_info(error))
-        self._abort(error)
-        if event is None:
-            return
-        if isinstance(error, Exception):
-            await self.run.outbox.send(event, beside=self._beside())
-        else:
-            # A cancelled task must not wait for Core, and a closed generator cannot.
-            self.run.outbox.post(event)
-
-    async def take_over(self) -> None:
-        """
-        The activity was judged ahead of its turn, which is now.
-
-        Raises:
-            ContractRefusedError: Something else came first, and the contracts refuse it by now. The row is
-                closed.
-        """
-        try:
-            await self.held.reclaim(self.case)
-        except BaseException as error:
-            # Refused or cancelled: Core has a row for it.
-            self._tell_enclosing(error)
-            await self.fail(error)
-            raise
-
-    def discard(self, output: Any) -> None:
-        """The activity was allowed and is not needed: nothing ran. Does not wait."""
-        event = self._close("completed", output=output)
-        self._abort(None)
-        if event is not None:
-            self.run.outbox.post(event)
-
-    def abandon(self, error: Mapping[str, Any]) -> None:
-        """Nobody will close the activity any more. Does not wait."""
-        if self.waiting is not None and not self._row.closed:
-            self.run.judge.forget(self.run, self.waiting)
-        event = self._close("failed", error=error)
-        self._abort(None)
-        if event is not None:
-            self.run.outbox.post(event)
-
-    def _beside(self) -> object:
-        return (self._enclosing or self.run) if self._row.asked else None
-
-    def _tell_enclosing(self, error: BaseException) -> None:
-        """The work that called this may swallow the refusal."""
+    def tell_enclosing(self, error: BaseException) -> None:
+        """Let the work that called this know of a refusal, which it may swallow."""
         if self._enclosing is not None and isinstance(error, GovernanceError):
             self._enclosing.note_refusal(error)
 
-    def _accept(self, ruling: Ruling) -> None:
-        self.content = ruling.content
-        self.guards = ruling.guards
-        self.held.accept(ruling.reservation)
+    def note_refusal(self, error: GovernanceError) -> None:
+        """Remember that governance refused something inside the work, should the work swallow that."""
+        self.refusals.append(error)
 
-    def _note_asked(self) -> None:
-        self._row.asked = True
+    def anew(self, request: DecisionRequest) -> None:
+        """Put `request` in the place of what was judged: a changed input needs a new row. Does not wait."""
+        self._post("cancelled", error=SUPERSEDED)
+        self.move("anew")
+        self._ask_for(request)
 
-    def _abort(self, error: BaseException | None) -> None:
-        if self.waiting is not None:
-            self.held.accept(self.waiting.reservation)
-            self.waiting = None
-        self.held.abort(error, ran=self.ran)
+    # How it runs: see `perform`.
 
-    def _close(
-        self, status: ActivityStatus, *, output: Any = None, error: Mapping[str, Any] | None = None
-    ) -> EventEnvelope | None:
-        return self._row.close(self.run, self.case, status, ran=self.ran, output=output, error=error)
+    def begin(self) -> None:
+        """
+        Start the clock: the work begins now.
 
-    def _error_info(self, error: BaseException) -> Mapping[str, Any]:
-        return self.run.redactions.value(error_info(error))
+        Raises:
+            UngovernedCallError: The run has ended meanwhile.
+        """
+        self.move("begin")
+        self._began = perf_counter()
+        self.ran = True
 
-    def _overruling(self, error: BaseException | None) -> GovernanceError | None:
-        """The refusal that counts although the work returned, or raised something else."""
+    def bound(self) -> Binding:
+        """Make the activity the current one in a ``with`` block, for nested calls and for nested I/O."""
+        return Binding(self)
+
+    def overruling(self, error: BaseException | None) -> GovernanceError | None:
+        """Find the refusal that counts although the work returned, or raised something else."""
         if error is not None and not isinstance(error, Exception):
             return None
         if isinstance(self.denied, GovernanceError):
@@ -325,9 +227,161 @@ class Activity:
                 return None if told else refusal
         return None
 
-    @property
-    def context(self) -> ActivityContext:
-        """Who I am, for the base SDK's instrumentation."""
-        if self._context is None:
-            self._context = activity_context(self.run.identity, self.id, self.type)
-        return self._context
+    # How it ends.
+
+    async def complete(
+        self,
+        output: Any,
+        *,
+        result: Any = None,
+        measured: Mapping[str, Any] | None = None,
+        shown: Mapping[str, Any] | None = None,
+    ) -> Answer | None:
+        """
+        Close it: the work succeeded.
+
+        Args:
+            output: What Core is told.
+            result: What postconditions see.
+            measured: Arguments that were deferred.
+            shown: What the trace is to show of the input, if not the input.
+
+        Returns:
+            Core's answer to the report, which is never enforced.
+
+        Raises:
+            ContractRefusedError: The result breaks a postcondition and must not be used. The row is closed as
+                failed.
+        """
+        try:
+            if not self.ran:
+                self._abort(None)  # a dry run: the work was let through and did not happen
+            elif self.reservation is not None:
+                await self._commit(result, measured=measured, shown=shown)
+        except BaseException as error:
+            # The result is not to be used, or the commit was interrupted: either way the work failed.
+            await self.fail(error)
+            raise
+        beside = self._beside()
+        event = self._close("completed", output=output)
+        if event is None:
+            return None
+        return await self.run.reports.send(event, heed=self._apply_answer(), beside=beside)
+
+    async def _commit(
+        self, result: Any, *, measured: Mapping[str, Any] | None, shown: Mapping[str, Any] | None
+    ) -> None:
+        """Let what the contracts have reserved count: the work ran, with `content` as its input."""
+        reservation, self.reservation = self.reservation, None
+        if reservation is None:
+            return
+        failed = await reservation.acommit(
+            result,
+            args=self.request.arguments_of(self.content),
+            measured=measured,
+            shown=shown,
+            conceal=self._concealer(),
+        )
+        if failed is not None:
+            raise broken_result(self.run, self.request.event, failed, activity_id=self.request.activity_id)
+
+    async def fail(self, error: BaseException) -> None:
+        """Close it: the work failed, or never ran."""
+        beside = self._beside()
+        event = self._close(_status_of(error), error=self.run.redactions.value(error_info(error)))
+        self._abort(error)
+        if event is None:
+            return
+        if isinstance(error, Exception):
+            await self.run.reports.send(event, heed=self._apply_answer(), beside=beside)
+        else:
+            # A cancelled task must not wait for Core, and a closed generator cannot.
+            self.run.reports.post(event, heed=self._apply_answer())
+
+    def abandon(self, error: BaseException | None) -> None:
+        """Close it, since its run ends: with `error`, or well. Does not wait."""
+        if self.state == "ahead" and error is None:
+            self._post("completed", output=NO_RESPONSE)
+        else:
+            self.leave(OUTLIVED_RUN if error is None else self.run.redactions.value(error_info(error)))
+
+    def leave(self, error: Mapping[str, Any]) -> None:
+        """Close it: nobody goes on with it any more. Does not wait."""
+        if self.state == "waiting":
+            self.facts["approval"] = "timeout"
+            self.facts["reason"] = "the run ended before anybody decided"
+            self.write(Verdict.BLOCK, "core")
+        self._post("failed", error=error)
+
+    def release(self) -> None:
+        """Give back what is reserved for it: another call comes first, and it must not count as a second."""
+        if self.reservation is not None:
+            self._abort(None)
+            self._released = True
+
+    def take_released(self) -> bool:
+        """Say whether what was reserved for it was given back; if so, it has to be reserved again."""
+        released, self._released = self._released, False
+        return released
+
+    def _post(
+        self, status: ActivityStatus, *, output: Any = None, error: Mapping[str, Any] | None = None
+    ) -> None:
+        event = self._close(status, output=output, error=error)
+        self._abort(None)
+        if event is not None:
+            self.run.reports.post(event, heed=self._apply_answer())
+
+    def _close(
+        self, status: ActivityStatus, *, output: Any = None, error: Mapping[str, Any] | None = None
+    ) -> EventEnvelope | None:
+        """Close the row, and give the report of it; None when there is nothing to close, or to report."""
+        if self.state == "closed":
+            return None
+        run, request = self.run, self.request
+        has_row = self._was_asked() or (request.envelope is None and self.ran)
+        self.move("close")
+        run.open_activities.pop(self.id, None)
+        run.services.store.clear_activity_aborted(run.workflow_id, self.id)
+        if not request.reported or not has_row:
+            return None
+        return activity_completed(
+            run.identity,
+            self.id,
+            request.event,
+            status=status,
+            output=run.redactions.value(output),
+            error=error,
+            duration_ms=None if self._began is None else (perf_counter() - self._began) * 1000,
+            max_bytes=run.services.options.max_payload_bytes,
+        )
+
+    def _abort(self, error: BaseException | None) -> None:
+        reservation, self.reservation = self.reservation, None
+        if reservation is not None:
+            reservation.abort(error, ran=self.ran)
+
+    def _was_asked(self) -> bool:
+        return self.request.envelope is not None and self.state != "new"
+
+    def _beside(self) -> object:
+        return (self._enclosing or self.run) if self._was_asked() else None
+
+    def _apply_answer(self) -> Callable[[Answer], None]:
+        return partial(
+            apply_report_answer, self.run, event=self.request.event, activity_id=self.request.activity_id
+        )
+
+    def _concealer(self) -> Callable[[Any], Any] | None:
+        """Say what becomes of a result in the trace, which outlives the run and goes into evidence."""
+        run = self.run
+        if self.request.reported and run.services.options.redact_outputs:
+            # Core redacts outputs when it is told of them, and that is later.
+            return lambda result: redaction_marker(freeze(result), run.services.marker_key)
+        return (lambda result: run.redactions.value(freeze(result))) if run.redactions else None
+
+
+def _status_of(error: BaseException) -> ActivityStatus:
+    if isinstance(error, RunCancelled | ApprovalRequiredError) or not isinstance(error, Exception):
+        return "cancelled"
+    return "failed"

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from .._plain.same import canonical, is_same
 
-__all__ = ("Judged", "snapshot")
+__all__ = ("JudgedInput", "snapshot")
 
 _PLAIN_DEPTH: Final = 16
 _PLAIN_ITEMS: Final = 10_000
 
 
-class Judged:
+class JudgedInput:
     """
     An input as it was judged.
 

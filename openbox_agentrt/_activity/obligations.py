@@ -6,21 +6,23 @@ import inspect
 import logging
 from typing import TYPE_CHECKING, Any
 
-from openbox_core.contracts.results import Verdict
-
 from .._core.parsing import SANDBOX
+from .._run.record import draft
+from ..decision import Verdict
 from ..errors import GovernanceBlockedError, GovernanceError
 
 if TYPE_CHECKING:
-    from ..decision import Answer
-    from .record import Docket
+    from ..decision import Answer, Decision
+    from .activity import Activity
+
+__all__ = ("put_in_place",)
 
 log = logging.getLogger(__name__)
 
 
-async def constrained(docket: Docket, answer: Answer) -> tuple[Any, ...]:
+async def put_in_place(activity: Activity, answer: Answer) -> tuple[Any, ...]:
     """
-    Have the handlers of `answer`'s constraints put them in place.
+    Have the handlers of `answer`'s constraints put them in place, with an approval or without.
 
     A handler gets the decision as it stands. It may return a context manager, in which the work then runs,
     and it may raise to refuse the work.
@@ -31,35 +33,41 @@ async def constrained(docket: Docket, answer: Answer) -> tuple[Any, ...]:
     Raises:
         GovernanceError: A constraint is not in place.
     """
+    if not answer.constraints:
+        return ()
     guards: list[Any] = []
     for name in answer.constraints:
-        handler = docket.run.judge.options.constraint_handlers.get(name)
+        handler = activity.run.services.options.constraint_handlers.get(name)
         if handler is None:
             if name == SANDBOX:
-                raise _refused(docket, answer, f"nothing here can satisfy constraint {name!r}")
-            log.warning("%r passes with constraint %r, which has no handler", docket.case.event, name)
+                raise _refused(activity, answer, f"nothing here can satisfy constraint {name!r}")
+            log.warning("%r passes with constraint %r, which has no handler", activity.request.event, name)
             continue
         try:
-            guard = handler(docket.preview(answer.verdict))
+            guard = handler(_so_far(activity, answer))
             if inspect.isawaitable(guard):
                 guard = await guard
         except GovernanceError as error:
-            docket.refused(error, Verdict.BLOCK, reason=str(error))
+            activity.refused(error, Verdict.BLOCK, reason=str(error))
             raise
         except Exception as error:
             # Fail-closed: a constraint that could not be put in place is not in place.
-            raise _refused(docket, answer, f"the handler of constraint {name!r} failed") from error
+            raise _refused(activity, answer, f"the handler of constraint {name!r} failed") from error
         if guard is None:
             continue
-        if docket.case.activity_id is None:
+        if activity.request.activity_id is None:
             # Fail-closed: a prompt is no work that something could be put around.
-            raise _refused(docket, answer, f"constraint {name!r} cannot be put around a prompt")
+            raise _refused(activity, answer, f"constraint {name!r} cannot be put around a prompt")
         guards.append(guard)
     return tuple(guards)
 
 
-def _refused(docket: Docket, answer: Answer, reason: str) -> GovernanceError:
+def _so_far(activity: Activity, answer: Answer) -> Decision:
+    return draft(activity.run.identity, activity.request.event, answer.verdict, "core", **activity.facts)
+
+
+def _refused(activity: Activity, answer: Answer, reason: str) -> GovernanceError:
     error = GovernanceBlockedError(
-        reason, event=docket.case.event, policy_id=answer.policy_id, result=answer.result
+        reason, event=activity.request.event, policy_id=answer.policy_id, result=answer.result
     )
-    return docket.refused(error, Verdict.BLOCK, reason=reason)
+    return activity.refused(error, Verdict.BLOCK, reason=reason)

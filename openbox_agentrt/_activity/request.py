@@ -1,38 +1,52 @@
-"""
-What is about to happen, in the words that the judges need, and what became of it.
-
-Structs, because every activity makes them.
-"""
+"""What is asked: may this prompt, this model call, this tool call, this activity of a user's own happen?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from .._ids import new_id
+from .._wire.redaction_shapes import fit_redaction
+from ..lifecycle_events import (
+    LLM_ACTIVITY,
+    USER_PROMPT,
+    activity_started,
+    llm_started,
+    tool_started,
+    user_prompt,
+)
+from ..message_extraction import redacted_arguments, redacted_prompt
+
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
 
-    from .._run.contracts import Reservation
-    from ..decision import Answer, Decision
+    from .._run.state import RunState
 
-Fit = Callable[[Any], Any]
+__all__ = ("DecisionRequest", "custom_request", "model_request", "prompt_request", "tool_request")
+
+TOKEN_FIELDS = ("input_tokens", "output_tokens", "total_tokens", "cost")
+"""What is known of a model call only when it is over."""
+
+DESTRUCTIVE = frozenset({"consequential", "destructive"})
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """
-    One thing that may happen only if nobody objects.
+    Describe one thing that may happen only if nobody objects. A struct, because every activity makes one.
 
     Attributes:
-        event: ``user_prompt``, ``llm_call``, a tool name or an activity type: what contracts and decisions
-            call it.
+        event: ``user_prompt``, ``llm_call``, a tool name or an activity type: what Core, contracts and
+            decisions call it.
         activity_id: Its row at Core; None for a signal, which has none.
         envelope: Builds the event for Core; None when that gate is switched off.
         arguments: What local contracts judge.
         content: The input itself: a prompt, or arguments.
         fit: Lays Core's redaction over `content`: the same object when nothing changes. Raises when it does
             not fit.
+        reported: Whether Core wants to hear of its end.
         destructive: Whether it may stay closed in an outage although Core is configured to fail open.
         deferred: Arguments that are known only afterwards, such as token counts.
         pausable: Whether the loop that runs it can stop for an approval and come back.
@@ -41,54 +55,112 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     event: str
     activity_id: str | None
     envelope: Callable[[], EventEnvelope] | None
-    arguments: Mapping[str, Any] | None = None
-    content: Any = None
-    fit: Fit | None = None
+    arguments: Mapping[str, Any]
+    content: Any
+    fit: Callable[[Any], Any]
+    reported: bool = False
     destructive: bool = False
     deferred: Collection[str] = ()
     pausable: bool = False
 
     def arguments_of(self, content: Any) -> Mapping[str, Any] | None:
-        """What contracts see of the input that really ran; None when it is what they have judged."""
+        """Give what contracts see of the input that really ran; None when it is what they have judged."""
         if content is self.content:
             return None
         if isinstance(content, Mapping):
             return content
         if isinstance(content, str):
-            return {**(self.arguments or {}), "prompt": content}
+            return {**self.arguments, "prompt": content}
         first = content[0] if isinstance(content, list) and len(content) == 1 else None
         return first if isinstance(first, Mapping) else {"input": content}
 
 
-class Ruling(msgspec.Struct, kw_only=True, eq=False):
+def prompt_request(run: RunState, prompt: str) -> DecisionRequest:
+    """Ask for the user's prompt, as a signal: it has no row."""
+    max_bytes = run.services.options.max_payload_bytes
+    return DecisionRequest(
+        event=USER_PROMPT,
+        activity_id=None,
+        envelope=lambda: user_prompt(run.identity, prompt, max_bytes=max_bytes),
+        arguments={"prompt": prompt},
+        content=prompt,
+        fit=partial(redacted_prompt, prompt, max_bytes=max_bytes),
+    )
+
+
+def model_request(
+    run: RunState, prompt: str, *, model: str | None = None, activity_id: str | None = None
+) -> DecisionRequest:
     """
-    The case may go on, with what has to be kept.
+    Ask for a model call.
 
-    Attributes:
-        decision: The record; the last one, after an approval.
-        reservation: To be committed or aborted by whoever runs the case; None without contracts.
-        content: The input to use: the case's own, or a redacted copy.
-        guards: Context managers that constraint handlers want around the work.
+    Args:
+        prompt: Last user text of the call; may be empty, which is no reason not to ask.
+        activity_id: The id of the pre-screen; a fresh one otherwise.
     """
+    options = run.services.options
+    row = activity_id or new_id()
+    max_bytes = options.max_payload_bytes
+    return DecisionRequest(
+        event=LLM_ACTIVITY,
+        activity_id=row,
+        envelope=(
+            partial(llm_started, run.identity, row, prompt, model=model, max_bytes=max_bytes)
+            if options.send_llm_start_event
+            else None
+        ),
+        arguments={"prompt": prompt} if model is None else {"prompt": prompt, "llm_model": model},
+        content=prompt,
+        fit=partial(redacted_prompt, prompt, max_bytes=max_bytes),
+        reported=options.send_llm_end_event,
+        deferred=TOKEN_FIELDS,
+    )
 
-    decision: Decision
-    reservation: Reservation | None = None
-    content: Any = None
-    guards: tuple[Any, ...] = ()
+
+def tool_request(
+    run: RunState, tool: str, arguments: Mapping[str, Any], *, side_effect: str | None
+) -> DecisionRequest:
+    """Ask for a tool call, with a fresh row."""
+    options = run.services.options
+    row = new_id()
+    max_bytes = options.max_payload_bytes
+    return DecisionRequest(
+        event=tool,
+        activity_id=row,
+        envelope=(
+            partial(
+                tool_started,
+                run.identity,
+                row,
+                tool,
+                arguments,
+                tool_type=options.tool_type_map.get(tool),
+                side_effect=side_effect,
+                max_bytes=max_bytes,
+            )
+            if options.send_tool_start_event
+            else None
+        ),
+        arguments=arguments,
+        content=arguments,
+        fit=partial(redacted_arguments, arguments, max_bytes=max_bytes),
+        reported=options.send_tool_end_event,
+        destructive=side_effect in DESTRUCTIVE,
+        pausable=run.pausable,
+    )
 
 
-class ApprovalPending(Exception):
-    """A person has to decide, and the run can stop for it. No error: the row stays open."""
-
-    def __init__(self, waiting: Waiting) -> None:
-        super().__init__("an approval is pending")
-        self.waiting = waiting
-
-
-class Waiting(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What has to be kept while a person decides."""
-
-    case: Case
-    answer: Answer
-    reservation: Reservation | None
-    facts: Mapping[str, Any]
+def custom_request(run: RunState, activity_type: str, activity_input: Iterable[Any]) -> DecisionRequest:
+    """Ask for a user's own piece of work."""
+    items = list(activity_input)
+    row = new_id()
+    max_bytes = run.services.options.max_payload_bytes
+    return DecisionRequest(
+        event=activity_type,
+        activity_id=row,
+        envelope=partial(activity_started, run.identity, row, activity_type, items, max_bytes=max_bytes),
+        arguments=items[0] if len(items) == 1 and isinstance(items[0], Mapping) else {"input": items},
+        content=items,
+        fit=partial(fit_redaction, items, max_bytes=max_bytes),
+        reported=True,
+    )

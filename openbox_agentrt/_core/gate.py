@@ -24,13 +24,7 @@ from openbox_core.errors import OpenBoxAuthError
 
 from .._plain.times import rfc3339
 from ..decision import Answer, Verdict
-from ..errors import (
-    GovernanceBlockedError,
-    GovernanceError,
-    GovernanceHaltError,
-    GovernanceUnavailableError,
-    GuardrailsValidationError,
-)
+from ..errors import GovernanceError, GovernanceUnavailableError
 from .approvals import ApprovalKey, ApprovalWait
 from .attempt import Outage, attempt, stamped
 from .breaker import Breaker, Permit
@@ -42,7 +36,7 @@ if TYPE_CHECKING:
 
     from ..options import GovernanceOptions
 
-__all__ = ("CoreGate", "GateCounts", "raise_for_answer")
+__all__ = ("CoreGate", "GateCounts")
 
 log = logging.getLogger(__name__)
 
@@ -319,25 +313,3 @@ class CoreGate:
     def _stamp(self, event: EventEnvelope) -> str:
         # Once, so that a retry says when it happened and not when it was asked again.
         return event.timestamp or rfc3339(self._now())
-
-
-def raise_for_answer(answer: Answer, *, event: str | None = None) -> None:
-    """
-    Raise what `answer` forbids: HALT before BLOCK before failed guardrails.
-
-    Returns for the other three verdicts; approval and constraints are the caller's.
-    """
-    if answer.verdict is Verdict.HALT:
-        raise GovernanceHaltError(
-            answer.reason or "halted by policy", event=event, policy_id=answer.policy_id, result=answer.result
-        )
-    if answer.verdict is Verdict.BLOCK:
-        raise GovernanceBlockedError(
-            answer.reason or "blocked by policy",
-            event=event,
-            policy_id=answer.policy_id,
-            patch=answer.patch,
-            result=answer.result,
-        )
-    if answer.guardrails is not None and not answer.guardrails.validation_passed:
-        raise GuardrailsValidationError(answer.guardrails.reasons, event=event, result=answer.result)

@@ -15,7 +15,7 @@ from .registry import wrap_tool_registry
 from .stand_in import is_governed, unwrap
 
 if TYPE_CHECKING:
-    from .._activity.judge import Judge
+    from .._run.runs import Runs
 
 
 def govern_attribute(loop: Any, name: str, value: Any) -> Any:
@@ -42,14 +42,14 @@ def govern_attribute(loop: Any, name: str, value: Any) -> Any:
     return value
 
 
-def governing_judges(loop: object) -> tuple[Judge, ...]:
+def governing_judges(loop: object) -> tuple[Runs, ...]:
     """List the judges of a governed loop, innermost first; none for an ordinary one."""
     # On the type: an instance attribute could be forwarded, copied or set by anybody.
-    judges: tuple[Judge, ...] = getattr(type(loop), "__judges__", ())
+    judges: tuple[Runs, ...] = getattr(type(loop), "__judges__", ())
     return judges
 
 
-def _wrap_executor(executor: Any, judge: Judge) -> Any:
+def _wrap_executor(executor: Any, judge: Runs) -> Any:
     if isinstance(executor, ToolRegistry | Toolbase):
         return wrap_tool_registry(executor, judge)
     return wrap_tool_executor(executor, judge)

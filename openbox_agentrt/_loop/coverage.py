@@ -22,7 +22,7 @@ from .loop import ENTRY_POINTS
 from .stand_in import is_governed, is_judged_by, unwrap
 
 if TYPE_CHECKING:
-    from .._activity.judge import Judge
+    from .._run.runs import Runs
 
 EscapeKind = Literal[
     "loop",
@@ -91,7 +91,7 @@ class Coverage:
         return not self.escapes
 
 
-def coverage_of(loop: Any, judge: Judge, *, installed: bool, hooks: Sequence[str]) -> Coverage:
+def coverage_of(loop: Any, judge: Runs, *, installed: bool, hooks: Sequence[str]) -> Coverage:
     """
     Look at `loop`, which may be governed or not.
 
@@ -133,14 +133,14 @@ def coverage_of(loop: Any, judge: Judge, *, installed: bool, hooks: Sequence[str
     )
 
 
-def _switched_off(judge: Judge) -> Iterator[Escape]:
+def _switched_off(judge: Runs) -> Iterator[Escape]:
     for option, what in (("send_llm_start_event", "model calls"), ("send_tool_start_event", "tool calls")):
         if not getattr(judge.options, option):
             yield Escape(path=what, kind="option", remedy=f"{option}=False switches their gate off at Core")
 
 
 class _Look:
-    def __init__(self, judge: Judge, *, installed: bool) -> None:
+    def __init__(self, judge: Runs, *, installed: bool) -> None:
         self.escapes: list[Escape] = []
         self._judge = judge
         self._installed = installed

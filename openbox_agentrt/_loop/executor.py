@@ -13,7 +13,7 @@ from .tool_call import ToolRun, call_tool, is_skipped
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .._activity.judge import Judge
+    from .._run.runs import Runs
 
 
 class GovernedExecutor(StandIn[ToolExecutor]):
@@ -33,11 +33,11 @@ class GovernedExecutor(StandIn[ToolExecutor]):
                 lambda checked: inner.execute(_with_arguments(ready, checked), *args, **kwargs),
             )
 
-        side_effect = judge.run_for(call.name).side_effect_of(call.name)
+        side_effect = judge.around(call.name).side_effect_of(call.name)
         return await call_tool(judge, call, invoke, side_effect=side_effect, prepares=True)
 
 
-def wrap_tool_executor(executor: ToolExecutor, judge: Judge) -> ToolExecutor:
+def wrap_tool_executor(executor: ToolExecutor, judge: Runs) -> ToolExecutor:
     """
     Give a governed stand-in for `executor`; `executor` itself if `judge` governs it already.
 

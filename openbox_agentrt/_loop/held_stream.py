@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent_rt import ModelResponse, ModelStreamEvent
 
+from .._activity.perform import perform
 from ..errors import (
     GovernanceBlockedError,
     GovernanceError,
@@ -37,7 +38,7 @@ async def held_events(activity: Activity, open_stream: OpenStream) -> AsyncItera
     Raises:
         GovernanceError: Core's answer to the response forbids handing it on. The model has run.
     """
-    events = await activity.perform(lambda: _collected(open_stream))
+    events = await perform(activity, lambda: _collected(open_stream))
     response = next((event.response for event in reversed(events) if event.response is not None), None)
     if response is None:
         await activity.fail(RuntimeError("model stream ended without a completed response"))
@@ -62,7 +63,7 @@ async def _collected(open_stream: OpenStream) -> list[ModelStreamEvent]:
 
 def _refuse(activity: Activity, answer: Answer | None) -> None:
     if answer is None:
-        options = activity.run.judge.options
+        options = activity.run.services.options
         if options.buffer_streams and options.send_llm_end_event and options.withholds_unjudged_output():
             # Fail-closed: it was held back to be judged, and was not.
             raise GovernanceUnavailableError(

@@ -10,7 +10,7 @@ from .denial import Unstored
 from .stand_in import StandIn, is_judged_by, stand_in
 
 if TYPE_CHECKING:
-    from .._activity.judge import Judge
+    from .._run.runs import Runs
 
 
 class FilteredIdempotencyStore(StandIn[IdempotencyStore]):
@@ -25,6 +25,6 @@ class FilteredIdempotencyStore(StandIn[IdempotencyStore]):
         return record if isinstance(record.value, Unstored) else self.__wrapped__.put(record)
 
 
-def wrap_idempotency_store(store: IdempotencyStore, judge: Judge) -> IdempotencyStore:
+def wrap_idempotency_store(store: IdempotencyStore, judge: Runs) -> IdempotencyStore:
     """Give a stand-in for `store`; `store` itself if it is one already."""
     return store if is_judged_by(store, judge) else stand_in(FilteredIdempotencyStore, store, judge)

@@ -13,7 +13,7 @@ from .attributes import governing_judges
 from .loop import govern_loop, run_governed
 
 if TYPE_CHECKING:
-    from .._activity.judge import Judge
+    from .._run.runs import Runs
 
 _lock = threading.Lock()
 
@@ -21,7 +21,7 @@ _lock = threading.Lock()
 class Installation:
     """Hold one governance's claim to ``AgentLoop.run``."""
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Runs) -> None:
         self._judge = judge
         self._patch: Any = None
         self._original: Any = None

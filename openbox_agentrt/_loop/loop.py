@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_rt import AgentConfig, AgentLoop, AgentRunResult
 
+from .._activity.screening import screen_prompt
 from .._run.scope import RunScope
 from ..message_extraction import last_user_text
 from .attributes import SEAMS, govern_attribute, governing_judges
@@ -27,7 +28,7 @@ from .stand_in import is_judged_by
 if TYPE_CHECKING:
     from agent_rt import ToolSideEffect
 
-    from .._activity.judge import Judge
+    from .._run.runs import Runs
     from .._run.state import RunState
 
 L = TypeVar("L", bound=AgentLoop)
@@ -51,7 +52,7 @@ class GovernedAgentLoop(AgentLoop):
 
     __slots__ = ()  # the layout has to stay that of the wrapped loop's class
 
-    __judges__: tuple[Judge, ...] = ()
+    __judges__: tuple[Runs, ...] = ()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if not cls.__judges__:
@@ -69,7 +70,7 @@ class GovernedAgentLoop(AgentLoop):
         super().__setattr__(name, govern_attribute(self, name, value))
 
 
-def govern_loop(loop: L, judge: Judge, *, entry_points: Collection[str] = ENTRY_POINTS) -> L:
+def govern_loop(loop: L, judge: Runs, *, entry_points: Collection[str] = ENTRY_POINTS) -> L:
     """
     Make a governed copy of `loop`; `loop` itself if `judge` governs it already.
 
@@ -125,7 +126,7 @@ def _rebind_methods(clone: Any, loop: AgentLoop, entry_points: Collection[str]) 
             )
 
 
-def _governed_class(cls: type[Any], judge: Judge) -> type[Any]:
+def _governed_class(cls: type[Any], judge: Runs) -> type[Any]:
     made = judge.loop_classes.get(cls)
     if made is None:
         governed_before = issubclass(cls, GovernedAgentLoop)
@@ -141,7 +142,7 @@ def _governed_class(cls: type[Any], judge: Judge) -> type[Any]:
     return made
 
 
-def _governed_run(cls: type[Any], judge: Judge) -> Run:
+def _governed_run(cls: type[Any], judge: Runs) -> Run:
     inner = cls.run
 
     @functools.wraps(inner)
@@ -154,7 +155,7 @@ def _governed_run(cls: type[Any], judge: Judge) -> Run:
 
 async def run_governed(
     loop: AgentLoop,
-    judge: Judge,
+    judge: Runs,
     inner: Run,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -175,6 +176,7 @@ async def run_governed(
         messages = checkpoint.messages
     scope = RunScope(
         judge,
+        screen_prompt,
         prompt=last_user_text(messages),
         agent_name=getattr(agent, "name", None),
         session_id=_session_id(kwargs.get("tool_context")),

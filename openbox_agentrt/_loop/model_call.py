@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 from agent_rt import ModelRequest, ModelResponse
 
-from .._activity.cases import llm_activity
+from .._activity.activity import Activity
+from .._activity.decide import decide
+from .._activity.request import model_request
+from .._activity.screening import take_prescreen
 from ..decision import MISSING
 from ..errors import GovernanceUnavailableError
 from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import last_user_text, redacted_output, response_output, with_text
 
 if TYPE_CHECKING:
-    from .._activity.activity import Activity
-    from .._activity.judge import Judge
+    from .._run.runs import Runs
     from .._run.state import RunState
     from ..decision import Answer
 
 log = logging.getLogger(__name__)
 
 
-async def begin_model_call(judge: Judge, request: ModelRequest) -> tuple[Activity, ModelRequest]:
+async def begin_model_call(judge: Runs, request: ModelRequest) -> tuple[Activity, ModelRequest]:
     """
     Have a model call judged.
 
@@ -34,14 +36,12 @@ async def begin_model_call(judge: Judge, request: ModelRequest) -> tuple[Activit
     Raises:
         GovernanceError: The model may not be called.
     """
-    run = judge.run_for(LLM_ACTIVITY)
-    activity = _prescreen_of(run, request)
-    if activity is not None:
-        await activity.take_over()
-    else:
+    run = judge.around(LLM_ACTIVITY)
+    activity = await take_prescreen(run, request)
+    if activity is None:
         prompt = last_user_text(run.redactions.messages(request.messages))
-        activity = llm_activity(run, prompt, model=request.model)
-        await activity.start()
+        activity = Activity(run, model_request(run, prompt, model=request.model))
+        await decide(activity)
     return activity, redacted_request(run, request)
 
 
@@ -62,21 +62,9 @@ async def end_model_call(activity: Activity, response: ModelResponse) -> tuple[M
     answer = await activity.complete(
         output, result=output, measured=_measured(activity.run, response, output)
     )
-    if activity.run.judge.options.redact_outputs:
+    if activity.run.services.options.redact_outputs:
         response = _redacted_response(activity.run, response, output, answer)
     return response, answer
-
-
-def _prescreen_of(run: RunState, request: ModelRequest) -> Activity | None:
-    """Take the pre-screen, if this is the call that it was made for. It can be taken over once."""
-    prescreen = run.prescreen
-    if prescreen is None or run.refusal(LLM_ACTIVITY) is not None:
-        return None
-    if last_user_text(request.messages) != run.prompt:
-        prescreen.held.release()
-        return None
-    run.prescreen = None
-    return prescreen
 
 
 def _measured(run: RunState, response: ModelResponse, output: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +87,7 @@ def _redacted_response(
 ) -> ModelResponse:
     text = output["completion"]
     if answer is None:
-        options = run.judge.options
+        options = run.services.options
         if options.send_llm_end_event and options.withholds_unjudged_output():
             # Fail-closed: nobody has said whether there is something in the text that must not be seen.
             log.warning("core could not be told of a model's output; its text is withheld")

@@ -12,6 +12,7 @@ from agent_rt import (
     StreamingModelProvider,
 )
 
+from .._activity.perform import perform
 from .model_call import begin_model_call, end_model_call
 from .stand_in import StandIn, is_judged_by, stand_in
 from .stream import GovernedStream
@@ -19,7 +20,7 @@ from .stream import GovernedStream
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from .._activity.judge import Judge
+    from .._run.runs import Runs
 
 OPTIONAL_MEMBERS = ("count_tokens", "embed", "create_batch", "list_models")
 """Members that Agent-RT's protocols and shims look for at class level. They are not governed."""
@@ -36,7 +37,7 @@ class GovernedProvider(StandIn[ModelProvider]):
 
     async def complete(self, request: ModelRequest, *args: Any, **kwargs: Any) -> ModelResponse:
         activity, request = await begin_model_call(self.__judge__, request)
-        response = await activity.perform(lambda: self.__wrapped__.complete(request, *args, **kwargs))
+        response = await perform(activity, lambda: self.__wrapped__.complete(request, *args, **kwargs))
         response, _ = await end_model_call(activity, response)
         return response
 
@@ -55,7 +56,7 @@ class GovernedStreamingProvider(GovernedProvider):
         )
 
 
-def wrap_provider(provider: ModelProvider, judge: Judge) -> ModelProvider:
+def wrap_provider(provider: ModelProvider, judge: Runs) -> ModelProvider:
     """
     Give a governed stand-in for `provider`; `provider` itself if `judge` governs it already.
 

@@ -24,8 +24,8 @@ from .tool_call import ToolRun, call_tool, is_skipped
 from .view import knows_when_a_tool_runs, view_of
 
 if TYPE_CHECKING:
-    from .._activity.judge import Judge
     from .._run.redactions import Redactions
+    from .._run.runs import Runs
 
 FOREVER = 10.0**9
 """Seconds. Shown to the loop in the place of a tool's own timeout, which begins only when the tool does."""
@@ -101,7 +101,7 @@ class GovernedToolbase(GovernedRegistry):
         return wrap_tool_registry(self.__wrapped__.registry, self.__judge__)
 
 
-def wrap_tool_registry(registry: ToolRegistry | Toolbase, judge: Judge) -> ToolRegistry | Toolbase:
+def wrap_tool_registry(registry: ToolRegistry | Toolbase, judge: Runs) -> ToolRegistry | Toolbase:
     """
     Give a governed stand-in for a ToolRegistry or Toolbase; `registry` itself if `judge` governs it already.
 

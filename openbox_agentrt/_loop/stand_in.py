@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from .._activity.judge import Judge
+    from .._run.runs import Runs
 
 SPECIAL_METHODS = (
     "__len__",
@@ -57,10 +57,10 @@ class StandIn(Generic[W]):
 
     __slots__ = ("__judge__", "__weakref__", "__wrapped__")
 
-    __judge__: Judge
+    __judge__: Runs
     __wrapped__: W
 
-    def __init__(self, wrapped: W, judge: Judge) -> None:
+    def __init__(self, wrapped: W, judge: Runs) -> None:
         object.__setattr__(self, "__wrapped__", wrapped)
         object.__setattr__(self, "__judge__", judge)
 
@@ -103,7 +103,7 @@ def is_governed(value: object) -> bool:
     return issubclass(type(value), StandIn)
 
 
-def is_judged_by(value: object, judge: Judge) -> bool:
+def is_judged_by(value: object, judge: Runs) -> bool:
     """Tell whether `judge` is asked before `value` is used, also under the stand-in of another judge."""
     while is_governed(value):
         if object.__getattribute__(value, "__judge__") is judge:
@@ -138,7 +138,7 @@ def _forward_attribute(name: str) -> property:
 _TYPES: WeakKeyDictionary[type[Any], dict[object, type[StandIn[Any]]]] = WeakKeyDictionary()
 
 
-def stand_in(base: type[S], wrapped: object, judge: Judge, *, members: Collection[str] = ()) -> S:
+def stand_in(base: type[S], wrapped: object, judge: Runs, *, members: Collection[str] = ()) -> S:
     """
     Make a stand-in for `wrapped`.
 

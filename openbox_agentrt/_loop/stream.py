@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Self
 
 from agent_rt import ModelRequest, ModelStreamEvent
 
-from .._activity.row import ABANDONED
+from .._activity.activity import ABANDONED
 from .._wire.error_info import error_info
 from .held_stream import held_events
 from .model_call import begin_model_call, end_model_call
 
 if TYPE_CHECKING:
     from .._activity.activity import Activity
-    from .._activity.judge import Judge
+    from .._run.runs import Runs
 
 CLOSED_EARLY = error_info(type=ABANDONED, message="model stream closed before completion")
 NO_RESPONSE = error_info(type="IncompleteStream", message="model stream ended without a completed response")
@@ -47,7 +47,7 @@ class GovernedStream:
         open_stream: Opens the provider's own stream.
     """
 
-    def __init__(self, judge: Judge, request: ModelRequest, open_stream: OpenStream) -> None:
+    def __init__(self, judge: Runs, request: ModelRequest, open_stream: OpenStream) -> None:
         self._judge = judge
         self._request = request
         self._open = open_stream
@@ -92,7 +92,7 @@ class GovernedStream:
         self._finished = True
         if self._activity is not None:
             run = self._activity.run
-            self._activity.abandon(CLOSED_EARLY if error is None else run.redactions.value(error_info(error)))
+            self._activity.leave(CLOSED_EARLY if error is None else run.redactions.value(error_info(error)))
 
     async def _step(self) -> ModelStreamEvent:
         activity = self._activity
@@ -107,14 +107,14 @@ class GovernedStream:
                 event = await anext(self._inner)
         except StopAsyncIteration:
             activity.run.open_streams.discard(self)
-            activity.abandon(NO_RESPONSE)  # unless it was completed
+            activity.leave(NO_RESPONSE)  # unless it was completed
             raise
         except BaseException as error:
             # Cancelled by a deadline, or failed. The provider's stream is closed at the end of the run: a
             # cancelled task must not wait for it.
             await activity.fail(error)
             raise
-        if event.type == "completed" and event.response is not None and not activity.closed:
+        if event.type == "completed" and event.response is not None and activity.state != "closed":
             response, _ = await end_model_call(activity, event.response)
             if response is not event.response:
                 event = replace(event, response=response, raw=None)

@@ -9,22 +9,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent_rt import ApprovalRequest, ApprovalRequiredError, ToolCall, ToolSideEffect, ToolTimeoutError
-from openbox_core.contracts.results import Verdict
 
-from .._activity.activity import Activity
-from .._activity.cases import tool_case
-from .._activity.judged_input import Judged, snapshot
-from .._activity.request import ApprovalPending
+from .._activity.activity import Activity, ApprovalPending
+from .._activity.decide import decide, decide_again, resume
+from .._activity.judged_input import JudgedInput, snapshot
+from .._activity.perform import perform
+from .._activity.request import tool_request
 from .._run.contracts import adopt_conditions
-from .._run.state import current_run
+from .._run.current import current_run
+from .._run.record import write
 from .._run.suspended import call_key
-from ..decision import MISSING, Decision
+from ..decision import MISSING, Verdict
 from ..errors import GovernanceBlockedError, GovernanceError, GovernanceUnavailableError
 from ..message_extraction import redacted_output
 from .denial import denial, is_soft, withheld
 
 if TYPE_CHECKING:
-    from .._activity.judge import Judge
+    from .._run.runs import Runs
     from .._run.state import RunState
     from ..decision import Answer
 
@@ -51,7 +52,7 @@ class ToolRun:
         self.activity = activity
         self.name = call.name
         self._side_effect = side_effect
-        self._judged = Judged(activity.content, shared=shared)
+        self._judged = JudgedInput(activity.content, shared=shared)
         self._clock: asyncio.Timeout | None = None
 
     async def run(self, arguments: Mapping[str, Any], work: Work) -> Any:
@@ -60,7 +61,7 @@ class ToolRun:
         row = activity.id
         if not self._judged.is_same(arguments):
             await self._judge_again(arguments)
-            if activity.content is not activity.case.content:
+            if activity.content is not activity.request.content:
                 arguments = activity.content  # a redacted copy
             if not self._judged.is_same(arguments):
                 # Somebody changed them while they were judged again, and would go on doing so.
@@ -97,21 +98,15 @@ class ToolRun:
             left = None if when is None else when - asyncio.get_running_loop().time()
             clock.reschedule(None)
         copied, _ = snapshot(arguments)
-        case = tool_case(
-            activity.run,
-            self.name,
-            copied,
-            side_effect=self._side_effect,
-            pausable=activity.case.pausable,
-        )
-        await activity.restart(case)
-        self._judged = Judged(activity.content, shared=True)
+        request = tool_request(activity.run, self.name, copied, side_effect=self._side_effect)
+        await decide_again(activity, request)
+        self._judged = JudgedInput(activity.content, shared=True)
         if clock is not None and left is not None:
             clock.reschedule(asyncio.get_running_loop().time() + left)
 
 
 async def call_tool(
-    judge: Judge,
+    judge: Runs,
     call: ToolCall,
     invoke: Invoke,
     *,
@@ -131,7 +126,7 @@ async def call_tool(
         GovernanceError: The call may not run, or the run was halted while it ran.
         ApprovalRequiredError: A person has to decide, and the loop can pause for it.
     """
-    run = judge.run_for(call.name)
+    run = judge.around(call.name)
     adopt_conditions(run.contracts, call.name, handler)
     pauses = run.pausable and judge.options.approval_mode == "pause"
     key = call_key(call.id, call.name, call.arguments) if pauses else ""
@@ -140,15 +135,12 @@ async def call_tool(
     try:
         arguments = run.redactions.value(call.arguments)
         if activity is not None:
-            await activity.resume()
+            await resume(activity)
         else:
             copied, is_private = snapshot(arguments)
-            case = tool_case(run, call.name, copied, side_effect=side_effect, pausable=run.pausable)
-            activity = Activity(
-                run, case, activity_type=call.name, reported=judge.options.send_tool_end_event
-            )
-            await activity.start()
-        untouched = arguments is call.arguments and activity.content is activity.case.content
+            activity = Activity(run, tool_request(run, call.name, copied, side_effect=side_effect))
+            await decide(activity)
+        untouched = arguments is call.arguments and activity.content is activity.request.content
         ready = call if untouched else replace(call, arguments=activity.content)
         tool_run = ToolRun(
             activity,
@@ -156,12 +148,12 @@ async def call_tool(
             side_effect=side_effect,
             shared=not (untouched and is_private),
         )
-        value = await activity.perform(lambda: invoke(ready, tool_run), runs_at_once=not prepares)
+        value = await perform(activity, lambda: invoke(ready, tool_run), runs_at_once=not prepares)
         answer = await activity.complete(value, result=value)
-    except ApprovalPending as pending:
+    except ApprovalPending:
         assert activity is not None  # only an activity that exists can wait
         run.paused.setdefault(key, []).append(activity)
-        raise _approval_required(call, pending, side_effect, run) from None
+        raise _approval_required(call, activity, side_effect) from None
     except GovernanceError as error:
         if judge.options.on_tool_block == "return_error" and is_soft(error):
             return denial(call.name, error)
@@ -176,49 +168,42 @@ def _paused_activity(run: RunState, key: str) -> Activity | None:
     waiting = run.paused.get(key) if run.resumed else None
     if not waiting:
         return None
-    activity = waiting.pop(0)
+    activity: Activity = waiting.pop(0)
     if not waiting:
         del run.paused[key]
     return activity
 
 
 def _approval_required(
-    call: ToolCall, pending: ApprovalPending, side_effect: ToolSideEffect | None, run: RunState
+    call: ToolCall, activity: Activity, side_effect: ToolSideEffect | None
 ) -> ApprovalRequiredError:
-    waiting = pending.waiting
+    answer = activity.answer
+    assert answer is not None  # a person is asked only because of an answer
     return ApprovalRequiredError(
         ApprovalRequest(
-            id=waiting.answer.approval_id or waiting.case.activity_id or "",
+            id=answer.approval_id or activity.id,
             call=call,
             side_effect=side_effect or "none",
-            reason=waiting.answer.reason or f"approval required for tool: {call.name}",
-            session_id=run.session_id,
+            reason=answer.reason or f"approval required for tool: {call.name}",
+            session_id=activity.run.session_id,
         )
     )
 
 
-def is_skipped(judge: Judge, tool: str) -> bool:
+def is_skipped(judge: Runs, tool: str) -> bool:
     """Tell whether `tool` is one that is not governed; if so, the run keeps a record of the call."""
     if tool not in judge.options.skip_tools:
         return False
     run = current_run()
     if run is not None:
-        run.note(
-            Decision(
-                event=tool,
-                workflow_id=run.workflow_id,
-                run_id=run.run_id,
-                verdict=Verdict.ALLOW,
-                source="skipped",
-            )
-        )
+        write(run, tool, Verdict.ALLOW, "skipped")
     return True
 
 
 def _redacted_value(activity: Activity, value: Any, answer: Answer | None) -> Any:
-    options, tool = activity.run.judge.options, activity.type
+    options, tool = activity.run.services.options, activity.request.event
     if answer is None:
-        destructive = activity.case.destructive
+        destructive = activity.request.destructive
         if options.send_tool_end_event and options.withholds_unjudged_output(destructive=destructive):
             # Fail-closed: nobody has said whether there is something in it that must not be seen.
             log.warning("core could not be told of the output of %r; it is withheld", tool)

@@ -17,7 +17,7 @@ from agent_rt import RegisteredTool, Toolbase, ToolDefinition, ToolRegistry
 from .stand_in import StandIn, stand_in
 
 if TYPE_CHECKING:
-    from .._activity.judge import Judge
+    from .._run.runs import Runs
     from .tool_call import ToolRun
 
 UNLIMITED = 10.0**9
@@ -89,7 +89,7 @@ class ToolbaseView(RegistryView):
         return view_of(self.__wrapped__.registry, self.__judge__, self.__tool_run__)
 
 
-def view_of(registry: ToolRegistry | Toolbase, judge: Judge, tool_run: ToolRun) -> RegistryView:
+def view_of(registry: ToolRegistry | Toolbase, judge: Runs, tool_run: ToolRun) -> RegistryView:
     """Make a view of `registry` for the one call that `tool_run` is about."""
     base = ToolbaseView if isinstance(registry, Toolbase) else RegistryView
     view = stand_in(base, registry, judge)

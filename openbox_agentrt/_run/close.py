@@ -11,7 +11,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from .._activity.row import OUTLIVED_RUN
+import anyio
+
 from .._wire.error_info import error_info
 from ..lifecycle_events import workflow_completed, workflow_failed
 from ..message_extraction import message_text
@@ -32,17 +33,6 @@ STREAM_CLOSE_SECONDS = 2.0
 
 HURRIED_REASONS = frozenset({"cancelled", "timeout"})
 
-NO_RESPONSE = {
-    "llm_model": None,
-    "input_tokens": None,
-    "output_tokens": None,
-    "total_tokens": None,
-    "completion": None,
-    "has_tool_calls": None,
-    "finish_reason": None,
-}
-"""Output of a pre-screen that no model call took over."""
-
 
 def close_run(run: RunState, error: BaseException | None) -> BaseException | None:
     """
@@ -54,15 +44,11 @@ def close_run(run: RunState, error: BaseException | None) -> BaseException | Non
     run.ending = True
     for stream in tuple(run.open_streams):
         stream.abandon(error)
-    unused, run.prescreen = run.prescreen, None
-    if unused is not None and error is None:
-        unused.discard(NO_RESPONSE)
-    info = OUTLIVED_RUN if error is None else run.redactions.value(error_info(error))
     for activity in tuple(run.open_activities.values()):
-        activity.abandon(info)
+        activity.abandon(error)
     unmet = conclude_contracts(run, error)
-    if run.judge.options.send_run_end_event:
-        run.outbox.post(_terminal_event(run, error or unmet))
+    if run.services.options.send_run_end_event:
+        run.reports.post(_terminal_event(run, error or unmet))
     run.ended = True
     return unmet
 
@@ -74,14 +60,14 @@ async def settle_run(run: RunState, error: BaseException | None) -> None:
     hurried = error is not None and not isinstance(error, Exception)
     hurried = hurried or getattr(run.result, "termination_reason", None) in HURRIED_REASONS
     await _close_streams(run)
-    await run.outbox.settle(seconds=GRACE_SECONDS if hurried else None)
+    await run.reports.settle(seconds=GRACE_SECONDS if hurried else None)
 
 
 async def _close_streams(run: RunState) -> None:
     cancelled: asyncio.CancelledError | None = None
     for stream in tuple(run.open_streams):
         try:
-            async with asyncio.timeout(STREAM_CLOSE_SECONDS):
+            with anyio.fail_after(STREAM_CLOSE_SECONDS):
                 await stream.aclose()
         except asyncio.CancelledError as error:
             cancelled = error  # the others have to be closed all the same
@@ -103,7 +89,7 @@ def _terminal_event(run: RunState, error: BaseException | None) -> EventEnvelope
         turns=getattr(result, "turns", None),
         tool_calls=getattr(result, "tool_calls", None),
         total_tokens=getattr(result, "total_tokens", None),
-        max_bytes=run.judge.options.max_payload_bytes,
+        max_bytes=run.services.options.max_payload_bytes,
     )
 
 

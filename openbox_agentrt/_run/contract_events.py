@@ -1,26 +1,24 @@
-"""What only the local contracts judge: the start and the end of a run, its results, and what is unmet."""
+"""What the local contracts are asked and told: may it start, what is unmet, how did the run end."""
 
 from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-from openbox_core.contracts.results import Verdict
-
-from .._activity.record import Docket
-from .._activity.request import Case
-from ..acel.refusal import Broken, Refusal
-from ..decision import Decision
+from .._errors.refusals import error_of_result
+from ..decision import Verdict
 from ..errors import ContractRefusedError, UnmetContractError
 from ..lifecycle_events import contract_violation
+from .record import Facts, draft, refused, write
 
 if TYPE_CHECKING:
-    from .._activity.judge import Judge
-    from .._wire.identity import RunIdentity
     from ..acel.violations import Violation
-    from ..decision import AcelOutcome
+    from ..decision import AcelOutcome, Decision
+    from .contracts import Contracts, Reservation
+    from .services import Services
     from .state import RunState
 
 log = logging.getLogger(__name__)
@@ -34,7 +32,7 @@ def signal_violation(
     run: RunState, event: str, contracts: Sequence[str], reason: str | None, *, enforced: bool = True
 ) -> None:
     """Let Core know that `event` broke contracts, so that its dashboard shows it. Does not wait."""
-    run.outbox.post(
+    run.reports.post(
         contract_violation(
             run.identity,
             signal_id=str(uuid.uuid4()),
@@ -46,6 +44,59 @@ def signal_violation(
     )
 
 
+async def reserve(
+    run: RunState,
+    contracts: Contracts,
+    event: str,
+    arguments: Mapping[str, Any] | None,
+    facts: Facts,
+    *,
+    deferred: Collection[str] = (),
+) -> Reservation:
+    """
+    Have the local contracts judge `event`. What they allow is in flight from here on.
+
+    Args:
+        facts: What is known of the decision; what the contracts said is added.
+
+    Raises:
+        ContractRefusedError: They refuse it. Nothing moved, and Core will hear of it by a signal.
+    """
+    began = perf_counter()
+    reservation = await contracts.areserve(event, arguments, deferred=deferred)
+    facts["acel_seconds"] = perf_counter() - began
+    refusal = reservation.refusal
+    if refusal is None:
+        violations = reservation.violations
+        facts["acel"] = "shadow" if violations else "allowed"
+        facts["contracts"] = tuple(violation.name for violation in violations)
+        return reservation
+    facts["acel"] = "refused"
+    facts["contracts"] = tuple(broken.name for broken in refusal.broken)
+    facts["reason"] = refusal.message
+    signal_violation(run, event, facts["contracts"], refusal.message)
+    raise refused(run, ContractRefusedError(refusal), event, Verdict.BLOCK, "contracts", **facts)
+
+
+def broken_result(
+    run: RunState, event: str, violation: Violation, *, activity_id: str | None = None
+) -> ContractRefusedError:
+    """Write down that the result of `event` breaks a postcondition, and give the error. The work has run."""
+    error = error_of_result(violation)
+    refused(
+        run,
+        error,
+        event,
+        Verdict.BLOCK,
+        "contracts",
+        activity_id=activity_id,
+        acel="refused",
+        contracts=(violation.name,),
+        reason=error.reason,
+    )
+    return error
+
+
 async def admit_run(run: RunState) -> None:
     """
     Have the contracts judge the start of `run`.
@@ -55,39 +106,14 @@ async def admit_run(run: RunState) -> None:
     """
     if run.contracts is None:
         return
-    case = Case(event=RUN_STARTED, activity_id=None, envelope=None, arguments=_about(run))
-    docket = Docket(run, case)
-    reservation = await run.judge.reserve(docket)
-    if docket.facts["acel"] == "shadow":
-        docket.close(Verdict.ALLOW, source="contracts")
+    facts: Facts = {}
+    reservation = await reserve(run, run.contracts, RUN_STARTED, _about(run), facts)
+    if facts["acel"] == "shadow":
+        write(run, RUN_STARTED, Verdict.ALLOW, "contracts", **facts)
     run.admitted = True
-    if reservation is not None:
-        failed = await reservation.acommit()
-        if failed is not None:
-            raise broken_result(run, case, failed)
-
-
-def broken_result(run: RunState, case: Case, violation: Violation) -> ContractRefusedError:
-    """The error for a result that breaks a postcondition. The work has run."""
-    refusal = Refusal(
-        tool=violation.tool,
-        step=violation.step,
-        broken=(
-            Broken(
-                contract=violation.spec,
-                label=violation.label,
-                id=violation.id,
-                kind=violation.kind,
-                severity=violation.severity,
-                remedy=violation.remedy,
-                fault=violation.fault,
-            ),
-        ),
-    )
-    error = ContractRefusedError(refusal, ran=True)
-    docket = Docket(run, case, facts={"acel": "refused", "contracts": (violation.name,)})
-    docket.refused(error, Verdict.BLOCK, source="contracts", reason=error.reason)
-    return error
+    failed = await reservation.acommit()
+    if failed is not None:
+        raise broken_result(run, RUN_STARTED, failed)
 
 
 def conclude_contracts(run: RunState, error: BaseException | None) -> UnmetContractError | None:
@@ -100,18 +126,18 @@ def conclude_contracts(run: RunState, error: BaseException | None) -> UnmetContr
     if run.contracts is None or run.contracts_concluded or not run.admitted:
         return None
     run.contracts_concluded = True
-    _note_end(run, error)
+    _note_end(run, run.contracts, error)
     if run.parent_shares_session or run.session.shared:
         return None
     unmet = run.session.end()
     if not unmet:
         return None
-    raises = run.judge.options.on_unmet == "raise" and error is None and any(_in_force(one) for one in unmet)
+    raises = run.services.options.on_unmet == "raise" and error is None and any(map(_in_force, unmet))
     decision = _report(run, unmet, acel="unmet", enforced=raises)
     return UnmetContractError(decision.contracts, decision=decision) if raises else None
 
 
-def end_shared_session(judge: Judge, session_id: str) -> tuple[Violation, ...]:
+def end_shared_session(services: Services, session_id: str) -> tuple[Violation, ...]:
     """
     End a session that runs share, and tell the observers what is unmet. Does not wait.
 
@@ -120,50 +146,24 @@ def end_shared_session(judge: Judge, session_id: str) -> tuple[Violation, ...]:
     Raises:
         KeyError: There is no open session of that id.
     """
-    ended = judge.sessions.end(session_id)
+    ended = services.sessions.end(session_id)
     if ended.unmet:
-        decision = _decision(SESSION_ENDED, ended.last_run, ended.unmet, acel="unmet", enforced=False)
-        judge.observers.tell(decision, ended.session.recorder)
+        facts = _facts(ended.unmet)
+        facts["acel"] = "unmet"
+        decision = draft(ended.last_run, SESSION_ENDED, Verdict.ALLOW, "contracts", **facts)
+        services.observers.tell(decision, ended.session.recorder)
     return ended.unmet
 
 
-def end_shared_sessions(judge: Judge) -> None:
-    """End all of them."""
-    for session_id in judge.sessions.open_ids():
-        end_shared_session(judge, session_id)
+def end_shared_sessions(services: Services) -> None:
+    """End all sessions that runs share."""
+    for session_id in services.sessions.open_ids():
+        end_shared_session(services, session_id)
 
 
-def _report(run: RunState, violations: Sequence[Violation], *, acel: AcelOutcome, enforced: bool) -> Decision:
-    decision = _decision(RUN_ENDED, run.identity, violations, acel=acel, enforced=enforced)
-    run.note(decision)
-    signal_violation(run, RUN_ENDED, decision.contracts, decision.reason, enforced=enforced)
-    return decision
-
-
-def _decision(
-    event: str,
-    identity: RunIdentity,
-    violations: Sequence[Violation],
-    *,
-    acel: AcelOutcome,
-    enforced: bool,
-) -> Decision:
-    return Decision(
-        event=event,
-        workflow_id=identity.workflow_id,
-        run_id=identity.run_id,
-        verdict=Verdict.BLOCK if enforced else Verdict.ALLOW,
-        source="contracts",
-        acel=acel,
-        contracts=tuple(violation.name for violation in violations),
-        reason="; ".join(_describe(violation) for violation in violations),
-    )
-
-
-def _note_end(run: RunState, error: BaseException | None) -> None:
-    assert run.contracts is not None
+def _note_end(run: RunState, contracts: Contracts, error: BaseException | None) -> None:
     arguments = {**_about(run), "status": "completed" if error is None else "failed"}
-    reservation = run.contracts.reserve(RUN_ENDED, arguments)
+    reservation = contracts.reserve(RUN_ENDED, arguments)
     violations = list(reservation.violations)
     if reservation.allowed:
         failed = reservation.commit()
@@ -172,6 +172,21 @@ def _note_end(run: RunState, error: BaseException | None) -> None:
         # It ends all the same: nothing can be refused any more.
         log.warning("the end of run %s breaks a contract", run.run_id)
         _report(run, violations, acel="shadow", enforced=False)
+
+
+def _report(run: RunState, violations: Sequence[Violation], *, acel: AcelOutcome, enforced: bool) -> Decision:
+    facts = _facts(violations)
+    facts["acel"] = acel
+    decision = write(run, RUN_ENDED, Verdict.BLOCK if enforced else Verdict.ALLOW, "contracts", **facts)
+    signal_violation(run, RUN_ENDED, decision.contracts, decision.reason, enforced=enforced)
+    return decision
+
+
+def _facts(violations: Sequence[Violation]) -> Facts:
+    return {
+        "contracts": tuple(violation.name for violation in violations),
+        "reason": "; ".join(map(_describe, violations)),
+    }
 
 
 def _about(run: RunState) -> dict[str, Any]:

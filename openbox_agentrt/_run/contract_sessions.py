@@ -21,7 +21,6 @@ from .evidence import Recorder
 if TYPE_CHECKING:
     from .._wire.identity import RunIdentity
     from ..acel.violations import Violation
-    from .state import RunState
 
 MAX_SESSIONS = 10_000
 """How many shared sessions may be open. One more is refused: making room would forget a limit."""
@@ -87,18 +86,18 @@ class ContractSessions:
     def __len__(self) -> int:
         return len(self._shared)
 
-    def for_run(self, identity: RunIdentity, *, parent: RunState | None) -> ContractSession:
+    def for_run(self, identity: RunIdentity, *, around: ContractSession | None) -> ContractSession:
         """
         The session of a new run.
 
         Args:
-            parent: The run of this governance around it.
+            around: The session of the run around it, if that is one of this governance.
 
         Raises:
             GovernanceBlockedError: Too many shared sessions are open.
         """
-        if parent is not None:
-            return parent.session
+        if around is not None:
+            return around
         session_id = identity.session_id
         if session_id is None or not self._per_session:
             return self._build(session_id or identity.workflow_id, False)

@@ -11,20 +11,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from openbox_core.contracts.results import Verdict
-
-from ..decision import Decision
+from ..decision import Verdict
 from ..errors import GovernanceError, GovernanceHaltError
-from .state import POSITION, RunState
+from .current import POSITION
+from .record import refused
 
 if TYPE_CHECKING:
     from openbox_core.contracts.context import ActivityContext
 
-    from .._activity.activity import Activity
+    from .state import OpenActivity, RunState
+
+__all__ = ("HookRefusals",)
+
+NESTED_REQUEST = "nested request"
+"""The event of I/O that belongs to no activity."""
 
 
-class Refusals:
-    """A `HookRecorder` for the runs of one governance."""
+class HookRefusals:
+    """Serve as the `HookRecorder` for the runs of one governance."""
 
     def __init__(self) -> None:
         self._runs: WeakValueDictionary[str, RunState] = WeakValueDictionary()
@@ -34,23 +38,23 @@ class Refusals:
         self._runs[run.workflow_id] = run
 
     def refused(self, error: GovernanceError, *, latches: bool, context: ActivityContext | None) -> None:
+        """Keep `error`, which is about to be raised inside an activity: see `HookRecorder`."""
         run, activity = self._place(context)
         if run is None:
             return
         if error.decision is None:
-            error.decision = _decision(error, run, context)
-            run.note(error.decision)
+            _record(run, error, context)
         if activity is not None and not error.ran:
             activity.note_refusal(error)
         if latches and isinstance(error, GovernanceHaltError):
             run.halt(error, took_effect=not error.ran)
 
     def cancelled(self, context: ActivityContext | None) -> GovernanceError | None:
+        """Say why the activity of `context` may not go on: see `HookRecorder`."""
         run, _ = self._place(context)
-        event = None if context is None else context.activity_type
-        return None if run is None else run.refusal(event or "nested request")
+        return None if run is None else run.refusal(_event(context))
 
-    def _place(self, context: ActivityContext | None) -> tuple[RunState | None, Activity | None]:
+    def _place(self, context: ActivityContext | None) -> tuple[RunState | None, OpenActivity | None]:
         position = POSITION.get()
         known = None if context is None else context.workflow_id
         while position is not None:
@@ -63,16 +67,20 @@ class Refusals:
         return run, run.open_activities.get(context.activity_id or "")
 
 
-def _decision(error: GovernanceError, run: RunState, context: ActivityContext | None) -> Decision:
+def _event(context: ActivityContext | None) -> str:
+    return (None if context is None else context.activity_type) or NESTED_REQUEST
+
+
+def _record(run: RunState, error: GovernanceError, context: ActivityContext | None) -> None:
     halted = isinstance(error, GovernanceHaltError)
-    return Decision(
-        event=(None if context is None else context.activity_type) or "nested request",
+    refused(
+        run,
+        error,
+        _event(context),
+        Verdict.HALT if halted else Verdict.BLOCK,
+        "core",
         activity_id=None if context is None else context.activity_id,
-        workflow_id=run.workflow_id,
-        run_id=run.run_id,
-        verdict=Verdict.HALT if halted else Verdict.BLOCK,
         core_verdict=getattr(error, "verdict", None) or (Verdict.HALT if halted else None),
-        source="core",
         reason=getattr(error, "reason", None) or str(error),
         policy_id=getattr(error, "policy_id", None),
     )

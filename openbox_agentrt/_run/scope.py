@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from contextvars import Token
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .._activity.cases import llm_activity, prompt_case
-from .._core.outbox import Outbox
-from .._wire.identity import RunIdentity
 from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
-from ..evidence.redaction import redaction_marker
 from ..lifecycle_events import handoff, workflow_started
 from .close import close_run, settle_run
-from .contract_events import RUN_STARTED, admit_run, broken_result
-from .redactions import Redactions
-from .state import POSITION, Position, RunState
+from .contract_events import RUN_STARTED, admit_run
+from .current import POSITION, Position
+from .report_answers import apply_report_answer
 
 if TYPE_CHECKING:
-    from .._activity.judge import Judge
+    from .runs import Runs
+    from .state import RunState
+
+__all__ = ("RunScope", "Screen")
 
 log = logging.getLogger(__name__)
+
+Screen = Callable[["RunState"], Awaitable[None]]
+"""Has the prompt of a run judged, and raises what forbids it."""
 
 
 class RunScope:
@@ -38,15 +41,19 @@ class RunScope:
     background then, and ``aclose()`` of the governance waits for that.
 
     Args:
+        runs: The runs of the governance.
+        screen: Has the prompt judged.
         prompt: What the user asked; blank for a run without one.
         agent_name: Name of the agent, when the options do not name it.
         session_id: Session of this run, when the options do not name one.
         checkpoint: What an Agent-RT run is resumed from.
+        pausable: Whether the run can stop for an approval and come back.
     """
 
     def __init__(
         self,
-        judge: Judge,
+        runs: Runs,
+        screen: Screen,
         *,
         prompt: str = "",
         agent_name: str | None = None,
@@ -54,7 +61,8 @@ class RunScope:
         checkpoint: Any = None,
         pausable: bool = False,
     ) -> None:
-        self._judge = judge
+        self._runs = runs
+        self._screen = screen
         self._prompt = prompt
         self._agent_name = agent_name
         self._session_id = session_id
@@ -66,16 +74,16 @@ class RunScope:
     async def __aenter__(self) -> RunState:
         if self._run is not None:
             raise RuntimeError("a run scope cannot be entered twice")
-        if self._judge.closed:
+        if self._runs.closed:
             raise GovernanceError(
                 "the governance has been closed", remedy="make another one for further runs"
             )
         resumed = self._resumed()
-        run = self._run = resumed or self._new_run()
+        run = self._run = resumed or self._opened()
         self._token = POSITION.set(Position(run, None, POSITION.get()))
         if resumed is None:
             try:
-                await self._announce(run)
+                await _announce(run)
                 await admit_run(run)
                 await self._screen(run)
             except BaseException as error:
@@ -96,7 +104,7 @@ class RunScope:
             and getattr(run.result, "termination_reason", None) == "waiting_for_approval"
         ):
             self._unbind()
-            self._judge.pauses.park(run)
+            self._runs.suspended.suspend(run)
             return
         halt = _swallowed_halt(run, error)
         unmet = await self._end(run, halt or error)
@@ -108,69 +116,19 @@ class RunScope:
     def _resumed(self) -> RunState | None:
         if self._checkpoint is None:
             return None
-        return self._judge.pauses.take(
+        return self._runs.suspended.take(
             self._checkpoint,
-            agent_name=self._judge.name_of_agent(self._agent_name),
-            session_id=self._session(),
+            agent_name=self._runs.services.name_of_agent(self._agent_name),
+            session_id=self._runs.options.session_id or self._session_id,
         )
 
-    def _session(self) -> str | None:
-        return self._judge.options.session_id or self._session_id
-
-    def _new_run(self) -> RunState:
-        judge = self._judge
-        position = POSITION.get()
-        parent = position if position is not None and not position.run.ended else None
-        own = None if parent is None else parent.in_run_of(judge)
-        identity = RunIdentity.mint(
-            task_queue=judge.options.task_queue,
-            session_id=self._session(),
-            agent_name=judge.name_of_agent(self._agent_name),
-            parent_workflow_id=None if parent is None else parent.run.workflow_id,
-            multi_agent_session_id=None if parent is None else parent.run.share_session(),
-        )
-        run = RunState(
-            identity=identity,
+    def _opened(self) -> RunState:
+        return self._runs.open(
             prompt=self._prompt,
-            judge=judge,
-            outbox=Outbox(judge.gate.report, judge.drain, ordered=judge.options.reports_in_background),
-            redactions=Redactions(),
-            parent=parent,
+            agent_name=self._agent_name,
+            session_id=self._session_id,
             pausable=self._pausable,
-            session=judge.sessions.for_run(identity, parent=None if own is None else own.run),
         )
-        judge.refusals.watch(run)
-        return run
-
-    async def _announce(self, run: RunState) -> None:
-        if not self._judge.options.send_run_start_event:
-            return
-        await run.outbox.send(workflow_started(run.identity), heed=partial(run.heed, event=RUN_STARTED))
-        giver = _handed_over_by(run)
-        if giver is not None:
-            await run.outbox.send(handoff(run.identity, giver))
-
-    async def _screen(self, run: RunState) -> None:
-        if not run.prompt.strip():
-            return
-        case = prompt_case(run, run.prompt)
-        ruling = await self._judge.decide(run, case)
-        if ruling.reservation is not None:
-            failed = await ruling.reservation.acommit(
-                args=case.arguments_of(ruling.content), shown=self._shown(run, ruling.content)
-            )
-            if failed is not None:
-                raise broken_result(run, case, failed)
-        if self._judge.options.send_llm_start_event:
-            prescreen = llm_activity(run, ruling.content, activity_id=run.identity.prescreen_id)
-            await prescreen.start()
-            run.prescreen = prescreen
-
-    def _shown(self, run: RunState, prompt: str) -> dict[str, Any] | None:
-        if not self._judge.options.send_llm_start_event:
-            return None
-        # Core redacts prompts in the pre-screen, which comes after this. Its row shows the text.
-        return {"prompt": redaction_marker(prompt, self._judge.marker_key), "characters": len(prompt)}
 
     async def _end(self, run: RunState, error: BaseException | None) -> BaseException | None:
         self._unbind()
@@ -189,16 +147,27 @@ class RunScope:
             log.debug("a run scope was left in another task")
 
 
+async def _announce(run: RunState) -> None:
+    """Tell Core that the run starts. It may answer with a HALT, which stops the first gate."""
+    if not run.services.options.send_run_start_event:
+        return
+    heed = partial(apply_report_answer, run, event=RUN_STARTED)
+    await run.reports.send(workflow_started(run.identity), heed=heed)
+    giver = _handed_over_by(run)
+    if giver is not None:
+        await run.reports.send(handoff(run.identity, giver))
+
+
 def _handed_over_by(run: RunState) -> str | None:
-    """The identity of the agent around this one, if both have one and they are two agents."""
+    """Give the identity of the agent around this one, if both have one and they are two agents."""
     if run.parent is None:
         return None
-    giver, taker = run.parent.judge.agent_did, run.judge.agent_did
+    giver, taker = run.parent.services.agent_did, run.services.agent_did
     return giver if taker is not None and giver != taker else None
 
 
 def _swallowed_halt(run: RunState, error: BaseException | None) -> GovernanceHaltError | None:
-    """The halt that the run has to end with although its block ended otherwise."""
+    """Find the halt that the run has to end with although its block ended otherwise."""
     if error is not None and not isinstance(error, Exception):
         return None  # a cancellation stays one
     halt = run.halt_that_took_effect()

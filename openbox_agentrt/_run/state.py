@@ -1,72 +1,53 @@
-"""
-The state of one run, and where the current task stands in it.
-
-One ContextVar holds both the run and the activity, so that they cannot disagree. Tasks, `asyncio.to_thread`
-and background tasks inherit it; a task that outlives its run finds a run that has ended, and is refused.
-"""
+"""The state of one run: who it is, what is open in it, and whether something may start in it."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-
-from ..decision import Decision
 from ..errors import GovernanceHaltError, UngovernedCallError
 from .contract_sessions import ContractSession
 
 if TYPE_CHECKING:
     from agent_rt import ToolSideEffect
 
-    from .._activity.activity import Activity
-    from .._activity.judge import Judge
     from .._core.outbox import Outbox
     from .._wire.identity import RunIdentity
-    from ..decision import Answer
+    from ..decision import Decision
     from ..errors import GovernanceError
     from .contracts import Contracts
     from .redactions import Redactions
+    from .services import Services
 
 
-class Position(msgspec.Struct, frozen=True, eq=False):
-    """
-    Where a task stands: in `run`, and there in `activity`, or between activities.
+class OpenActivity(Protocol):
+    """What a run does with an activity that is not over; nothing else of it is the run's business."""
 
-    Attributes:
-        outer: Where it stood before. Two governances may judge the same work, and each has to find its own
-            run.
-    """
+    def note_refusal(self, error: GovernanceError) -> None:
+        """Remember that governance refused something inside the work, should the work swallow that."""
 
-    run: RunState
-    activity: Activity | None
-    outer: Position | None = None
+    def abandon(self, error: BaseException | None) -> None:
+        """Close it, since its run ends: with `error`, or well. Does not wait."""
 
-    def in_run_of(self, judge: Judge) -> Position | None:
-        """The innermost position in a run of `judge`."""
-        position: Position | None = self
-        while position is not None and position.run.judge is not judge:
-            position = position.outer
-        return position
+
+class OpenStream(Protocol):
+    """What a run does with a model stream that nobody has read to its end."""
+
+    def abandon(self, error: BaseException | None) -> None:
+        """Close its row, since its run ends: with `error`, or well. Does not wait."""
+
+    async def aclose(self) -> None:
+        """Close the provider's stream."""
 
 
 NO_SESSION = ContractSession(contracts=None, recorder=None)
 """For a run without contracts and without evidence."""
 
-POSITION: ContextVar[Position | None] = ContextVar("openbox_agentrt_position", default=None)
-
 
 def _unknown(tool: str) -> ToolSideEffect | None:
     return None
-
-
-def current_run() -> RunState | None:
-    """The governed run that the calling task belongs to; None outside a run, or after it has ended."""
-    position = POSITION.get()
-    return None if position is None or position.run.ended else position.run
 
 
 class RunState:
@@ -75,7 +56,9 @@ class RunState:
 
     Attributes:
         prompt: The prompt that was screened; empty when there was none.
+        services: What the governance gives to its runs.
         parent: The run in which this one was started.
+        parent_activity: The activity of `parent` in which it was started; None between activities.
         decisions: Every decision so far, in order.
         halted: The decision that halted the run; from there on, nothing starts.
         ungoverned: How many gates let something pass because Core could not be asked.
@@ -91,35 +74,35 @@ class RunState:
         *,
         identity: RunIdentity,
         prompt: str,
-        judge: Judge,
-        outbox: Outbox,
+        services: Services,
+        reports: Outbox,
         redactions: Redactions,
         session: ContractSession | None = None,
-        parent: Position | None = None,
+        parent: RunState | None = None,
+        parent_activity: OpenActivity | None = None,
         pausable: bool = False,
     ) -> None:
         self.identity = identity
         self.prompt = prompt
-        self.parent = None if parent is None else parent.run
+        self.parent = parent
         self.decisions: list[Decision] = []
         self.halted: Decision | None = None
         self.ungoverned = 0
         self.result: Any = None
-        self.judge = judge
+        self.services = services
         self.session = NO_SESSION if session is None else session
         self.admitted = False
         self.contracts_concluded = False
         self.estimate_cost: Callable[[Any], float] | None = None
         self.side_effect_of: Callable[[str], ToolSideEffect | None] = _unknown
-        self.outbox = outbox
+        self.reports = reports
         self.redactions = redactions
-        self.parent_activity = None if parent is None else parent.activity
-        self.open_activities: dict[str, Activity] = {}
-        self.open_streams: set[Any] = set()
-        self.prescreen: Activity | None = None
+        self.parent_activity = parent_activity
+        self.open_activities: dict[str, OpenActivity] = {}
+        self.open_streams: set[OpenStream] = set()
         self.pausable = pausable
-        self.paused: dict[str, list[Activity]] = {}
-        self.parked = False
+        self.paused: dict[str, list[Any]] = {}
+        self.suspended = False
         self.resumed = False
         self.ending = False
         self.ended = False
@@ -179,11 +162,6 @@ class RunState:
             run = run.parent
         return run is not None
 
-    def note(self, decision: Decision) -> None:
-        """Keep a decision, and tell everybody who wants to know."""
-        self.decisions.append(decision)
-        self.judge.observers.tell(decision, self.session.recorder)
-
     def share_session(self) -> str:
         """The id that this run shares with the runs nested in it; from here on its events carry it."""
         shared = self.identity.multi_agent_session_id
@@ -209,30 +187,9 @@ class RunState:
                 self.parent_activity.note_refusal(error)
             self.parent.halt(error, took_effect=took_effect)
 
-    def heed(self, answer: Answer, *, event: str) -> None:
-        """A report is never enforced; but a HALT that Core answers to it stops what would start next."""
-        if answer.latches and self._halt_error is None:
-            reason = answer.reason or "halted by policy"
-            decision = Decision(
-                event=event,
-                workflow_id=self.workflow_id,
-                run_id=self.run_id,
-                verdict=answer.verdict,
-                core_verdict=answer.verdict,
-                source="core",
-                reason=reason,
-                policy_id=answer.policy_id,
-            )
-            self.halt(
-                GovernanceHaltError(
-                    reason, event=event, policy_id=answer.policy_id, result=answer.result, decision=decision
-                ),
-                took_effect=False,
-            )
-
     def is_behind(self) -> bool:
         """Whether there is something to `catch_up` with."""
-        return bool(self.outbox.pending) or (self.parent is not None and self.parent.is_behind())
+        return bool(self.reports.pending) or (self.parent is not None and self.parent.is_behind())
 
     async def catch_up(self) -> None:
         """
@@ -242,8 +199,8 @@ class RunState:
         """
         run: RunState | None = self
         while run is not None:
-            if run.outbox.pending:
-                await run.outbox.settle()
+            if run.reports.pending:
+                await run.reports.settle()
             run = run.parent
 
     def halted_by(self) -> GovernanceHaltError | None:
@@ -274,14 +231,14 @@ class RunState:
 
     def refusal(self, event: str) -> GovernanceError | None:
         """Why `event` may not start now, as far as the run itself knows; None when it may."""
-        if self._halt_error is None and self.parent is None and not self.ending and not self.parked:
+        if self._halt_error is None and self.parent is None and not self.ending and not self.suspended:
             return None
         halt = self._stopped_by()
         if halt is not None:
             return GovernanceHaltError(
                 halt.reason, event=event, policy_id=halt.policy_id, result=halt.result, decision=halt.decision
             )
-        if self.ending or self.parked:
+        if self.ending or self.suspended:
             return UngovernedCallError(
                 event, remedy="the run it belonged to has ended: start it inside a run"
             )

@@ -30,7 +30,9 @@ def call_key(call_id: str, tool: str, arguments: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parked:
+class _Suspended:
+    """Keep what a resumed run is recognised by."""
+
     run: RunState
     agent_name: str | None
     session_id: str | None
@@ -38,7 +40,7 @@ class Parked:
     since: float
 
 
-class Pauses:
+class SuspendedRuns:
     """
     The paused runs of one governance.
 
@@ -49,17 +51,17 @@ class Pauses:
 
     def __init__(self, max_wait_ms: int | None) -> None:
         self._max_wait = None if max_wait_ms is None else max_wait_ms / 1000
-        self._parked: list[Parked] = []
+        self._suspended: list[_Suspended] = []
 
     def __len__(self) -> int:
-        return len(self._parked)
+        return len(self._suspended)
 
-    def park(self, run: RunState) -> None:
+    def suspend(self, run: RunState) -> None:
         """Keep `run`, whose result says that it waits for an approval."""
         self._close_forgotten()
-        run.parked = True
-        self._parked.append(
-            Parked(run, run.agent_name, run.session_id, last_user_text(run.result.messages), monotonic())
+        run.suspended = True
+        self._suspended.append(
+            _Suspended(run, run.agent_name, run.session_id, last_user_text(run.result.messages), monotonic())
         )
 
     def take(self, checkpoint: Any, *, agent_name: str | None, session_id: str | None) -> RunState | None:
@@ -67,37 +69,37 @@ class Pauses:
         self._close_forgotten()
         pending = _pending_keys(checkpoint.messages)
         last_words = last_user_text(checkpoint.messages)
-        for parked in self._parked:
-            same = (parked.agent_name, parked.session_id, parked.last_words) == (
+        for suspended in self._suspended:
+            same = (suspended.agent_name, suspended.session_id, suspended.last_words) == (
                 agent_name,
                 session_id,
                 last_words,
             )
-            if same and not pending.isdisjoint(parked.run.paused):
-                self._parked.remove(parked)
-                parked.run.parked = False
-                parked.run.resumed = True
-                parked.run.result = None
-                return parked.run
+            if same and not pending.isdisjoint(suspended.run.paused):
+                self._suspended.remove(suspended)
+                suspended.run.suspended = False
+                suspended.run.resumed = True
+                suspended.run.result = None
+                return suspended.run
         return None
 
     def close(self) -> None:
         """Close every paused run: nobody can resume it any more. Does not wait."""
-        while self._parked:
-            self._end(self._parked.pop())
+        while self._suspended:
+            self._end(self._suspended.pop())
 
     def _close_forgotten(self) -> None:
         if self._max_wait is None:
             return
-        for parked in tuple(self._parked):
-            if monotonic() - parked.since > self._max_wait:
-                self._parked.remove(parked)
-                self._end(parked)
+        for suspended in tuple(self._suspended):
+            if monotonic() - suspended.since > self._max_wait:
+                self._suspended.remove(suspended)
+                self._end(suspended)
 
     @staticmethod
-    def _end(parked: Parked) -> None:
-        parked.run.parked = False
-        close_run(parked.run, None)
+    def _end(suspended: _Suspended) -> None:
+        suspended.run.suspended = False
+        close_run(suspended.run, None)
 
 
 def _pending_keys(messages: Sequence[Any]) -> set[str]:

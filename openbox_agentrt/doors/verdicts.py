@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt._run.contract_events import signal_violation
-from openbox_agentrt._run.state import current_run
+from openbox_agentrt._run.current import current_run
 from openbox_agentrt.errors import (
     ContractRefusedError,
     GovernanceError,

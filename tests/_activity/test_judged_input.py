@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openbox_agentrt._activity.judged_input import Judged, snapshot
+from openbox_agentrt._activity.judged_input import JudgedInput, snapshot
 from openbox_agentrt._plain.same import canonical
 
 
@@ -78,8 +78,8 @@ def test_what_differs_is_told_apart(name: str) -> None:
     one, other = PAIRS[name]
     assert canonical({"a": [one]}) != canonical({"a": [other]})
     assert canonical({"a": [one]}) == canonical({"a": [one]})
-    assert not Judged({"a": [one]}, shared=False).is_same({"a": [other]})
-    assert Judged({"a": [one]}, shared=False).is_same({"a": [one]})
+    assert not JudgedInput({"a": [one]}, shared=False).is_same({"a": [other]})
+    assert JudgedInput({"a": [one]}, shared=False).is_same({"a": [one]})
 
 
 @pytest.mark.parametrize("value", [Plain([1]), Silent(1), Slotted(), iter([1]), {Plain(1)}, {1: Plain(2)}])
@@ -116,9 +116,9 @@ def test_plain_data_is_compared_as_its_canonical_text(one: Any, other: Any) -> N
     """The short way says what the long one says."""
     same = canonical(one) == canonical(other)
 
-    assert Judged(one, shared=False).is_same(other) == same
-    assert Judged(one, shared=True).is_same(other) == same
-    assert Judged(one, shared=False).is_same(copy.deepcopy(one))
+    assert JudgedInput(one, shared=False).is_same(other) == same
+    assert JudgedInput(one, shared=True).is_same(other) == same
+    assert JudgedInput(one, shared=False).is_same(copy.deepcopy(one))
 
 
 @given(value=values)
@@ -131,7 +131,7 @@ def test_a_snapshot_does_not_change() -> None:
     """Nor does what is judged of something that others hold."""
     inner: list[Any] = [1]
     value: dict[str, Any] = {"plain": inner, "kept": (inner, {"x": inner})}
-    (taken, private), judged = snapshot(value), Judged(value, shared=True)
+    (taken, private), judged = snapshot(value), JudgedInput(value, shared=True)
 
     inner.append(2)
 
@@ -197,4 +197,4 @@ class Claims(str):
 @pytest.mark.parametrize("key", [Claims("shadow"), Number.ONE, 1], ids=["claims", "enum", "number"])
 def test_a_key_of_another_type_is_another_key(key: Any) -> None:
     """What it says of itself does not count."""
-    assert not Judged({"path": "/tmp"}, shared=False).is_same({key: "/tmp"})
+    assert not JudgedInput({"path": "/tmp"}, shared=False).is_same({key: "/tmp"})

@@ -21,7 +21,8 @@ from openbox_core.runtime import OpenBoxRuntime
 
 from openbox_agentrt._core.attempt import stamped
 from openbox_agentrt._core.connection import Connection
-from openbox_agentrt._core.gate import MAX_ATTEMPTS, CoreGate, raise_for_answer
+from openbox_agentrt._core.gate import MAX_ATTEMPTS, CoreGate
+from openbox_agentrt._errors.refusals import raise_for_answer
 from openbox_agentrt.decision import Answer, Guardrails, Verdict
 from openbox_agentrt.errors import (
     GovernanceBlockedError,

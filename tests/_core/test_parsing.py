@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 from openbox_core.contracts.results import EvaluationResult, PatchDirective
 
-from openbox_agentrt._core.gate import raise_for_answer
 from openbox_agentrt._core.parsing import AmbiguousJSONError, decoded, parse_answer, parse_time
+from openbox_agentrt._errors.refusals import raise_for_answer
 from openbox_agentrt.decision import MISSING, Verdict
 from openbox_agentrt.errors import GovernanceBlockedError, GovernanceHaltError
 

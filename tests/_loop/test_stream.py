@@ -154,7 +154,7 @@ async def test_closing_a_stream_closes_its_row_at_once(make_stage: Any, kit: Any
         stream = stage.governance.wrap_provider(inner).stream(request(kit))
         await anext(stream)
         await stream.aclose()
-        await run.outbox.settle()
+        await run.reports.settle()
         assert inner.streams_closed == 1
         assert stage.completed("llm_call")["error"] == CLOSED_EARLY
         with pytest.raises(StopAsyncIteration):

@@ -19,8 +19,8 @@ from agent_rt import AgentLoop, AgentRunLimits, CancellationToken
 
 from openbox_agentrt import current_run
 from openbox_agentrt._core.transport.local import DirectClient
-from openbox_agentrt._run.scope import RunScope
-from openbox_agentrt._run.state import POSITION
+from openbox_agentrt._run.current import POSITION
+from openbox_agentrt._run.runs import Runs
 from openbox_agentrt.testing import Call, Reply, ScriptedProvider
 
 MOST_POINTS = 400
@@ -128,16 +128,16 @@ def suspending_core(monkeypatch: pytest.MonkeyPatch) -> None:
 def contracts(monkeypatch: pytest.MonkeyPatch) -> Reservations:
     """Every run of the test has these contracts."""
     reservations = Reservations()
-    new_run = RunScope._new_run
+    open_run = Runs.open
 
-    def with_contracts(self: RunScope) -> Any:
-        run: Any = new_run(self)
+    def with_contracts(self: Runs, **about: Any) -> Any:
+        run: Any = open_run(self, **about)
         run.session = types.SimpleNamespace(
             contracts=reservations, recorder=None, records_itself=True, shared=True, end=tuple
         )
         return run
 
-    monkeypatch.setattr(RunScope, "_new_run", with_contracts)
+    monkeypatch.setattr(Runs, "open", with_contracts)
     return reservations
 
 
@@ -269,7 +269,7 @@ async def interrupted(
         assert isinstance(outcome, asyncio.CancelledError), f"the cancellation at {at} was lost: {outcome!r}"
     elif isinstance(outcome, BaseException):
         raise outcome
-    await governance._judge.drain.settle(seconds=5)
+    await governance._runs.services.drain.settle(seconds=5)
     assert left == {"run": None, "position": None, "context": None}
     assert asyncio.all_tasks() - before == set(), f"tasks left behind at {at}"
     return reached
@@ -289,7 +289,7 @@ async def test_cancelling_at_every_point(
         assert balance(stage.core) == [], f"cancelled at {at}"
         assert provider.streams_opened == provider.streams_closed
         assert contracts.open == 0, f"cancelled at {at}: {contracts.log[-6:]}"
-        assert stage.governance._judge.drain.pending == 0
+        assert stage.governance._runs.services.drain.pending == 0
         if not reached:
             break
     else:

@@ -25,7 +25,7 @@ def context_of(run: Any, activity_id: str | None = None) -> ActivityContext:
 async def test_a_halt_finds_its_run_by_its_ids(make_stage: Any) -> None:
     """The hook names the workflow; that is enough to stop it."""
     stage = await make_stage()
-    refusals = stage.governance._judge.refusals
+    refusals = stage.governance._runs.refusals
 
     async def halted() -> None:
         async with stage.governance.run_scope() as run:
@@ -41,7 +41,7 @@ async def test_a_halt_finds_its_run_by_its_ids(make_stage: Any) -> None:
 async def test_a_refusal_finds_its_activity_by_its_ids(make_stage: Any) -> None:
     """So the activity knows what was refused inside it."""
     stage = await make_stage()
-    refusals = stage.governance._judge.refusals
+    refusals = stage.governance._runs.refusals
     error = GovernanceBlockedError("no", event="fetch")
 
     async with stage.governance.run_scope() as run, stage.governance.activity("fetch") as work:
@@ -56,7 +56,7 @@ async def test_a_refusal_finds_its_activity_by_its_ids(make_stage: Any) -> None:
 async def test_a_refusal_of_nobody_is_let_go(make_stage: Any) -> None:
     """A request outside of any run, or of a run that is gone, concerns nobody here."""
     stage = await make_stage()
-    refusals = stage.governance._judge.refusals
+    refusals = stage.governance._runs.refusals
     error = GovernanceBlockedError("no")
 
     elsewhere(refusals.refused, error, latches=False, context=None)
@@ -69,7 +69,7 @@ async def test_a_refusal_of_nobody_is_let_go(make_stage: Any) -> None:
 async def test_a_waiting_request_hears_that_its_run_is_over(make_stage: Any) -> None:
     """An approval that comes too late starts nothing."""
     stage = await make_stage()
-    refusals = stage.governance._judge.refusals
+    refusals = stage.governance._runs.refusals
 
     async with stage.governance.run_scope() as run:
         assert elsewhere(refusals.cancelled, context_of(run)) is None
@@ -80,7 +80,7 @@ async def test_a_waiting_request_hears_that_its_run_is_over(make_stage: Any) -> 
 async def test_two_runs_are_told_apart(make_stage: Any) -> None:
     """Inside one run, a refusal that names the other belongs to the other."""
     stage = await make_stage()
-    refusals = stage.governance._judge.refusals
+    refusals = stage.governance._runs.refusals
 
     async with stage.governance.run_scope() as outer, stage.governance.run_scope() as inner:
         error = GovernanceBlockedError("no", event="fetch")

@@ -360,7 +360,7 @@ async def test_a_paused_run_that_nobody_resumes_is_closed(
     now[0] = 2.0
 
     again = await paused.resume(forgotten)
-    await paused.stage.governance._judge.drain.settle(seconds=1)
+    await paused.stage.governance._runs.services.drain.settle(seconds=1)
 
     assert again.termination_reason == "waiting_for_approval"
     assert paused.stage.events("WorkflowCompleted")[0]["status"] == "waiting_for_approval"
@@ -380,14 +380,14 @@ async def test_a_failing_sibling_ends_the_run(make_stage: Any, kit: Any) -> None
         await paused.start(limits=AgentRunLimits(concurrent_tool_calls=True))
 
     assert stage.completed("risky")["status"] == "failed"
-    assert len(stage.governance._judge.pauses) == 0
+    assert len(stage.governance._runs.suspended) == 0
 
 
 async def test_a_halted_run_is_not_resumed(pause: Any, ran: list[Any]) -> None:
     """A HALT that comes while the run waits ends it when it goes on."""
     paused = await pause()
     result = await paused.start()
-    run = paused.stage.governance._judge.pauses._parked[0].run
+    run = paused.stage.governance._runs.suspended._suspended[0].run
     paused.stage.core.approve(paused.stage.core.pending_approvals()[0])
     run.halt(GovernanceHaltError("from outside"), took_effect=True)
 

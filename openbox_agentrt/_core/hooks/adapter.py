@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from openbox_core.contracts.results import EvaluationResult, Verdict
 
+from ..._errors.refusals import raise_for_answer
 from ...decision import Answer
 from ...errors import ApprovalRejectedError, GovernanceError, GovernanceHaltError
-from ..gate import CoreGate, raise_for_answer
+from ..gate import CoreGate
 from ..parsing import parse_answer
 from .answers import LOCAL_MARK
 

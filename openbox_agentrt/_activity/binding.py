@@ -3,55 +3,68 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from openbox_core.contracts.context import ActivityContext
 
 from .._core.hooks.context_store import BoundedContextStore
-from .._run.state import POSITION, Position
+from .._run.current import POSITION, Position
+from .._run.state import OpenActivity
 
 if TYPE_CHECKING:
     from contextvars import Token
 
+    from .._run.state import RunState
     from .._wire.identity import RunIdentity
-    from .activity import Activity
+
+__all__ = ("Binding", "activity_context")
 
 log = logging.getLogger(__name__)
 
 
-class Bound:
-    """Binds an activity for the length of a ``with`` block, which must not contain a ``yield``."""
+class Bindable(OpenActivity, Protocol):
+    """An activity that tasks can stand in."""
+
+    @property
+    def run(self) -> RunState: ...
+
+    @property
+    def context(self) -> ActivityContext: ...
+
+
+class Binding:
+    """Bind an activity for the length of a ``with`` block, which must not contain a ``yield``."""
 
     __slots__ = ("_activity", "_context", "_position")
 
     _context: Token[Any]
     _position: Token[Position | None]
 
-    def __init__(self, activity: Activity) -> None:
+    def __init__(self, activity: Bindable) -> None:
         self._activity = activity
 
-    def __enter__(self) -> Activity:
+    def __enter__(self) -> None:
         activity = self._activity
-        self._position = POSITION.set(Position(activity.run, activity, POSITION.get()))
-        store = activity.run.judge.store
+        run = activity.run
+        self._position = POSITION.set(Position(run, activity, POSITION.get()))
+        store = run.services.store
         if isinstance(store, BoundedContextStore):
             self._context = store.bind_activity(activity)
         else:
             self._context = store.bind(activity.context)
-        return activity
 
     def __exit__(self, *_: object) -> None:
         try:
-            self._activity.run.judge.store.reset(self._context)
+            self._activity.run.services.store.reset(self._context)
             POSITION.reset(self._position)
         except ValueError:
             # A coroutine that is closed by the garbage collector ends in a context that never saw the
             # binding.
-            log.debug("activity %s ended outside its own context", self._activity.id)
+            log.debug("an activity ended outside its own context")
 
 
 def activity_context(identity: RunIdentity, activity_id: str, activity_type: str) -> ActivityContext:
-    """An activity, as the base SDK's instrumentation knows it."""
+    """Describe an activity as the base SDK's instrumentation knows it."""
     return ActivityContext(
         workflow_id=identity.workflow_id,
         run_id=identity.run_id,

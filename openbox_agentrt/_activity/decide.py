@@ -1,0 +1,245 @@
+"""
+The one place where the judges are joined: an earlier halt, the local contracts, Core, and people.
+
+They are asked in this order and the stricter answer wins. Nothing is asked that cannot change the outcome:
+a call that the contracts refuse costs no round trip. A reservation that the contracts made is taken back
+when anybody after them objects, so a call that never ran has not happened. Every activity leaves one decision
+behind.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from openbox_core.errors import OpenBoxAuthError
+
+from .._errors.refusals import error_of
+from .._run import contract_events
+from .._run.record import facts_of
+from ..decision import MISSING, Verdict
+from ..errors import (
+    ApprovalExpiredError,
+    ApprovalRejectedError,
+    ApprovalTimeoutError,
+    GovernanceError,
+    GovernanceHaltError,
+    GovernanceUnavailableError,
+    GuardrailsValidationError,
+)
+from .activity import ApprovalPending
+from .obligations import put_in_place
+
+if TYPE_CHECKING:
+    from ..decision import Answer, ApprovalOutcome
+    from .activity import Activity
+    from .request import DecisionRequest
+
+__all__ = ("decide", "decide_again", "reserve", "resume")
+
+
+async def decide(activity: Activity) -> None:
+    """
+    Let `activity` happen, or raise what forbids it.
+
+    Raises:
+        GovernanceError: Somebody objected, or could not be asked and may not be passed over. It is closed.
+        ApprovalPending: A person has to decide and the run can pause for it. It stays open.
+    """
+    run, request = activity.run, activity.request
+    try:
+        _check_run(activity)
+        if run.contracts is not None:
+            await reserve(activity)
+        if request.envelope is None:
+            _allow(activity, None)
+            return
+        if run.is_behind():
+            # Core judges nothing without having heard of what came before. It may answer that with a HALT.
+            await run.catch_up()
+        _check_run(activity)
+        answer = await _ask_core(activity)
+        if answer.verdict is not Verdict.ALLOW or answer.guardrails is not None:
+            _refuse(activity, answer)
+            _redact(activity, answer)
+            await _ask_person(activity, answer)
+            activity.guards = await put_in_place(activity, answer)
+        _allow(activity, answer)
+    except ApprovalPending:
+        raise
+    except BaseException as error:
+        await _stop(activity, error)
+        raise
+
+
+async def resume(activity: Activity) -> None:
+    """
+    Go on with an activity that waits for a person. It is not judged again: that would reset what the person
+    decided.
+
+    Raises:
+        GovernanceError: The person said no, or the approval ran out. It is closed.
+        ApprovalPending: Nobody has decided yet.
+    """
+    answer = activity.answer
+    if activity.state != "waiting" or answer is None:
+        raise RuntimeError("the activity is not waiting for an approval")
+    activity.denied = None
+    activity.refusals.clear()
+    try:
+        _check_run(activity)
+        await _ask_person(activity, answer, again=True)
+        activity.guards = await put_in_place(activity, answer)
+        _allow(activity, answer)
+    except ApprovalPending:
+        raise
+    except BaseException as error:
+        await _stop(activity, error)
+        raise
+
+
+async def decide_again(activity: Activity, request: DecisionRequest) -> None:
+    """
+    Have `request` judged in the place of what was judged before.
+
+    The refusal is kept in `Activity.denied` as well, since whoever prepares the work may swallow it.
+
+    Raises:
+        GovernanceError: As of `decide`.
+        ApprovalPending: As of `decide`.
+    """
+    activity.anew(request)
+    try:
+        await decide(activity)
+    except (GovernanceError, ApprovalPending) as error:
+        activity.denied = error
+        raise
+
+
+async def reserve(activity: Activity) -> None:
+    """
+    Have the local contracts judge the activity, if there are any. What they allow is in flight from here on.
+
+    Raises:
+        ContractRefusedError: They refuse it.
+    """
+    contracts, request = activity.run.contracts, activity.request
+    if contracts is None:
+        return
+    activity.reservation = await contract_events.reserve(
+        activity.run, contracts, request.event, request.arguments, activity.facts, deferred=request.deferred
+    )
+
+
+def _check_run(activity: Activity) -> None:
+    refusal = activity.run.refusal(activity.request.event)
+    if isinstance(refusal, GovernanceHaltError):
+        raise activity.refused(refusal, Verdict.HALT, "halted", reason=refusal.reason)
+    if refusal is not None:
+        raise refusal
+
+
+async def _ask_core(activity: Activity) -> Answer:
+    request, facts = activity.request, activity.facts
+    assert request.envelope is not None
+    event = request.envelope()
+    activity.move("ask")
+    began = perf_counter()
+    try:
+        answer = await activity.run.services.core.judge(event, destructive=request.destructive)
+    except GovernanceUnavailableError as error:
+        facts["core_seconds"] = perf_counter() - began
+        facts["unreachable"] = error.kind == "outage"
+        activity.refused(error, Verdict.BLOCK, "unreachable", reason=error.reason)
+        raise
+    facts["core_seconds"] = perf_counter() - began
+    facts.update(facts_of(answer))
+    activity.answer = answer
+    if answer.unreachable:
+        activity.run.ungoverned += 1
+    return answer
+
+
+def _refuse(activity: Activity, answer: Answer) -> None:
+    """Raise what the answer forbids."""
+    error = error_of(answer, event=activity.request.event)
+    if error is None:
+        return
+    reason = "; ".join(error.reasons) if isinstance(error, GuardrailsValidationError) else None
+    if not isinstance(error, GovernanceHaltError):
+        raise activity.refused(error, Verdict.BLOCK, reason=reason or None)
+    activity.refused(error, Verdict.HALT, reason=None)
+    if answer.latches:
+        activity.run.halt(error, took_effect=True)
+    raise error
+
+
+def _redact(activity: Activity, answer: Answer) -> None:
+    """Use what Core put in the place of the input."""
+    guardrails, request = answer.guardrails, activity.request
+    if guardrails is None or guardrails.redacted_input is MISSING:
+        return
+    try:
+        content = request.fit(guardrails.redacted_input)
+        activity.run.redactions.learn(request.content, content)
+    except GovernanceUnavailableError as error:
+        # Fail-closed: the raw input is never used in the place of a redaction that does not fit.
+        raise activity.refused(error, Verdict.BLOCK, reason=error.reason) from None
+    if content is not request.content:
+        activity.content = content
+        activity.facts["redacted"] = True
+
+
+async def _ask_person(activity: Activity, answer: Answer, *, again: bool = False) -> None:
+    """Wait for the person whom the answer requires, or have the run pause for them."""
+    if answer.verdict is not Verdict.REQUIRE_APPROVAL:
+        return
+    run, request, facts = activity.run, activity.request, activity.facts
+    core = run.services.core
+    ids = {"workflow_id": run.workflow_id, "run_id": run.run_id, "activity_id": activity.id}
+    began = perf_counter()
+    try:
+        if not (request.pausable and run.services.options.approval_mode == "pause"):
+            await core.approve(
+                answer, **ids, cancelled=lambda: run.refusal(request.event), event=request.event
+            )
+        elif not (again and await core.approved(answer, **ids, event=request.event)):
+            activity.move("wait")
+            raise ApprovalPending(f"{request.event!r} waits for an approval")
+    except (ApprovalRejectedError, ApprovalExpiredError, ApprovalTimeoutError) as error:
+        facts["approval"] = _outcome(error)
+        facts["approval_seconds"] = perf_counter() - began
+        activity.refused(error, Verdict.BLOCK, reason=error.reason)
+        raise
+    facts["approval"] = "approved"
+    facts["approval_seconds"] = perf_counter() - began
+
+
+def _allow(activity: Activity, answer: Answer | None) -> None:
+    """Write that it may run, after a last look: meanwhile, another call may have halted the run."""
+    if answer is None:
+        activity.write(Verdict.ALLOW, "disabled")
+    else:
+        _check_run(activity)
+        activity.write(answer.verdict, "unreachable" if answer.unreachable else "core")
+    activity.move("allow")
+
+
+async def _stop(activity: Activity, error: BaseException) -> None:
+    """Close an activity that may not run, or was interrupted: Core may have a row for it by now."""
+    if activity.decision is None:
+        if isinstance(error, GovernanceHaltError):
+            activity.refused(error, Verdict.HALT, "halted", reason=error.reason)
+        elif isinstance(error, GovernanceUnavailableError):
+            activity.refused(error, Verdict.BLOCK, "unreachable", reason=error.reason)
+        elif isinstance(error, OpenBoxAuthError):
+            activity.facts["reason"] = str(error)
+            activity.write(Verdict.BLOCK, "unreachable")
+    activity.tell_enclosing(error)
+    await activity.fail(error)
+
+
+def _outcome(error: GovernanceError) -> ApprovalOutcome:
+    if isinstance(error, ApprovalExpiredError):
+        return "expired"
+    return "timeout" if isinstance(error, ApprovalTimeoutError) else "rejected"

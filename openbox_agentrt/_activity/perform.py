@@ -1,0 +1,79 @@
+"""The guarded work, run inside its activity."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .activity import ApprovalPending
+from .binding import Binding
+
+if TYPE_CHECKING:
+    from .activity import Activity
+
+__all__ = ("check", "guarded", "perform")
+
+T = TypeVar("T")
+
+
+async def perform(activity: Activity, work: Callable[[], Awaitable[T]], *, runs_at_once: bool = True) -> T:
+    """
+    Run `work` inside `activity`. The caller completes it; if `work` fails, it is closed here.
+
+    Args:
+        runs_at_once: Whether `work` is the guarded work itself. If not, it sets `Activity.ran` when it gets
+            there.
+
+    Raises:
+        GovernanceHaltError: The run was halted inside the work, even if the work swallowed that.
+    """
+    activity.begin()
+    activity.ran = runs_at_once
+    value: Any = None  # what a guard leaves that swallows the error of the work
+    try:
+        with Binding(activity):
+            if activity.guards:
+                async with guarded(activity):
+                    value = await work()
+            else:
+                value = await work()
+    except BaseException as error:
+        # Cancellation included: the row must not stay open.
+        await check(activity, error)
+        raise
+    if activity.denied is not None or activity.refusals:
+        await check(activity, None)
+    result: T = value
+    return result
+
+
+@asynccontextmanager
+async def guarded(activity: Activity) -> AsyncIterator[None]:
+    """Enter the context managers that constraint handlers want around the work."""
+    async with AsyncExitStack() as stack:
+        for guard in activity.guards:
+            if isinstance(guard, AbstractAsyncContextManager):
+                await stack.enter_async_context(guard)
+            else:
+                stack.enter_context(guard)
+        yield
+
+
+async def check(activity: Activity, error: BaseException | None) -> None:
+    """
+    Look at how the work ended, with `error` or without. If that is a failure, the activity is closed.
+
+    Raises:
+        GovernanceError: A refusal that counts although the work swallowed it; instead of `error`.
+    """
+    denied = activity.denied
+    if isinstance(denied, ApprovalPending) and (error is None or isinstance(error, Exception)):
+        # A second judgement waits for a person: the row stays open, whatever the work made of it.
+        raise denied from None
+    overruling = activity.overruling(error)
+    if overruling is not None:
+        await activity.fail(overruling)
+        raise overruling from error
+    if error is not None:
+        await activity.fail(error)

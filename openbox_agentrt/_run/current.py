@@ -1,0 +1,49 @@
+"""
+Where a task stands: in which run, and there in which activity.
+
+One ContextVar holds both, so that they cannot disagree. Tasks, `asyncio.to_thread` and background tasks
+inherit it; a task that outlives its run finds a run that has ended, and is refused.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from .services import Services
+    from .state import OpenActivity, RunState
+
+__all__ = ("POSITION", "Position", "current_run")
+
+
+class Position(msgspec.Struct, frozen=True, eq=False):
+    """
+    Say where a task stands: in `run`, and there in `activity`, or between activities.
+
+    Attributes:
+        outer: Where it stood before. Two governances may judge the same work, and each has to find its own
+            run.
+    """
+
+    run: RunState
+    activity: OpenActivity | None
+    outer: Position | None = None
+
+    def in_run_of(self, services: Services) -> Position | None:
+        """Find the innermost position in a run of the governance that `services` belong to."""
+        position: Position | None = self
+        while position is not None and position.run.services is not services:
+            position = position.outer
+        return position
+
+
+POSITION: ContextVar[Position | None] = ContextVar("openbox_agentrt_position", default=None)
+
+
+def current_run() -> RunState | None:
+    """Give the governed run that the calling task belongs to; None outside a run, or after it has ended."""
+    position = POSITION.get()
+    return None if position is None or position.run.ended else position.run

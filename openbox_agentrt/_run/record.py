@@ -1,0 +1,96 @@
+"""
+The one place that makes a `Decision`, and tells everybody who wants to know.
+
+It stands with the run and not with the activity, because decisions are also made about what is no activity:
+the start and the end of a run, nested I/O, and what Core says to a report.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from ..decision import Decision, Verdict
+
+if TYPE_CHECKING:
+    from openbox_core.contracts.results import PatchDirective
+
+    from .._wire.identity import RunIdentity
+    from ..decision import AcelOutcome, Answer, ApprovalOutcome, DecisionSource
+    from ..errors import GovernanceError
+    from .state import RunState
+
+__all__ = ("Facts", "draft", "facts_of", "refused", "write")
+
+
+class Facts(TypedDict, total=False):
+    """Everything that may be known of a decision beside its event, verdict and source: see `Decision`."""
+
+    activity_id: str | None
+    reason: str | None
+    contracts: tuple[str, ...]
+    acel: AcelOutcome | None
+    core_verdict: Verdict | None
+    policy_id: str | None
+    risk_score: float | None
+    trust_tier: str | None
+    constraints: tuple[str, ...]
+    patch: PatchDirective | None
+    approval_id: str | None
+    approval: ApprovalOutcome | None
+    redacted: bool
+    unreachable: bool
+    acel_seconds: float
+    core_seconds: float
+    approval_seconds: float
+
+
+def facts_of(answer: Answer) -> Facts:
+    """Give the facts that Core's answer brings."""
+    return {
+        "core_verdict": None if answer.unreachable or answer.local else answer.verdict,
+        "reason": answer.reason,
+        "policy_id": answer.policy_id,
+        "risk_score": answer.risk_score,
+        "trust_tier": answer.trust_tier,
+        "constraints": answer.constraints,
+        "patch": answer.patch,
+        "approval_id": answer.approval_id,
+        "unreachable": answer.unreachable,
+    }
+
+
+def draft(
+    identity: RunIdentity, event: str, verdict: Verdict, source: DecisionSource, **facts: Unpack[Facts]
+) -> Decision:
+    """Make a decision that nobody is told of: as it stands so far, or of no run in particular."""
+    return Decision(
+        event=event,
+        workflow_id=identity.workflow_id,
+        run_id=identity.run_id,
+        verdict=verdict,
+        source=source,
+        **facts,
+    )
+
+
+def write(
+    run: RunState, event: str, verdict: Verdict, source: DecisionSource, **facts: Unpack[Facts]
+) -> Decision:
+    """Make a decision about something in `run`, keep it there, and tell everybody who wants to know."""
+    decision = draft(run.identity, event, verdict, source, **facts)
+    run.decisions.append(decision)
+    run.services.observers.tell(decision, run.session.recorder)
+    return decision
+
+
+def refused(
+    run: RunState,
+    error: GovernanceError,
+    event: str,
+    verdict: Verdict,
+    source: DecisionSource,
+    **facts: Unpack[Facts],
+) -> GovernanceError:
+    """Write the decision that `error` is about, and give it to the error."""
+    error.decision = write(run, event, verdict, source, **facts)
+    return error

@@ -1,0 +1,93 @@
+"""The runs of one governance: which one a task is in, and how one begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._core.outbox import Outbox
+from .._wire.identity import RunIdentity
+from ..errors import UngovernedCallError
+from .current import POSITION
+from .redactions import Redactions
+from .state import RunState
+from .suspended import SuspendedRuns
+
+if TYPE_CHECKING:
+    from .hooks import HookRefusals
+    from .services import Services
+
+__all__ = ("Runs",)
+
+
+class Runs:
+    """
+    Open the runs of one governance, and find them again.
+
+    Attributes:
+        services: What the governance gives to each of them.
+        options: The options of the governance.
+        suspended: Runs that wait for a person.
+        refusals: Told of what is refused inside an activity.
+        loop_classes: Classes of governed loops, by the class that they govern.
+        closed: Whether the governance was closed: no run starts any more.
+    """
+
+    def __init__(self, services: Services, refusals: HookRefusals) -> None:
+        self.services = services
+        self.options = services.options
+        self.suspended = SuspendedRuns(services.options.approval_max_wait_ms)
+        self.refusals = refusals
+        self.loop_classes: dict[type[Any], type[Any]] = {}
+        self.closed = False
+
+    def around(self, event: str) -> RunState:
+        """
+        Find the run that `event` happens in: the innermost one of this governance around the calling task.
+
+        Raises:
+            UngovernedCallError: There is none, or it has ended.
+        """
+        position = POSITION.get()
+        own = None if position is None else position.in_run_of(self.services)
+        if own is None:
+            raise UngovernedCallError(event)
+        return own.run
+
+    def open(
+        self,
+        *,
+        prompt: str = "",
+        agent_name: str | None = None,
+        session_id: str | None = None,
+        pausable: bool = False,
+    ) -> RunState:
+        """
+        Make a run, nested in the one around the calling task if there is one. Nothing is sent.
+
+        Raises:
+            GovernanceBlockedError: Too many contract sessions are open.
+        """
+        services, options = self.services, self.options
+        position = POSITION.get()
+        around = position if position is not None and not position.run.ended else None
+        own = None if around is None else around.in_run_of(services)
+        identity = RunIdentity.mint(
+            task_queue=options.task_queue,
+            session_id=options.session_id or session_id,
+            agent_name=services.name_of_agent(agent_name),
+            parent_workflow_id=None if around is None else around.run.workflow_id,
+            multi_agent_session_id=None if around is None else around.run.share_session(),
+        )
+        run = RunState(
+            identity=identity,
+            prompt=prompt,
+            services=services,
+            reports=Outbox(services.core.report, services.drain, ordered=options.reports_in_background),
+            redactions=Redactions(),
+            parent=None if around is None else around.run,
+            parent_activity=None if around is None else around.activity,
+            pausable=pausable,
+            session=services.sessions.for_run(identity, around=None if own is None else own.run.session),
+        )
+        self.refusals.watch(run)
+        return run

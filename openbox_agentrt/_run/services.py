@@ -1,0 +1,73 @@
+"""
+What a governance gives to its runs. It knows none of them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from .._core.outbox import Drain
+
+if TYPE_CHECKING:
+    from openbox_core.context import ContextStore
+
+    from .._core.asking import Gate
+    from ..options import GovernanceOptions
+    from .contract_sessions import ContractSessions
+    from .observers import Observers
+
+__all__ = ("Services",)
+
+
+class Services:
+    """
+    Hold what the runs of one governance have in common.
+
+    Attributes:
+        core: Whom they ask.
+        options: The options of the governance.
+        store: Where the base SDK's instrumentation looks up the activity that nested I/O belongs to.
+        sessions: Which run uses which contracts.
+        observers: Told of every decision.
+        drain: Reports of all runs that Core does not have yet.
+        agent_did: Identity of the agent, where it has one of the kind that hands over.
+        marker_key: Key of the marks that stand for results which must not be seen.
+    """
+
+    __slots__ = (
+        "_agent_name",
+        "agent_did",
+        "core",
+        "drain",
+        "marker_key",
+        "observers",
+        "options",
+        "sessions",
+        "store",
+    )
+
+    def __init__(
+        self,
+        core: Gate,
+        options: GovernanceOptions,
+        store: ContextStore,
+        *,
+        sessions: ContractSessions,
+        observers: Observers,
+        agent_name: str | None = None,
+        agent_did: str | None = None,
+    ) -> None:
+        self.core = core
+        self.options = options
+        self.store = store
+        self.sessions = sessions
+        self.observers = observers
+        self.drain = Drain()
+        self._agent_name = agent_name or options.agent_name
+        self.agent_did = agent_did or options.agent_did
+        self.marker_key = secrets.token_bytes(32)
+
+    def name_of_agent(self, name: str | None) -> str | None:
+        """Give the configured name, or `name` of the agent that runs."""
+        return self._agent_name or name
