@@ -22,7 +22,7 @@ __all__ = ("Binding", "activity_context")
 log = logging.getLogger(__name__)
 
 
-class Bindable(OpenActivity, Protocol):
+class _Bindable(OpenActivity, Protocol):
     """An activity that tasks can stand in."""
 
     @property
@@ -40,7 +40,7 @@ class Binding:
     _context: Token[Any]
     _position: Token[Position | None]
 
-    def __init__(self, activity: Bindable) -> None:
+    def __init__(self, activity: _Bindable) -> None:
         self._activity = activity
 
     def __enter__(self) -> None:
