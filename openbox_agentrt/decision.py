@@ -34,7 +34,7 @@ ApprovalOutcome = Literal["approved", "rejected", "expired", "timeout"]
 
 
 class Missing(Enum):
-    """Type of `MISSING`."""
+    """Give `MISSING` a type of its own."""
 
     MISSING = "missing"
 
@@ -48,7 +48,7 @@ MISSING: Final = Missing.MISSING
 
 class Guardrails(msgspec.Struct, frozen=True, kw_only=True):
     """
-    Core's guardrail result.
+    Hold what Core's guardrails said.
 
     Attributes:
         validation_passed: Whether the guardrails passed. Anything unclear on the wire counts as not passed.
@@ -111,7 +111,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def latches(self) -> bool:
-        """Whether the run is halted from here on. A HALT that Core did not send stops one call only."""
+        """Tell whether the run is halted from here on. A HALT that Core did not send stops one call only."""
         return self.verdict is Verdict.HALT and not self.local
 
 
@@ -161,7 +161,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     approval_seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Every field that is set, as JSON-safe values under the attribute's name; verdicts in lower case."""
+        """Give every field that is set, JSON-safe, under the attribute's name; verdicts in lower case."""
         return {
             name: _plain(value)
             for name in Decision.__struct_fields__

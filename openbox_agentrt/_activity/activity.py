@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from openbox_core.contracts.context import ActivityContext
     from openbox_core.contracts.events import EventEnvelope
 
-    from .._run.contracts import Reservation
     from .._run.state import RunState
+    from ..acel.reservation import Reservation
     from ..decision import Answer, Decision, DecisionSource
     from ..lifecycle_events import ActivityStatus
     from .request import DecisionRequest
@@ -202,7 +202,7 @@ class Activity:
 
     def begin(self) -> None:
         """
-        Start the clock: the work begins now.
+        Start the clock, since the work begins now.
 
         Raises:
             UngovernedCallError: The run has ended meanwhile.
@@ -238,7 +238,7 @@ class Activity:
         shown: Mapping[str, Any] | None = None,
     ) -> Answer | None:
         """
-        Close it: the work succeeded.
+        Close it because the work succeeded.
 
         Args:
             output: What Core is told.
@@ -286,7 +286,7 @@ class Activity:
             raise broken_result(self.run, self.request.event, failed, activity_id=self.request.activity_id)
 
     async def fail(self, error: BaseException) -> None:
-        """Close it: the work failed, or never ran."""
+        """Close it because the work failed, or never ran."""
         beside = self._beside()
         event = self._close(_status_of(error), error=self.run.redactions.value(error_info(error)))
         self._abort(error)
@@ -306,7 +306,7 @@ class Activity:
             self.leave(OUTLIVED_RUN if error is None else self.run.redactions.value(error_info(error)))
 
     def leave(self, error: Mapping[str, Any]) -> None:
-        """Close it: nobody goes on with it any more. Does not wait."""
+        """Close it because nobody goes on with it any more. Does not wait."""
         if self.state == "waiting":
             self.facts["approval"] = "timeout"
             self.facts["reason"] = "the run ended before anybody decided"
@@ -342,7 +342,7 @@ class Activity:
         has_row = self._was_asked() or (request.envelope is None and self.ran)
         self.move("close")
         run.open_activities.pop(self.id, None)
-        run.services.store.clear_activity_aborted(run.workflow_id, self.id)
+        run.services.store.clear_activity_aborted(run.identity.workflow_id, self.id)
         if not request.reported or not has_row:
             return None
         return activity_completed(

@@ -20,7 +20,7 @@ _PLAIN_ITEMS: Final = 10_000
 
 class JudgedInput:
     """
-    An input as it was judged.
+    Remember an input as it was judged.
 
     Args:
         value: The input.
@@ -42,7 +42,7 @@ class JudgedInput:
 
 def snapshot(value: Any) -> tuple[Any, bool]:
     """
-    A copy, and whether nobody else can change it.
+    Make a copy, and tell whether nobody else can change it.
 
     Where there are objects in it, they decide what a copy of them is, and it may be they themselves. What
     cannot be copied at all is returned as it is.

@@ -58,7 +58,7 @@ class ToolRun:
     async def run(self, arguments: Mapping[str, Any], work: Work) -> Any:
         """Do `work` with `arguments`, once it is sure that they are what was judged."""
         activity = self.activity
-        row = activity.id
+        request = activity.request
         if not self._judged.is_same(arguments):
             await self._judge_again(arguments)
             if activity.content is not activity.request.content:
@@ -70,7 +70,7 @@ class ToolRun:
                 )
                 raise activity.denied
         activity.ran = True
-        if activity.id == row:
+        if activity.request is request:
             return await work(arguments)
         with activity.bound():  # nested work belongs to the new row
             return await work(arguments)

@@ -94,7 +94,7 @@ def _terminal_event(run: RunState, error: BaseException | None) -> EventEnvelope
 
 
 def _outcome(result: Any) -> Any:
-    """What a run gave: the text or the structured output of an Agent-RT result, anything else as it is."""
+    """Read the text or the structured output off an Agent-RT result; anything else is the outcome itself."""
     if not hasattr(result, "termination_reason"):
         return result
     if result.structured_output is not None:

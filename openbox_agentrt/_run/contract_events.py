@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,11 +14,13 @@ from ..decision import Verdict
 from ..errors import ContractRefusedError, UnmetContractError
 from ..lifecycle_events import contract_violation
 from .record import Facts, draft, refused, write
+from .report_answers import apply_report_answer
 
 if TYPE_CHECKING:
+    from ..acel.reservation import Reservation
+    from ..acel.session import Session
     from ..acel.violations import Violation
     from ..decision import AcelOutcome, Decision
-    from .contracts import Contracts, Reservation
     from .services import Services
     from .state import RunState
 
@@ -40,13 +43,14 @@ def signal_violation(
             contracts=contracts,
             reason=reason,
             enforced=enforced,
-        )
+        ),
+        heed=partial(apply_report_answer, run, event=event),
     )
 
 
 async def reserve(
     run: RunState,
-    contracts: Contracts,
+    contracts: Session,
     event: str,
     arguments: Mapping[str, Any] | None,
     facts: Facts,
@@ -161,7 +165,7 @@ def end_shared_sessions(services: Services) -> None:
         end_shared_session(services, session_id)
 
 
-def _note_end(run: RunState, contracts: Contracts, error: BaseException | None) -> None:
+def _note_end(run: RunState, contracts: Session, error: BaseException | None) -> None:
     arguments = {**_about(run), "status": "completed" if error is None else "failed"}
     reservation = contracts.reserve(RUN_ENDED, arguments)
     violations = list(reservation.violations)

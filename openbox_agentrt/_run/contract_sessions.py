@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import GovernanceBlockedError
-from .contracts import Contracts
 from .evidence import Recorder
 
 if TYPE_CHECKING:
     from .._wire.identity import RunIdentity
+    from ..acel.session import Session
     from ..acel.violations import Violation
 
 MAX_SESSIONS = 10_000
@@ -29,7 +29,7 @@ MAX_SESSIONS = 10_000
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ContractSession:
     """
-    A session and what goes with it.
+    Hold a session and what goes with it.
 
     Attributes:
         contracts: The session itself, which keeps its violations in `recorder`; None where there are no
@@ -38,7 +38,7 @@ class ContractSession:
         shared: Whether further runs may use it, so that none of them ends it.
     """
 
-    contracts: Contracts | None
+    contracts: Session | None
     recorder: Recorder | None
     shared: bool = False
 
@@ -50,7 +50,7 @@ class ContractSession:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EndedSession:
     """
-    A shared session that is over.
+    Say what is left of a shared session that is over.
 
     Attributes:
         unmet: The obligations that it leaves open.
@@ -68,7 +68,7 @@ BuildSession = Callable[[str, bool], ContractSession]
 
 class ContractSessions:
     """
-    All sessions of one governance. Safe for several threads.
+    Keep the sessions of one governance. Safe for several threads.
 
     Args:
         build: Makes a session.
@@ -88,7 +88,7 @@ class ContractSessions:
 
     def for_run(self, identity: RunIdentity, *, around: ContractSession | None) -> ContractSession:
         """
-        The session of a new run.
+        Give the session of a new run.
 
         Args:
             around: The session of the run around it, if that is one of this governance.
@@ -126,6 +126,6 @@ class ContractSessions:
         return EndedSession(session=session, unmet=session.end(), last_run=last_run)
 
     def open_ids(self) -> tuple[str, ...]:
-        """The session ids of the shared sessions that are open."""
+        """List the session ids of the shared sessions that are open."""
         with self._lock:
             return tuple(self._shared)

@@ -30,7 +30,7 @@ BuildOwn = Callable[..., Any]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractSource:
     """
-    What the option ``contracts`` stands for.
+    Hold what the option ``contracts`` stands for.
 
     Attributes:
         contracts: The contracts, for sessions that are built here.
@@ -47,6 +47,8 @@ class ContractSource:
 
 def check_metrics(metrics: Any) -> None:
     """
+    Refuse metrics that cannot count what contracts do.
+
     Raises:
         OptionError: `metrics` cannot count what contracts do.
     """
@@ -57,7 +59,7 @@ def check_metrics(metrics: Any) -> None:
 
 def read_contracts(value: Any) -> ContractSource | None:
     """
-    What ``contracts=value`` means: a rules file, contracts, or a callable that builds sessions.
+    Read ``contracts=value``: a rules file, contracts, or a callable that builds sessions.
 
     Raises:
         OptionError: It cannot be read, or is none of these.
@@ -93,7 +95,7 @@ def open_evidence(
     options: GovernanceOptions, opened: ExitStack, *, rules_hash: str | None
 ) -> EvidenceFile | Recorder | None:
     """
-    Where evidence goes: a file, which `opened` closes, or an object of the user's own.
+    Open the place where evidence goes: a file, which `opened` closes, or an object of the user's own.
 
     Args:
         rules_hash: Rules that a new file is for, or None where each session may have its own.
@@ -137,7 +139,7 @@ def open_evidence(
 def contract_sessions(
     options: GovernanceOptions, source: ContractSource | None, evidence: EvidenceFile | Recorder | None
 ) -> ContractSessions:
-    """The sessions of a governance with these options."""
+    """Make the sessions of a governance with these options."""
 
     def build(name: str, shared: bool) -> ContractSession:
         recorder = _recorder(evidence, name, None if source is None else source.rules_hash)
@@ -192,7 +194,7 @@ def _own_session(build: BuildOwn, name: str, options: GovernanceOptions) -> Sess
 
 
 def _is_in(own: Any, evidence: Any) -> bool:
-    """Whether what a session keeps as its own stands in `evidence` already."""
+    """Tell whether what a session keeps as its own stands in `evidence` already."""
     return own is evidence or getattr(own, "file", None) is evidence
 
 

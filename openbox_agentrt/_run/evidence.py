@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Recorder(Protocol):
-    """What keeps evidence. Neither method raises."""
+    """Keep evidence. Neither method raises."""
 
     def record(self, violation: Violation, /) -> Any: ...
 
@@ -26,7 +26,7 @@ class Recorder(Protocol):
 
 class SessionRecorder:
     """
-    An evidence file as one session sees it.
+    Show an evidence file as one session sees it.
 
     The file is told of the session when there is something to record about it, so that runs in which nothing
     happened leave nothing behind.
@@ -56,7 +56,7 @@ class SessionRecorder:
 
 def foreign_evidence(log: Any, options: GovernanceOptions) -> EvidenceFile | Recorder:
     """
-    Evidence in an object of the user's own: an `EvidenceFile`, an `EvidenceLog`, acel-core's, or any other.
+    Take an object of the user's own for evidence: an `EvidenceFile`, an `EvidenceLog`, acel-core's, another.
 
     Raises:
         OptionError: It cannot do what other options ask of it.
@@ -75,7 +75,7 @@ def foreign_evidence(log: Any, options: GovernanceOptions) -> EvidenceFile | Rec
 
 
 class _Foreign:
-    """An evidence log that may know violations only, and gets them without what must not be seen."""
+    """Pass violations to a log that may know nothing else, without what must not be seen."""
 
     __slots__ = ("_log", "_redactor")
 

@@ -24,7 +24,7 @@ REFUSING = (Verdict.BLOCK, Verdict.HALT)
 
 
 class DecisionMeter(Protocol):
-    """What counts decisions, such as `acel.metrics.Metrics`."""
+    """Count decisions, as `acel.metrics.Metrics` does."""
 
     def record_decision(self, verdict: str, source: str, /) -> None: ...
 
@@ -59,7 +59,7 @@ class Observers:
         self._redactor = redactor
 
     def tell(self, decision: Decision, recorder: Recorder | None) -> None:
-        """Never raises, except for what is no `Exception`."""
+        """Tell them. Never raises, except for what is no `Exception`."""
         if self._records_all and recorder is not None:
             self._try("the evidence", lambda: recorder.record_decision(self._shown(decision)))
         if self._meter is not None:
@@ -102,7 +102,7 @@ class Observers:
 
 
 def attributes_of(decision: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields of a decision as attributes of a span: under ``openbox.``, scalars and lists of text."""
+    """Give a decision as attributes of a span: under ``openbox.``, scalars and lists of text."""
     return {f"openbox.{name}": _attribute(value) for name, value in decision.items() if name != PATCH}
 
 
@@ -113,6 +113,6 @@ def _attribute(value: Any) -> Any:
 
 
 def decision_meter(metrics: Any) -> DecisionMeter | None:
-    """`metrics`, if they count decisions. Those of acel-core count calls and violations only."""
+    """Give `metrics`, if they count decisions. Those of acel-core count calls and violations only."""
     counts = all(callable(getattr(metrics, name, None)) for name in ("record_decision", "record_unreachable"))
     return metrics if counts else None

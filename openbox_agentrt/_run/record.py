@@ -23,7 +23,7 @@ __all__ = ("Facts", "draft", "facts_of", "refused", "write")
 
 
 class Facts(TypedDict, total=False):
-    """Everything that may be known of a decision beside its event, verdict and source: see `Decision`."""
+    """Hold what may be known of a decision beside its event, verdict and source: see `Decision`."""
 
     activity_id: str | None
     reason: str | None

@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 class Redactions:
     """
-    What was redacted in one run.
+    Remember what was redacted in one run.
 
     Not promised: that a person's data is found in a form that Core has not redacted in this run - another
     spelling, or a part of it shorter than a word. What counts as that data is Core's to say.
@@ -78,7 +78,7 @@ class Redactions:
                         self.learn(item, after)
 
     def text(self, text: str) -> str:
-        """`text` without what was redacted; the same object when there is nothing to take out."""
+        """Give `text` without what was redacted; the same object when there is nothing to take out."""
         text = self._whole.get(text, text)
         for raw, redacted in self._inside:
             if raw in text:
@@ -86,7 +86,7 @@ class Redactions:
         return text
 
     def value(self, value: _T) -> _T:
-        """The same for text inside mappings, lists and tuples. What does not change stays the same object."""
+        """Redact text inside mappings, lists and tuples. What does not change stays the same object."""
         if not self._whole:
             return value
         result: Any = value
@@ -109,7 +109,7 @@ class Redactions:
 
     def messages(self, messages: Sequence[Any]) -> Sequence[Any]:
         """
-        Messages of any role, without what was redacted: text, JSON parts and arguments of tool calls.
+        Give messages of any role without what was redacted: text, JSON parts and arguments of tool calls.
 
         Returns:
             `messages` itself when nothing changes, else a tuple. No message is changed in place.
@@ -190,7 +190,7 @@ class Redactions:
 
 
 def _pieces(raw: str, redacted: str) -> list[tuple[str, str]]:
-    """The words that differ between a text and its redaction, where they are telling enough to look for."""
+    """Find the words that a redaction changed, where they are telling enough to look for."""
     if len(raw) > _MAX_COMPARED or len(redacted) > _MAX_COMPARED:
         return []
     old, new = _WORDS.findall(raw), _WORDS.findall(redacted)

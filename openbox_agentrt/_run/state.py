@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
     from .._core.outbox import Outbox
     from .._wire.identity import RunIdentity
+    from ..acel.session import Session
     from ..decision import Decision
     from ..errors import GovernanceError
-    from .contracts import Contracts
     from .redactions import Redactions
     from .services import Services
 
 
 class OpenActivity(Protocol):
-    """What a run does with an activity that is not over; nothing else of it is the run's business."""
+    """Stand for an activity that is not over; nothing else of it is the business of a run."""
 
     def note_refusal(self, error: GovernanceError) -> None:
         """Remember that governance refused something inside the work, should the work swallow that."""
@@ -33,7 +33,7 @@ class OpenActivity(Protocol):
 
 
 class OpenStream(Protocol):
-    """What a run does with a model stream that nobody has read to its end."""
+    """Stand for a model stream that nobody has read to its end."""
 
     def abandon(self, error: BaseException | None) -> None:
         """Close its row, since its run ends: with `error`, or well. Does not wait."""
@@ -52,7 +52,7 @@ def _unknown(tool: str) -> ToolSideEffect | None:
 
 class RunState:
     """
-    One governed run. Made by ``run_scope``; its ids are never used again.
+    Keep the state of one governed run. Made by ``run_scope``; its ids are never used again.
 
     Attributes:
         prompt: The prompt that was screened; empty when there was none.
@@ -64,6 +64,7 @@ class RunState:
         ungoverned: How many gates let something pass because Core could not be asked.
         result: What the run returned, for its terminal event; set by whoever runs it.
         session: The contract session, and who keeps its evidence.
+        contracts: The `acel.Session` that the run belongs to; None without contracts.
         admitted: Whether the contracts have seen the run start.
         estimate_cost: What a model's response has cost, when the loop has a way to tell.
         side_effect_of: What a tool is declared to do, when the loop has a registry that tells.
@@ -91,6 +92,7 @@ class RunState:
         self.result: Any = None
         self.services = services
         self.session = NO_SESSION if session is None else session
+        self.contracts: Session | None = self.session.contracts
         self.admitted = False
         self.contracts_concluded = False
         self.estimate_cost: Callable[[Any], float] | None = None
@@ -126,7 +128,7 @@ class RunState:
 
     @property
     def task_queue(self) -> str:
-        """The configured queue."""
+        """Name of the configured task queue."""
         return self.identity.task_queue
 
     @property
@@ -149,13 +151,8 @@ class RunState:
         return f"<RunState {self.workflow_type} {self.run_id} {state}>"
 
     @property
-    def contracts(self) -> Contracts | None:
-        """The `acel.Session` that the run belongs to; None without contracts."""
-        return self.session.contracts
-
-    @property
     def parent_shares_session(self) -> bool:
-        """Whether the contracts are those of a run around this one, which ends them."""
+        """Tell whether the contracts are those of a run around this one, which ends them."""
         # Not the parent alone: a run of another governance may stand in between.
         run = self.parent
         while run is not None and run.session is not self.session:
@@ -163,7 +160,7 @@ class RunState:
         return run is not None
 
     def share_session(self) -> str:
-        """The id that this run shares with the runs nested in it; from here on its events carry it."""
+        """Give the id that this run shares with the runs nested in it; from here on its events carry it."""
         shared = self.identity.multi_agent_session_id
         if shared is None:
             shared = str(uuid.uuid4())
@@ -188,7 +185,7 @@ class RunState:
             self.parent.halt(error, took_effect=took_effect)
 
     def is_behind(self) -> bool:
-        """Whether there is something to `catch_up` with."""
+        """Tell whether there is something to `catch_up` with."""
         return bool(self.reports.pending) or (self.parent is not None and self.parent.is_behind())
 
     async def catch_up(self) -> None:
@@ -204,7 +201,7 @@ class RunState:
             run = run.parent
 
     def halted_by(self) -> GovernanceHaltError | None:
-        """The halt that is in force here: of this run, or of one around it."""
+        """Find the halt that is in force here: of this run, or of one around it."""
         run: RunState | None = self
         while run is not None:
             if run._halt_error is not None:
@@ -213,11 +210,11 @@ class RunState:
         return None
 
     def halt_that_took_effect(self) -> GovernanceHaltError | None:
-        """The halt that stopped something in this run. The run ends with it, whoever caught it before."""
+        """Give the halt that stopped something here. The run ends with it, whoever caught it before."""
         return self._halt_error if self._halt_took_effect else None
 
     def must_stop(self) -> bool:
-        """Whether the run may not take its next step. Asking means that it wanted to."""
+        """Tell whether the run may not take its next step. Asking means that it wanted to."""
         return self._stopped_by() is not None
 
     def _stopped_by(self) -> GovernanceHaltError | None:
@@ -230,7 +227,7 @@ class RunState:
         return halt
 
     def refusal(self, event: str) -> GovernanceError | None:
-        """Why `event` may not start now, as far as the run itself knows; None when it may."""
+        """Give the reason why `event` may not start now, as far as the run itself knows; None when it may."""
         if self._halt_error is None and self.parent is None and not self.ending and not self.suspended:
             return None
         halt = self._stopped_by()

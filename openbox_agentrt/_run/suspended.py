@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def call_key(call_id: str, tool: str, arguments: Mapping[str, Any]) -> str:
-    """What an approval is bound to: this call, with these arguments."""
+    """Name the call that an approval is bound to: this one, with these arguments."""
     return json.dumps([call_id, tool, canonical(arguments)])
 
 
@@ -42,7 +42,7 @@ class _Suspended:
 
 class SuspendedRuns:
     """
-    The paused runs of one governance.
+    Keep the paused runs of one governance.
 
     Args:
         max_wait_ms: A run that nobody resumes in this time is closed; None keeps it until the governance
@@ -65,7 +65,7 @@ class SuspendedRuns:
         )
 
     def take(self, checkpoint: Any, *, agent_name: str | None, session_id: str | None) -> RunState | None:
-        """The run that `checkpoint` continues, if it is here. It can be continued once."""
+        """Find the run that `checkpoint` continues, if it is here. It can be continued once."""
         self._close_forgotten()
         pending = _pending_keys(checkpoint.messages)
         last_words = last_user_text(checkpoint.messages)
@@ -103,7 +103,7 @@ class SuspendedRuns:
 
 
 def _pending_keys(messages: Sequence[Any]) -> set[str]:
-    """Keys of the calls in the last assistant turn; those that were not paused match nothing."""
+    """Give the keys of the calls in the last assistant turn; those that were not paused match nothing."""
     for message in reversed(messages):
         if message.role == "assistant":
             return {call_key(call.id, call.name, call.arguments) for call in message.tool_calls}

@@ -135,6 +135,7 @@ def contracts(monkeypatch: pytest.MonkeyPatch) -> Reservations:
         run.session = types.SimpleNamespace(
             contracts=reservations, recorder=None, records_itself=True, shared=True, end=tuple
         )
+        run.contracts = reservations
         return run
 
     monkeypatch.setattr(Runs, "open", with_contracts)
