@@ -25,13 +25,14 @@ that redaction can go by.
 import base64
 import hashlib
 import json
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .codec import CONTAINERS, MAX_SIZE, TAGS, codec, plain_json
 from .objects import error_name, name_of
 from .walk import Json, Walker, object_text
 
-__all__ = ("Concealer", "freeze")
+__all__ = ("Concealed", "Concealer", "freeze")
 
 _SHORT_TEXT = 256
 # Python refuses to print very long whole numbers in decimals. Where that begins is a setting; never below
@@ -39,11 +40,21 @@ _SHORT_TEXT = 256
 _MAX_BITS = 2_000
 
 
+@dataclass(frozen=True, slots=True)
+class Concealed:
+    """Wrap a value that must not be recorded as it is."""
+
+    value: Any
+
+
 class Concealer(Protocol):
     """Say what must not be recorded as it is."""
 
-    def hides(self, name: str) -> bool:
-        """Say whether the value under this name is a secret."""
+    def conceal_named(self, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """Give the names and values of a mapping with the secret values in it wrapped."""
+
+    def conceal_items(self, items: list[Any]) -> list[Any]:
+        """Give the items of a list with the secrets in it wrapped."""
 
     def marker(self, value: Json) -> str:
         """Give what stands in for a secret."""
@@ -99,10 +110,12 @@ class _Freezer(Walker):
         return text if isinstance(text, dict) else {"$bytes": text}
 
     def mapping(self, pairs: list[tuple[Any, Any]], depth: int) -> Json:
+        if self._concealer is not None:
+            pairs = self._concealer.conceal_named(pairs)
         room = max(self._left, 0)
         self._left -= len(pairs)
         names = [_key_text(key) for key, _ in pairs[:room]]
-        values = [self._named(name, value, depth) for name, (_, value) in zip(names, pairs, strict=False)]
+        values = [self.walk(value, depth) for _, value in pairs[:room]]
         frozen: dict[str, Json]
         if None in names or len(set(names)) < len(names) or not TAGS.isdisjoint(names):
             keys = [self.walk(key, depth) for key, _ in pairs[:room]]
@@ -115,13 +128,16 @@ class _Freezer(Walker):
             frozen["$cut"] = "size"
         return frozen
 
-    def _named(self, name: str | None, value: Any, depth: int) -> Json:
-        frozen: Json = self.walk(value, depth)
-        if self._concealer is not None and name is not None and self._concealer.hides(name):
-            return self._concealer.marker(frozen)
-        return frozen
+    def other(self, value: Any, kind: type, depth: int) -> Json:
+        if kind is Concealed and self._concealer is not None:
+            # Without looking for secrets inside, so that a secret has one marker wherever it stood.
+            return self._concealer.marker(_Freezer(None).walk(value.value, depth))
+        other: Json = super().other(value, kind, depth)
+        return other
 
     def items(self, items: list[Any], depth: int) -> list[Json]:
+        if self._concealer is not None:
+            items = self._concealer.conceal_items(items)
         frozen: list[Json] = []
         for item in items:
             self._left -= 1

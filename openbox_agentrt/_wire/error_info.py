@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from ..evidence.known_secrets import KEY_FORMS
 from .payloads import safe_text
 
 __all__ = ("error_info", "scrub")
@@ -39,6 +40,7 @@ _SECRETS: Final = (
         ),
         HIDDEN,
     ),
+    (re.compile(KEY_FORMS), HIDDEN),
     (re.compile(r"\beyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"), HIDDEN),
     (
         re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S),

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from .format2.file import EvidenceFile
     from .format2.heads import Head
     from .keys import Ed25519Signer, Signer, ed25519_signer
+    from .known_secrets import SECRET_PATTERNS
     from .reading import Entry, read_entries, verify_file
-    from .redaction import SECRET_PATTERNS, Redactor, redact_violation
+    from .redaction import Redactor, redact_violation
     from .report import Report
     from .session_evidence import SessionEvidence
     from .summary import Summary, summarise
@@ -46,7 +47,7 @@ _HOME = {
     "LogInUseError": "errors",
     "Redactor": "redaction",
     "Report": "report",
-    "SECRET_PATTERNS": "redaction",
+    "SECRET_PATTERNS": "known_secrets",
     "SessionEvidence": "session_evidence",
     "Signer": "keys",
     "Summary": "summary",

@@ -18,28 +18,18 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from .._plain.freezing import freeze
+from .._plain.freezing import Concealed, freeze
 from .._plain.walk import Json
 from .canonical import legacy_canonical, sha256_hex
+from .known_secrets import SECRET_PATTERNS
 
 __all__ = (
-    "SECRET_PATTERNS",
     "Redactor",
     "redact_record",
     "redact_violation",
     "redaction_marker",
     "redactor_of",
 )
-
-SECRET_PATTERNS: Final[tuple[str, ...]] = (
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
-    r"\b(?i:bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}",
-    r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*",
-    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
-    r"\bobx_[A-Za-z0-9_-]{8,}",
-    r"\b(?:sk|pk|rk|ghp|gho|ghs|xox[abps])[-_][A-Za-z0-9_-]{16,}",
-)
-"""Values that are secrets wherever they stand: private keys, bearer tokens, JWTs, common API keys."""
 
 _MAX_JSON_TEXT = 1 << 20
 _MAX_JSON_DEPTH = 64
@@ -55,6 +45,12 @@ _ESCAPED = re.compile(r"\\++([\"'])[^\"']*+[\"']?+")
 _TO_END_OF_LINE = re.compile(r"[^\r\n]*+")
 _TO_END_OF_WORD = re.compile(r"[^\s,;&]*+")
 _BRACKET = re.compile(r"[\[\](){}]")
+_OPTION = re.compile(r"(?<![\w.$-])--?([\w.$-]++)(\s++)(?=[^\s-])")
+_MARKED = "***REDACTED("
+
+# Mappings that say a name and its value, as lists of headers, settings and tags do.
+_NAME_KEYS: Final = frozenset(("name", "key", "field", "header", "parameter", "variable"))
+_VALUE_KEYS: Final = frozenset(("value", "values", "val", "content"))
 
 
 def redaction_marker(value: object, key: bytes | None = None) -> str:
@@ -80,7 +76,8 @@ class Redactor:
         fields: Names whose values are secrets, compared without regard to case. A name with ``*``, ``?``
             or ``[`` is a glob. One name given as text is one name.
         patterns: Values that are secrets wherever they stand, as regular expressions; see
-            `SECRET_PATTERNS`. Those given as text run on a linear-time engine.
+            `SECRET_PATTERNS`. Those given as text run on a linear-time engine. A group of the name
+            ``secret`` is hidden alone.
         key: Key of the markers, at least 16 bytes. Random by default, so that markers can be compared
             within one process only.
 
@@ -88,7 +85,7 @@ class Redactor:
     and one that was encoded (Base64, compression) before it got here.
     """
 
-    __slots__ = ("_exact", "_globs", "_key", "_patterns", "_remembered")
+    __slots__ = ("_any", "_exact", "_globs", "_key", "_patterns", "_remembered")
 
     def __init__(
         self,
@@ -103,7 +100,9 @@ class Redactor:
             raise ValueError("the key of a redactor has at least 16 bytes")
         self._exact = frozenset(names) - frozenset(globs)
         self._globs = re.compile("|".join(map(fnmatch.translate, globs))) if globs else None
-        self._patterns = tuple(_compiled(pattern) for pattern in patterns)
+        given = tuple(patterns)
+        self._patterns = tuple(_compiled(pattern) for pattern in given)
+        self._any = _any_of(given)
         self._key = os.urandom(32) if key is None else key
         self._remembered: dict[str, bool] = {}
 
@@ -130,10 +129,68 @@ class Redactor:
     def redact_text(self, text: str) -> str:
         """A text with markers for the secrets in it, those inside JSON included."""
         if self._exact or self._globs:
-            text = self._redact_assignments(self._redact_json(text))
-        for pattern in self._patterns:
-            text = pattern.sub(lambda match: self.marker(match.group()), text)
+            text = self._redact_json(text)
+            text = self._redact_values(_OPTION, self._redact_values(_ASSIGNMENT, text))
+        # Most texts hold no secret, and one look at all patterns costs what a look at each one does.
+        if self._any is None or self._any.search(text) is not None:
+            for pattern in self._patterns:
+                text = pattern.sub(self._mark, text)
         return text
+
+    def conceal_named(self, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """
+        Wrap the secret values of a mapping in `Concealed`.
+
+        A value is one under a secret name, or beside it: ``{"name": "password", "value": "1234"}``.
+        """
+        if not (self._exact or self._globs):
+            return pairs
+        hidden = [self._hides(name) for name, _ in pairs]
+        if len(pairs) > 1 and self._says_secret_name(pairs):
+            hidden = [
+                hides or _lowered(name) in _VALUE_KEYS for hides, (name, _) in zip(hidden, pairs, strict=True)
+            ]
+        if not any(hidden):
+            return pairs
+        return [
+            (name, Concealed(value) if hides else value)
+            for hides, (name, value) in zip(hidden, pairs, strict=True)
+        ]
+
+    def conceal_items(self, items: list[Any]) -> list[Any]:
+        """
+        Wrap the secrets of a list in `Concealed`.
+
+        One is the item after an option with a secret name, as in ``["--password", "1234"]``, and the second
+        of a pair in a list of pairs, as of headers.
+        """
+        if not (self._exact or self._globs) or not items:
+            return items
+        if all(isinstance(item, list | tuple) and len(item) == 2 for item in items):
+            return [[item[0], Concealed(item[1])] if self._hides(item[0]) else item for item in items]
+        concealed = list(items)
+        for index, item in enumerate(items[:-1]):
+            if isinstance(item, str) and item.startswith("-") and self._hides(item.lstrip("-")):
+                concealed[index + 1] = Concealed(items[index + 1])
+        return concealed
+
+    def _hides(self, name: Any) -> bool:
+        if isinstance(name, bytes):
+            name = name.decode("utf-8", "replace")
+        return isinstance(name, str) and self.hides(name)
+
+    def _says_secret_name(self, pairs: list[tuple[Any, Any]]) -> bool:
+        return any(_lowered(name) in _NAME_KEYS and self._hides(value) for name, value in pairs)
+
+    def _mark(self, match: re.Match[str]) -> str:
+        group, whole = match.re.groupindex.get("secret", 0), match.group()
+        secret = match.group(group)
+        if secret is None or secret.startswith(_MARKED):
+            return whole
+        start, end = (position - match.start() for position in match.span(group))
+        quote = _quote_of(secret) if group else ""
+        hidden = self.marker(secret.strip(quote) if quote else secret)
+        return f"{whole[:start]}{quote}{hidden}{quote}{whole[end:]}"
 
     def hides(self, name: str) -> bool:
         """Say whether the value under a name is a secret."""
@@ -169,30 +226,32 @@ class Redactor:
         """Parsed JSON with markers; the same object if there was nothing to hide."""
         if depth > _MAX_JSON_DEPTH:
             return self.marker(node)
+        if isinstance(node, Concealed):
+            return self.marker(node.value)
         if isinstance(node, dict):
             pairs = {
-                name: self.marker(value) if self.hides(name) else self._redact_tree(value, depth + 1)
-                for name, value in node.items()
+                name: self._redact_tree(value, depth + 1)
+                for name, value in self.conceal_named(list(node.items()))
             }
             return node if all(pairs[name] is value for name, value in node.items()) else pairs
         if isinstance(node, list):
-            items = [self._redact_tree(item, depth + 1) for item in node]
+            items = [self._redact_tree(item, depth + 1) for item in self.conceal_items(node)]
             return node if all(new is old for new, old in zip(items, node, strict=True)) else items
         if isinstance(node, str):
             redacted = self.redact_text(node)
             return node if redacted == node else redacted
         return node
 
-    def _redact_assignments(self, text: str) -> str:
+    def _redact_values(self, names: re.Pattern[str], text: str) -> str:
         pieces: list[str] = []
         done = 0
-        for match in _ASSIGNMENT.finditer(text):
+        for match in names.finditer(text):
             start = match.end()
-            if match.start() < done or not self.hides(match[1]):
+            if match.start() < done or not self.hides(match[1].lstrip("-")):
                 continue
             end = _end_of_value(text, start, match[2])
             value = text[start:end]
-            if not value or value.strip("\"'\\").startswith("***REDACTED("):
+            if not value or value.strip("\"'\\").startswith(_MARKED):
                 continue
             quote = _quote_of(value)
             pieces += (text[done:start], quote, self.marker(value.strip(quote) if quote else value), quote)
@@ -258,6 +317,10 @@ def _names(fields: Iterable[str] | str) -> list[str]:
     return names
 
 
+def _lowered(name: Any) -> str:
+    return name.lower() if isinstance(name, str) else ""
+
+
 def _folded(name: str) -> str:
     # NFKC, so that full-width letters do not get a secret past its name.
     return unicodedata.normalize("NFKC", name).casefold()
@@ -274,6 +337,20 @@ def _compiled(pattern: str | re.Pattern[str]) -> Any:
         raise ValueError(f"pattern to redact does not compile: {pattern!r}") from error
 
 
+def _any_of(patterns: tuple[str | re.Pattern[str], ...]) -> Any:
+    """Compile one pattern for all of them, or give None where there is none or it cannot be made."""
+    texts = [pattern for pattern in patterns if isinstance(pattern, str)]
+    if not texts or len(texts) < len(patterns):
+        return None
+    # Two groups of one pattern cannot have one name.
+    nameless = (re.sub(r"\(\?P?<[A-Za-z_]\w*>", "(?:", text) for text in texts)
+    try:
+        return _compiled("|".join(f"(?:{text})" for text in nameless))
+    except ValueError:
+        # Fine each by itself and not together, e.g. because of a limit on their size.
+        return None
+
+
 def _end_of_value(text: str, start: int, joint: str) -> int:
     """Find the end of the value that starts here, rather too late than too early."""
     match = (_ESCAPED if text.startswith("\\", start) else _QUOTED).match(text, start)
@@ -286,7 +363,7 @@ def _end_of_value(text: str, start: int, joint: str) -> int:
             if depth == 0:
                 return bracket.end()
         return len(text)
-    rest = _TO_END_OF_WORD if joint.rstrip().endswith("=") else _TO_END_OF_LINE
+    rest = _TO_END_OF_LINE if joint.rstrip().endswith((":", ">")) else _TO_END_OF_WORD
     found = rest.match(text, start)
     return start if found is None else found.end()
 

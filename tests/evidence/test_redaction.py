@@ -11,6 +11,7 @@ from acel.evidence import redact_violation as published
 from hypothesis import given
 from hypothesis import strategies as st
 
+from openbox_agentrt._wire.error_info import scrub
 from openbox_agentrt.evidence import SECRET_PATTERNS, Redactor, redact_violation
 from openbox_agentrt.evidence.redaction import redact_record, redaction_marker
 
@@ -158,6 +159,132 @@ def test_the_patterns_that_come_with_it(secret: str) -> None:
     hidden = Redactor(patterns=SECRET_PATTERNS, key=KEY).redact_text(f"here: {secret} there")
 
     assert hidden == f"here: {redaction_marker(secret, KEY)} there"
+
+
+A = "a1B2c3D4"
+KEYS = {
+    "Amazon, temporary": "ASIAABCDEFGHIJKLMNOP",
+    "Google": "AIzaSyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q",
+    "Google, client": f"GOCSPX-{A * 4}",
+    "DigitalOcean": f"dop_v1_{'a1b2c3d4' * 8}",
+    "Vault": f"hvs.{A * 4}",
+    "Databricks": f"dapi{'a1b2c3d4' * 4}",
+    "GitHub, fine-grained": f"github_pat_11ABCDEFG0abcdefghijkl_{A * 7}",
+    "GitHub, refresh": f"ghr_{A * 5}",
+    "GitLab": f"glpat-{A * 3}",
+    "npm": f"npm_{A * 5}",
+    "PyPI": f"pypi-AgEIcHlwaS5vcmc{A * 8}",
+    "Docker": f"dckr_pat_{A * 4}",
+    "OpenAI, project": f"sk-proj-{A * 3}_{A * 3}",
+    "Anthropic": f"sk-ant-api03-{A * 10}",
+    "Hugging Face": f"hf_{A * 5}",
+    "Groq": f"gsk_{A * 6}",
+    "Slack, bot": f"xoxb-123456789012-1234567890123-{A * 3}",
+    "Slack, refresh": f"xoxe-1-{A * 5}",
+    "Slack, app": f"xapp-1-A01B2C3D4E5-1234567890123-{'a1b2' * 16}",
+    "Telegram": f"1234567890:AA{A * 4}abc",
+    "SendGrid": f"SG.{A * 3}.{A * 5}",
+    "Stripe, restricted": f"rk_live_{A * 3}",
+    "Stripe, webhook": f"whsec_{A * 4}",
+    "Shopify": f"shpat_{'a1b2c3d4' * 4}",
+    "Linear": f"lin_api_{A * 5}",
+    "Grafana": f"glsa_{A * 5}",
+    "age": f"AGE-SECRET-KEY-1{'QPZRY9X8' * 7}",
+}
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=list(KEYS))
+def test_the_keys_of_issuers_are_known(key: str) -> None:
+    """In a sentence, in a command, in JSON inside text, and in what goes to Core as an error."""
+    hiding = Redactor(patterns=SECRET_PATTERNS, key=KEY)
+
+    for form in ("used {} here", "export X={};", '{{"a": "{}"}}', "[{}]", "https://x.example/?k={}#a"):
+        assert hiding.redact_text(form.format(key)) == form.format(redaction_marker(key, KEY))
+    assert key not in scrub(f"used {key} here")
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("postgres://ann:1234@db.example/x", "1234"),
+        ("redis://:p@ss@db:6379/0", "p@ss"),
+        ("mysql --user ann --password 1234 -h db", "1234"),
+        ("deploy --api-key='12 34' now", "12 34"),
+        ('deploy --access-token "1234"', "1234"),
+        ("curl -H 'X-Api-Key: 1234'", "1234"),
+        ('{\\"Authorization\\": \\"Token 1234\\"}', "Token 1234"),
+        ("Set-Cookie: sid=1234; Path=/\nnext: 1", "sid=1234; Path=/"),
+    ],
+)
+def test_the_secret_alone_is_hidden_where_the_text_says_which_it_is(text: str, hidden: str) -> None:
+    """What stands around it can still be read."""
+    redacted = Redactor(patterns=SECRET_PATTERNS, key=KEY).redact_text(text)
+
+    assert redacted == text.replace(hidden, redaction_marker(hidden, KEY))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pk_customer_organization_id",
+        "sk_test_the_thing_with_many_words",
+        "sk-learn-pipeline-preprocessing-step",
+        "npm_config_registry_something_long",
+        "hf_transfer_enable_downloads_now",
+        "xoxo-love-and-kisses-to-all",
+        "basic understanding of bearer certificates",
+        "Basic Understanding",
+        "cookie policy: accept all",
+        "http://localhost:3000/users/@me and mailto:ann@x.example",
+        "ssh://git@github.com/x",
+        "--password-file /etc/x --token-limit 5",
+        "--password --verbose",
+        "d41d8cd98f00b204e9800998ecf8427e",
+        "550e8400-e29b-41d4-a716-446655440000",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    """Identifiers, words, digests and addresses."""
+    assert Redactor(patterns=SECRET_PATTERNS, key=KEY).redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param({"name": "password", "value": SECRET}, {"name": "password", "value": MARKER}, id="pair"),
+        pytest.param(
+            {"Key": "Password", "Value": SECRET, "n": 1},
+            {"Key": "Password", "Value": MARKER, "n": 1},
+            id="tag",
+        ),
+        pytest.param([["password", SECRET], ["a", "b"]], [["password", MARKER], ["a", "b"]], id="headers"),
+        pytest.param((("Password", SECRET),), [["Password", MARKER]], id="one header"),
+        pytest.param(["x", "--password", SECRET, "y"], ["x", "--password", MARKER, "y"], id="option"),
+        pytest.param(["x", f"--password={SECRET}"], ["x", f"--password={MARKER}"], id="option in one"),
+        pytest.param(f"x --password {SECRET} y", f"x --password {MARKER} y", id="option in text"),
+        pytest.param(f"x --password '{SECRET}' y", f"x --password '{MARKER}' y", id="quoted option"),
+        pytest.param(
+            f'{{"name":"password","value":"{SECRET}"}}',
+            f'{{"name":"password","value":"{MARKER}"}}',
+            id="pair in JSON",
+        ),
+        pytest.param(f'["--password","{SECRET}"]', f'["--password","{MARKER}"]', id="option in JSON"),
+        pytest.param(["password", "email"], ["password", "email"], id="two names"),
+        pytest.param({"name": "ann", "value": 3}, {"name": "ann", "value": 3}, id="another pair"),
+        pytest.param(["--password"], ["--password"], id="nothing after it"),
+    ],
+)
+def test_a_secret_that_stands_beside_its_name_is_hidden(value: object, expected: object) -> None:
+    """Names and values as pairs, lists of headers, and options of commands."""
+    assert redactor().redact(value) == expected
+
+
+def test_headers_in_bytes_are_hidden() -> None:
+    """As servers pass them on."""
+    redacted = json.dumps(redactor().redact([(b"password", b"hunter2"), (b"accept", b"x")]))
+
+    assert "aHVudGVyMg" not in redacted
+    assert "REDACTED" in redacted
 
 
 def test_the_same_secret_gives_the_same_marker() -> None:

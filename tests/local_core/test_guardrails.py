@@ -138,3 +138,41 @@ def test_a_finding_that_is_no_json_does_not_pass(make: Make, found: dict[str, An
     result = make(guardrails=lambda event: found).send()["guardrails_result"]
 
     assert result["validation_passed"] is False
+
+
+@pytest.mark.parametrize(
+    "between",
+    [" ", ".", "\u00a0", "\u2011", "\u2013", "-\u200b", "\u2060-", "\uff0d", " - "],
+    ids=ascii,
+)
+@pytest.mark.parametrize(
+    "groups", [("123", "45", "6789"), ("212", "555", "0142"), ("4111", "1111", "1111", "1111")], ids="-".join
+)
+def test_numbers_of_people_are_found_with_any_separators(
+    make: Make, groups: tuple[str, ...], between: str
+) -> None:
+    """A social security, phone or card number is the same number, and has the same replacement."""
+    common = "" if len(groups) == 4 else "-"
+    other = make().send(activity_input=[f"it is {between.join(groups)}, ok"])
+    usual = make().send(activity_input=[f"it is {common.join(groups)}, ok"])
+
+    assert other["guardrails_result"]["redacted_input"] == usual["guardrails_result"]["redacted_input"]
+    assert groups[-1] not in str(other["guardrails_result"]["redacted_input"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026.01.1234",
+        "000 12 3456",
+        "666.12.3456",
+        "987 65 4321",
+        "123 00 4567",
+        "123 45 0000",
+        "1 2 3",
+        "123456789",
+    ],
+)
+def test_other_numbers_stay(make: Make, text: str) -> None:
+    """A number that cannot be a person's is nobody's data."""
+    assert "guardrails_result" not in make().send(activity_input=[f"see {text}"])
