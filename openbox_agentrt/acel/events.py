@@ -59,35 +59,51 @@ class ToolCallEvent:
         """
         Read one row, such as ``{"tool": "pay", "args": {"amount": 5}, "ts": 1700000000.0}``.
 
+        A row with an ``error`` is of a call that failed.
+
         Raises:
             TraceError: The row is not a mapping, or a field has the wrong type.
         """
-        if not isinstance(record, Mapping):
-            raise TraceError(f"expected a mapping, got {type(record).__name__}")
-        tool = record.get("tool")
+        row = _own(record)
+        tool, args, stamp = row.get("tool"), row.get("args"), row.get("ts")
         if not isinstance(tool, str):
             raise TraceError(
-                f"'tool' must be text, got {shown(tool)}" if "tool" in record else "'tool' is missing"
+                f"'tool' must be text, got {shown(tool)}" if "tool" in row else "'tool' is missing"
             )
-        args = record.get("args")
         if args is not None and not isinstance(args, Mapping):
             raise TraceError(f"'args' must be a mapping, got {type(args).__name__}")
-        outcome = record.get("outcome", "ok")
-        if not isinstance(outcome, str) or outcome not in OUTCOMES:
-            raise TraceError(f"'outcome' must be one of {', '.join(OUTCOMES)}, got {shown(outcome)}")
-        stamp = record.get("ts")
         return cls(
             tool=tool,
             args={} if args is None else args,
-            result=record.get("result"),
+            result=row.get("result"),
             ts=time.time() if stamp is None else read_stamp(stamp),
-            outcome=cast("Outcome", outcome),
+            outcome=_read_outcome(row),
         )
+
+
+def _own(record: object) -> dict[Any, Any]:
+    if not isinstance(record, Mapping):
+        raise TraceError(f"expected a mapping, got {type(record).__name__}")
+    try:
+        return dict(record)
+    except Exception as error:
+        # The mapping's own code raised.
+        raise TraceError(f"a mapping that cannot be read, it raised {type(error).__name__}") from error
+
+
+def _read_outcome(row: Mapping[Any, Any]) -> Outcome:
+    failed = row.get("error") is not None and row["error"] is not False
+    outcome = row.get("outcome", "failed" if failed else "ok")
+    if not isinstance(outcome, str) or outcome not in OUTCOMES:
+        raise TraceError(f"'outcome' must be one of {', '.join(OUTCOMES)}, got {shown(outcome)}")
+    if failed and outcome == "ok":
+        raise TraceError("a row with an 'error' cannot have the outcome 'ok'")
+    return cast("Outcome", outcome)
 
 
 def read_stamp(value: object) -> float:
     """
-    A recorded time as a finite float.
+    Read a recorded time as a finite float.
 
     Raises:
         TraceError: It is not a number, or not finite.

@@ -71,7 +71,7 @@ def test_a_ban_that_cannot_be_evaluated_bans(matcher: Any) -> None:
     fault = reservation.violations[0].fault
     assert fault is not None
     assert reservation.refusal.broken[0].fault == fault
-    assert fault.startswith("the matcher ")
+    assert fault.startswith(("the matcher ", "a.b is there twice"))
     assert "secret" not in fault
 
 

@@ -129,6 +129,7 @@ class MaxDistinct(Template):
     """
 
     template = "max_distinct"
+    tells_values_apart = True
 
     def __init__(
         self,
@@ -148,7 +149,7 @@ class MaxDistinct(Template):
         self.field = field
         self.n = n
         self.roles = (Role(selector=what, strict=True),)
-        values = self.cell("distinct", what, field=field, refund=refund_on_failure)
+        values = self.cell("distinct", what, field=field, fold=self.fold, refund=refund_on_failure)
         self._rule = Rule(guards=(Guard(kind="distinct", cell=values, n=n),), moves=(Move(cell=values),))
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypedDict, get_args
 
-from ..match.paths import FieldPath
+from ..match.keys import Fold, Key
 from ..match.selector import ById, Selector
 from ..verdict import Mode, OnViolation, Severity, Verdict
 from ..wording import shown
@@ -28,6 +28,7 @@ class Options(TypedDict, total=False):
 
     Attributes:
         key: Path of an argument; the contract then holds for each of its values separately.
+        fold: Which spellings of a key are one: "case" or "number". By default, those that look the same.
         within: Seconds. An older prerequisite no longer counts, and totals are per window.
         id: A name of its own, for reports.
         description: What it is for.
@@ -38,6 +39,7 @@ class Options(TypedDict, total=False):
     """
 
     key: str | None
+    fold: Fold | None
     within: float | None
     id: str | None
     description: str | None
@@ -75,6 +77,8 @@ class Declaration(TemporalContract):
     template: ClassVar[str]
     # Whether calls that none of the roles match are its business too.
     everywhere: ClassVar[bool] = False
+    # Whether it tells values of an argument apart, as keys are.
+    tells_values_apart: ClassVar[bool] = False
     # Whether it has to know when state entries were written.
     keeps_times: bool = False
 
@@ -86,10 +90,15 @@ class Declaration(TemporalContract):
 
     def __init__(self, parts: list[str], options: Options) -> None:
         self.key = options.get("key")
+        self.fold: Fold | None = _one_of(options, "fold", get_args(Fold), None)
         self.within: float | None = None
+        self._split = None if self.key is None else Key(self.key, self.fold)
         if self.key is not None:
-            FieldPath(self.key)
             parts = [*parts, f"key={self.key}"]
+        if self.fold is not None:
+            if self.key is None and not self.tells_values_apart:
+                raise ValueError("fold needs a key")
+            parts = [*parts, f"fold={self.fold}"]
         within = options.get("within")
         if within is not None:
             self.within = check_seconds("within", within)
@@ -125,7 +134,7 @@ class Declaration(TemporalContract):
             kind=kind,
             of=tuple(selector.identity for selector in of),
             label=", ".join(selector.label for selector in of),
-            key=self.key,
+            key=self._split,
             clock=None if clock is None else ById(clock),
             **more,
         )
@@ -151,7 +160,7 @@ def _text(options: Options, name: str) -> str | None:
     return value
 
 
-def _one_of(options: Options, name: str, allowed: tuple[str, ...], default: str) -> Any:
+def _one_of(options: Options, name: str, allowed: tuple[str, ...], default: str | None) -> Any:
     value = options.get(name)
     if value is None:
         return default

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..match.amounts import Amount
+from ..match.keys import Fold, Key
 
 # A window never remembers more calls than this; a larger limit could not be told from none.
 MAX_IN_WINDOW = 10_000
@@ -47,9 +48,10 @@ class Cell:
         kind: What it remembers.
         of: The selectors whose calls it is about.
         label: Those selectors as text.
-        key: Path of the argument that splits it: one piece per value.
+        key: The argument that splits it: one piece per value.
         within: Seconds after which what it remembers no longer counts; None for the whole session.
         field: Path of the argument whose values it adds up or tells apart.
+        fold: Which spellings of such a value are one.
         refund: Whether a call that ran and failed is taken back.
         text: Whether text is read as a number.
         negative: Whether amounts below zero are allowed.
@@ -61,9 +63,10 @@ class Cell:
     kind: CellKind
     of: tuple[Hashable, ...]
     label: str = field(compare=False)
-    key: str | None = None
+    key: Key | None = None
     within: float | None = None
     field: str | None = None
+    fold: Fold | None = None
     refund: bool = False
     text: bool = False
     negative: bool = False
@@ -76,9 +79,10 @@ class Cell:
         flags = [
             flag
             for flag, on in (
-                (f"key={self.key}", self.key is not None),
+                (f"key={self.key and self.key.text}", self.key is not None),
                 (f"within={self.within}", self.within is not None),
                 (f"field={self.field}", self.field is not None),
+                (f"fold={self.fold}", self.fold is not None),
                 ("refund", self.refund),
                 ("text", self.text),
                 ("negative", self.negative),
@@ -104,7 +108,7 @@ class Guard:
         needs: What would make it hold, in the contract's own words.
         entry: The state entry that it is about.
         value: The value that the entry must have.
-        key: Path of the argument that says which entry of a mapping is meant.
+        key: The argument that says which entry of a mapping is meant.
         within: Seconds for which what was written counts.
     """
 
@@ -115,7 +119,7 @@ class Guard:
     needs: str | None = None
     entry: str = ""
     value: str | int | float | bool | None = None
-    key: str | None = None
+    key: Key | None = None
     within: float | None = None
 
 

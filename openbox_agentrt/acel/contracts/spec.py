@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, get_args
 
+from ..match.keys import Fold
 from ..match.matchers import ToolMatcher, any_of, matching
 from ..verdict import Mode, OnViolation, Severity
 from .parameters import OPTIONS, Parameter, parameters_of
@@ -35,6 +36,7 @@ CONTRACT: dict[str, Field] = {
     "remedy": _TEXT,
     "on_violation": Field("text", among=get_args(OnViolation)),
     "key": _TEXT,
+    "fold": Field("text", among=get_args(Fold)),
     "within": Field("number"),
 }
 """A contract as it stands in data."""

@@ -38,7 +38,7 @@ class RequiresState(Template):
             kind="state",
             entry=state_key,
             value=value,
-            key=self.key,
+            key=self._split,
             within=self.within,
             needs=f"{state_key} to be {value!r}",
         )

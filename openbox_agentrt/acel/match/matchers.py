@@ -20,7 +20,8 @@ from typing import Any, TypeAlias
 from ..callbacks import is_async
 from ..wording import shown
 from .names import canonical
-from .paths import FieldError, FieldPath
+from .paths import FieldError, FieldPath, UnreadableError
+from .texts import texts_of
 
 Args: TypeAlias = dict[str, Any]
 Predicate: TypeAlias = Callable[[Args], Any]
@@ -83,12 +84,16 @@ class FieldPattern:
     def __call__(self, args: Args) -> bool:
         try:
             value = self._field.read(args)
+        except UnreadableError:
+            raise
         except FieldError as error:
             if self.field in args:
                 raise
             del error  # missing: no match, as with acel-core
             return False
-        return value is not None and self._search(value if isinstance(value, str) else str(value)) is not None
+        if isinstance(value, str):
+            return self._search(value) is not None
+        return value is not None and any(self._search(text) for text in texts_of(value, self.field))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FieldPattern):
@@ -125,7 +130,9 @@ def matching(tool: str, pattern: str, *, field: str = "command") -> ContentMatch
     """
     The calls of `tool` whose argument `field` contains `pattern`, whatever the case.
 
-    A call without that argument is no match. A value that is not text is searched as its text.
+    A call without that argument is no match. Of a list or an object, every text in it is searched, the words
+    of a list as one line too, and its JSON. A value that cannot be looked into is a fault: the contract
+    takes its strict side.
 
     Raises:
         PatternError: RE2 cannot compile the pattern.

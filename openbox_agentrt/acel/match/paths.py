@@ -8,19 +8,30 @@ is read: which of the two the tool will use is not known here.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
+from ..._plain.arguments import plain_value
+from ..._plain.unseen import Unseen
 from ..wording import shown
-from .amounts import AmountError, read_amount, show
 
-MAX_KEY = 128
+_LEAVES = (str, int, float, bytes, type(None))
 
 
 class FieldError(ValueError):
     """A field is missing or cannot be used. It names the field, never its value."""
+
+
+class UnreadableError(FieldError):
+    """A field is there, and nobody can look into it. What needs it takes its strict side."""
+
+    def __init__(self, name: str, unseen: Unseen) -> None:
+        self.name = name
+        self.unseen = unseen
+        super().__init__(f"{name} cannot be looked into ({unseen.why})")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return UnreadableError, (self.name, self.unseen)
 
 
 class FieldPath:
@@ -41,6 +52,7 @@ class FieldPath:
 
         Raises:
             FieldError: It is missing, or there are two.
+            UnreadableError: Something on the way to it cannot be looked into.
         """
         if not self.dotted:
             try:
@@ -58,6 +70,9 @@ class FieldPath:
 
     def _walk(self, value: Any) -> tuple[bool, Any]:
         for part in self._parts:
+            if not isinstance(value, (Mapping, list, tuple, *_LEAVES)):
+                # An object of a class: what is seen of it is what contracts see of arguments.
+                value = plain_value(value)
             if isinstance(value, Mapping):
                 if part not in value:
                     return False, None
@@ -66,39 +81,8 @@ class FieldPath:
                 if len(part) > 9 or int(part) >= len(value):
                     return False, None
                 value = value[int(part)]
+            elif isinstance(value, Unseen):
+                raise UnreadableError(self.text, value)
             else:
                 return False, None
         return True, value
-
-
-def key_text(value: Any, name: str) -> str:
-    """
-    A value as the key of an automaton.
-
-    The number 42 and the text "42" are one key, as they are one customer: a caller cannot get a second
-    budget by writing an id in another type. Long text is kept as its hash.
-
-    Raises:
-        FieldError: The value is missing, a boolean, not finite, or a container.
-    """
-    if isinstance(value, str):
-        text = str.__str__(value)
-    elif value is None or isinstance(value, bool):
-        raise FieldError(f"{name} must be text or a number, got {value}")
-    elif isinstance(value, (int, float, Decimal)):
-        text = _number_text(value, name)
-    else:
-        raise FieldError(f"{name} must be text or a number, got {type(value).__name__}")
-    if len(text) > MAX_KEY:
-        return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return text
-
-
-def _number_text(value: float | Decimal, name: str) -> str:
-    try:
-        amount = read_amount(value, negative=True)
-    except AmountError as error:
-        raise FieldError(f"{name} {error}") from None
-    whole = int(amount)
-    # 42.0 is 42. What is not whole has one spelling: 0.50 is 0.5.
-    return str(whole) if whole == amount else show(amount).rstrip("0")

@@ -21,6 +21,7 @@ from .matchers import (
     name_matches,
 )
 from .names import canonical
+from .paths import FieldError
 
 # True and False are final for every call of a tool; a predicate has to be asked per call.
 Hit: TypeAlias = bool | Predicate
@@ -86,13 +87,16 @@ def select(matcher: ToolMatcher) -> Selector:
 
 
 def ask(predicate: Predicate, args: Args) -> bool | str:
-    """The predicate's answer, or the fault that kept it from answering."""
+    """Ask a predicate, and give the fault that keeps it from answering."""
     try:
         answer = predicate(args)
         if inspect.isawaitable(answer):
             discard(answer)
             return "the matcher gave something to await"
         return bool(answer)
+    except FieldError as error:
+        # It names the field and never its value.
+        return str(error)
     except Exception as error:  # noqa: BLE001 - the caller takes the strict side of its contract
         return fault_text("the matcher", error)
 

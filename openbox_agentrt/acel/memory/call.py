@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..match.paths import FieldError, FieldPath, key_text
+from ..match.keys import Key
+from ..match.paths import FieldError
 
 
 class JudgedCall:
@@ -34,15 +35,15 @@ class JudgedCall:
         self.tool = tool
         self.args = args
 
-    def key(self, path: FieldPath) -> str | FieldError:
+    def key(self, key: Key) -> str | FieldError:
         """Read the value of a key, or say why there is none. It is read once."""
         memo = self.memo
         if memo is None:
             memo = self.memo = {}
-        if path.text not in memo:
+        if key.text not in memo:
             try:
-                memo[path.text] = key_text(path.read(self.args), path.text)
+                memo[key.text] = key.read(self.args)
             except FieldError as error:
-                memo[path.text] = error
-        key: str | FieldError = memo[path.text]
-        return key
+                memo[key.text] = error
+        value: str | FieldError = memo[key.text]
+        return value

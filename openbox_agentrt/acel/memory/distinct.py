@@ -6,7 +6,8 @@ from collections import deque
 from typing import Any
 
 from ..contracts.rules import MAX_IN_WINDOW
-from ..match.paths import FieldError, FieldPath, key_text
+from ..match.keys import Fold, key_text
+from ..match.paths import FieldError, FieldPath
 from .call import JudgedCall
 from .cell import LiveCell
 from .clock import MonotoneClock
@@ -23,12 +24,13 @@ class Distinct(LiveCell):
         self,
         field: str,
         *,
+        fold: Fold | None = None,
         refund: bool = False,
         timeline: MonotoneClock | None = None,
         within: float | None = None,
     ) -> None:
         self._field = FieldPath(field)
-        self._how = ("values", field)
+        self._how = ("values", field, fold)
         self._refund = refund
         self.timeline = timeline
         self.within = within
@@ -91,16 +93,22 @@ class Distinct(LiveCell):
         return {"counts": dict(self.counts), "entries": [list(entry) for entry in self._entries]}
 
     def load(self, data: dict[str, Any]) -> None:
-        self.counts = {value: int(count) for value, count in data["counts"].items()}
-        self._entries = deque((float(at), value) for at, value in data["entries"])
+        self.counts = {}
+        for value, count in data["counts"].items():
+            key = self._spelt(value)
+            self.counts[key] = self.counts.get(key, 0) + int(count)
+        self._entries = deque((float(at), self._spelt(value)) for at, value in data["entries"])
 
     def _read(self, args: Any) -> list[str] | FieldError:
         try:
             value = self._field.read(args)
             items = value if isinstance(value, (list, tuple, set)) else [value]
-            return list(dict.fromkeys(key_text(item, self._field.text) for item in items))
+            return list(dict.fromkeys(key_text(item, self._field.text, fold=self._how[2]) for item in items))
         except FieldError as error:
             return error
+
+    def _spelt(self, value: str) -> str:
+        return key_text(value, self._field.text, fold=self._how[2])
 
     def _put(self, value: str) -> tuple[float, str] | None:
         # Only shadow mode gets to a bound; enforced, the guard has refused.

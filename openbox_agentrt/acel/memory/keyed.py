@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..contracts.rules import Guard
-from ..match.paths import FieldPath
+from ..match.keys import Key
 from .call import JudgedCall
 from .cell import LiveCell, Mover, Role
 from .clock import MonotoneClock
@@ -38,22 +38,22 @@ class Keyed(LiveCell):
     oldest instead; that is for memory whose loss can only refuse more.
 
     Attributes:
-        path: Where the value is.
+        key: Where the value is.
         bound: How many values are remembered.
     """
 
-    __slots__ = ("_blank", "_entries", "_forgets", "_make", "_next_sweep", "bound", "path", "timeline")
+    __slots__ = ("_blank", "_entries", "_forgets", "_make", "_next_sweep", "bound", "key", "timeline")
 
     def __init__(
         self,
-        path: str,
+        key: Key,
         make: Callable[[], LiveCell],
         *,
         bound: int,
         timeline: MonotoneClock | None = None,
         forgets: bool = False,
     ) -> None:
-        self.path = FieldPath(path)
+        self.key = key
         self.bound = bound
         self._make = make
         self._blank = make()
@@ -63,7 +63,7 @@ class Keyed(LiveCell):
         self._next_sweep = float("-inf")
 
     def at(self, call: JudgedCall) -> LiveCell | None:
-        key = call.key(self.path)
+        key = call.key(self.key)
         if not isinstance(key, str):
             return None
         entry = self._entries.get(key)
@@ -71,7 +71,7 @@ class Keyed(LiveCell):
 
     def has_room(self, call: JudgedCall) -> bool:
         """Tell whether the call's value is known, or can be remembered."""
-        key = call.key(self.path)
+        key = call.key(self.key)
         if not isinstance(key, str) or key in self._entries or len(self._entries) < self.bound:
             return True
         self._sweep()
@@ -100,7 +100,7 @@ class Keyed(LiveCell):
         return [(key, entry.cell) for key, entry in self._entries.items()]
 
     def unknown(self, call: JudgedCall) -> str | None:
-        key = call.key(self.path)
+        key = call.key(self.key)
         return super().unknown(call) if isinstance(key, str) else str(key)
 
     def idle(self) -> bool:
@@ -111,7 +111,10 @@ class Keyed(LiveCell):
 
     def load(self, data: dict[str, Any]) -> None:
         self._entries = {}
-        for key, inner in data.items():
+        for name, inner in data.items():
+            key = self.key.spelt(name)
+            if key in self._entries:
+                raise ValueError(f"{self.key.path} has one value in two spellings")
             entry = self._entries[key] = _KeyEntry(self._make())
             entry.cell.load(inner)
 
@@ -138,7 +141,7 @@ class _KeyedMover(Mover):
         self.role: Role = role
 
     def reserve(self, call: JudgedCall) -> Any:
-        key = call.key(self.cell.path)
+        key = call.key(self.cell.key)
         entry = self.cell.open(key) if isinstance(key, str) else None
         if entry is None:
             return None
@@ -186,7 +189,7 @@ class Room(CellGuard):
 
     def passes(self, call: JudgedCall) -> bool:
         if isinstance(self.cell, Keyed):
-            if not isinstance(call.key(self.cell.path), str):
+            if not isinstance(call.key(self.cell.key), str):
                 return not self._strict
             if not self.cell.has_room(call):
                 return False
@@ -196,6 +199,6 @@ class Room(CellGuard):
     def detail(self, breach: Breach, cell: Any, call: JudgedCall) -> None:
         breach.needs = None
         if isinstance(self.cell, Keyed) and not self.cell.has_room(call):
-            breach.fault = f"{self.cell.path.text} has more than {self.cell.bound} values"
+            breach.fault = f"{self.cell.key.path} has more than {self.cell.bound} values"
         else:
             breach.fault = "as many calls are owed an answer as can be kept"

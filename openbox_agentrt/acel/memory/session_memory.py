@@ -150,7 +150,9 @@ def _maker(cell: Cell, timeline: MonotoneClock | None) -> Callable[[], LiveCell]
                 within=within,
             )
         case "distinct":
-            return lambda: Distinct(cell.field or "", refund=refund, timeline=timeline, within=within)
+            return lambda: Distinct(
+                cell.field or "", fold=cell.fold, refund=refund, timeline=timeline, within=within
+            )
         case "tokens":
             return lambda: Tokens(saving=cell.saving, refund=refund, timeline=timeline, within=within)
         case "pending":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._plain.arguments import plain
 from ..contracts.rules import Guard
-from ..match.paths import FieldError, FieldPath
+from ..match.paths import FieldError
 from .call import JudgedCall
 from .clock import MonotoneClock
 from .guard import Breach, LiveGuard
@@ -184,7 +184,7 @@ class StateDraft(StateStore):
 class InState(LiveGuard):
     """Require that a state entry has a value."""
 
-    __slots__ = ("_path", "_state", "timeline")
+    __slots__ = ("_key", "_state", "timeline")
 
     def __init__(
         self,
@@ -195,19 +195,18 @@ class InState(LiveGuard):
     ) -> None:
         super().__init__(contract, guard)
         self._state = state
-        self._path = None if guard.key is None else FieldPath(guard.key)
+        self._key = guard.key
         self.timeline = None if guard.within is None else timeline
 
     def passes(self, call: JudgedCall) -> bool:
         found = self._state.raw(self.guard.entry)
-        if self._path is not None:
-            key = call.key(self._path)
-            found = found.get(key) if isinstance(key, str) and isinstance(found, dict) else _NOTHING
+        if self._key is not None:
+            found = self._entry(found, call.key(self._key))
         return self._is_recent() and same_scalar(found, self.guard.value)
 
     def explain(self, call: JudgedCall) -> Breach:
         breach = super().explain(call)
-        key = None if self._path is None else call.key(self._path)
+        key = None if self._key is None else call.key(self._key)
         if isinstance(key, FieldError):
             breach.needs, breach.fault = None, str(key)
         elif self.timeline is not None:
@@ -216,6 +215,15 @@ class InState(LiveGuard):
 
     def clocked(self) -> Any:
         return self
+
+    def _entry(self, found: Any, key: str | FieldError) -> Any:
+        if not isinstance(key, str) or not isinstance(found, dict) or self._key is None:
+            return _NOTHING
+        if key in found:
+            return found[key]
+        # Whoever wrote the entry may have spelt its name otherwise. Of two spellings, none is the one.
+        names = [name for name in found if isinstance(name, str) and self._key.spelt(name) == key]
+        return found[names[0]] if len(names) == 1 else _NOTHING
 
     def _is_recent(self) -> bool:
         if self.timeline is None or self.guard.within is None:

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from ..contracts.parameters import Parameter, ParameterKind, parameters_of
 from ..contracts.registry import CLASSES
+from ..match.keys import Fold
 from ..verdict import Mode, OnViolation, Severity
 
 __all__ = ("published_schema", "rules_schema")
@@ -33,6 +34,7 @@ _OPTIONS: dict[str, Any] = {
         "description": "halt stops the session, refuse only the call.",
     },
     "key": {**_PATH, "description": "Argument for each of whose values the contract holds separately."},
+    "fold": {"enum": list(get_args(Fold)), "description": "Which spellings of a key are one."},
     "within": {
         "type": "number",
         "exclusiveMinimum": 0,

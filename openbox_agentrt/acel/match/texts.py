@@ -1,0 +1,82 @@
+"""
+The texts that a pattern is searched for in.
+
+An argument that is text is one text. Of a list or an object, every text in it counts, names included; the
+words of a list counts as the line that they make, and the whole counts as the JSON that a tool may make of
+it. Python's own way of printing a value counts nowhere: its quotes and escapes are nobody's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from ..._plain.arguments import plain_value
+from ..._plain.unseen import Unseen
+from .paths import UnreadableError
+
+_SCALARS = (bool, int, float)
+
+
+def texts_of(value: Any, name: str) -> Iterator[str]:
+    """
+    Give every text of a value.
+
+    Args:
+        value: What an argument holds.
+        name: The argument, for the error.
+
+    Raises:
+        UnreadableError: Something in it cannot be looked into. It is raised after all that can be.
+    """
+    if isinstance(value, str):
+        yield str.__str__(value)
+        return
+    texts = _Texts(plain_value(value))
+    yield from texts
+    if texts.unseen is not None:
+        raise UnreadableError(name, texts.unseen)
+
+
+class _Texts:
+    """The texts of plain data, one after another, and what of it nobody can look into."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self.unseen: Unseen | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        waiting = [self._value]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, dict):
+                yield from part
+                waiting.extend(part.values())
+            elif isinstance(part, list | tuple):
+                yield " ".join(text for item in part if (text := self._text(item)) is not None)
+                waiting.extend(part)
+            else:
+                text = self._text(part)
+                if text is not None:
+                    yield text
+        if isinstance(self._value, dict | list | tuple):
+            for separators in ((", ", ": "), (",", ":")):
+                yield json.dumps(self._value, ensure_ascii=False, separators=separators, default=_as_json)
+
+    def _text(self, part: Any) -> str | None:
+        if isinstance(part, str):
+            return part
+        if isinstance(part, _SCALARS):
+            return json.dumps(part)
+        if isinstance(part, bytes):
+            # What is text in some encoding has been decoded; of the rest, nobody knows what a tool reads.
+            part = Unseen("opaque", "bytes")
+        if isinstance(part, Unseen):
+            self.unseen = self.unseen or part
+        return None if part is None or isinstance(part, dict | list | tuple | Unseen) else str(part)
+
+
+def _as_json(value: Any) -> str | None:
+    # Amounts stay exact in arguments, so not everything there is JSON. What nobody can see is no text.
+    return None if isinstance(value, Unseen | bytes) else str(value)
