@@ -56,8 +56,6 @@ __all__ = (
 
 log = logging.getLogger(__name__)
 
-CLOSE_SECONDS = 5.0
-"""How long `aclose` waits for reports that Core does not have yet."""
 
 L = TypeVar("L", bound="AgentLoop")
 P = TypeVar("P", bound="ModelProvider")
@@ -257,12 +255,9 @@ class OpenBoxAgentRTGovernance:
         self._runs.suspended.close()
         end_shared_sessions(self._runs.services)
         try:
-            await self._runs.services.drain.settle(seconds=CLOSE_SECONDS)
+            await self._connection.aclose()
         finally:
-            try:
-                await self._connection.aclose()
-            finally:
-                self._close_with.close()
+            self._close_with.close()
 
     async def __aenter__(self) -> Self:
         return self

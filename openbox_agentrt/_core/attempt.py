@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
 from openbox_core.contracts.results import EvaluationResult
 from openbox_core.errors import (
     ContractError,
@@ -29,17 +30,26 @@ from .._wire.error_info import scrub
 from ..decision import Answer
 from ..errors import GovernanceUnavailableError
 from .parsing import AmbiguousJSONError, UnknownVerdict, decoded, not_understood, parse_answer
-from .transport.exchange import EVALUATE, AnswerTooLargeError, Exchange, is_outage_status, recording
+from .transport.exchange import (
+    EVALUATE,
+    AnswerTooLargeError,
+    CutAnswerError,
+    Exchange,
+    is_outage_status,
+    recording,
+)
 from .transport.local import DirectClient
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
     from openbox_core.runtime import OpenBoxRuntime
 
-__all__ = ("Outage", "attempt", "stamped")
+__all__ = ("TOO_MANY_REQUESTS", "Outage", "attempt", "stamped")
 
 _STATUS: Final = re.compile(r"\bHTTP (\d{3})\b")
 _LONGEST_RETRY_AFTER: Final = 86_400.0
+
+TOO_MANY_REQUESTS: Final = 429
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +59,18 @@ class Outage:
 
     Attributes:
         retry_after: Seconds that Core asks to wait.
-        timed_out: It took too long, rather than failed.
+        said: What counts although it is no answer, when asking again brings none: a no that came with an
+            error, or part of an answer that was cut off.
+        skipped: Core was not asked.
+        asked_at: The time that the event was given.
     """
 
     reason: str
     status: int | None = None
     retry_after: float = 0.0
-    timed_out: bool = False
+    said: Answer | None = None
+    skipped: bool = False
+    asked_at: str = ""
 
 
 def stamped(event: EventEnvelope, time: str) -> EventEnvelope:
@@ -104,7 +119,7 @@ async def attempt(
         except OpenBoxAuthError:
             raise
         except TimeoutError:
-            return Outage(reason=f"no answer within {limit:.3g} s", timed_out=True)
+            return Outage(reason=f"no answer within {limit:.3g} s")
         except Exception as error:  # noqa: BLE001
             # Told apart below, by what was on the wire. Nothing of it is an ALLOW by itself.
             failure = error
@@ -127,8 +142,12 @@ def _by_status(
     if status in (401, 403):
         raise OpenBoxAuthError(f"core rejected the request (HTTP {status}); check the api key") from failure
     if is_outage_status(status):
-        wait = _retry_after(exchange.retry_after, now())
-        return Outage(reason=f"core answered HTTP {status}", status=status, retry_after=wait)
+        return Outage(
+            reason=f"core answered HTTP {status}",
+            status=status,
+            retry_after=_retry_after(exchange.retry_after, now()),
+            said=_no_in(exchange),
+        )
     if not 200 <= status < 300:
         raise _refused(f"core did not take the event: HTTP {status}", status) from failure
     if not exchange.is_about(EVALUATE):
@@ -142,8 +161,21 @@ def _by_status(
     except AmbiguousJSONError as error:
         return not_understood(str(error), on_unknown)
     except ValueError:
-        return Outage(reason=f"core's answer is not JSON (HTTP {status})", status=status)
+        return not_understood(f"it is not one JSON document (HTTP {status})", on_unknown)
     return parse_answer(raw, on_unknown=on_unknown)
+
+
+def _no_in(exchange: Exchange) -> Answer | None:
+    """The no that stands in an error, which does not make a yes of it."""
+    if not exchange.body or not exchange.is_about(EVALUATE):
+        return None
+    try:
+        answer = parse_answer(decoded(exchange.body))
+    except (ValueError, RecursionError):
+        return None
+    if answer.local or not answer.verdict.should_stop():
+        return None
+    return structs.replace(answer, local=True)
 
 
 def _by_error(error: Exception, on_unknown: UnknownVerdict) -> Answer | Outage:
@@ -155,8 +187,10 @@ def _by_error(error: Exception, on_unknown: UnknownVerdict) -> Answer | Outage:
         raise _refused(f"the request could not be made: {scrub(str(error))}", None) from error
     if isinstance(error, httpx.TransportError | OSError):
         text = scrub(str(error)) or type(error).__name__
+        cut_off = isinstance(error, CutAnswerError)
         return Outage(
-            reason=f"core could not be reached: {text}", timed_out=isinstance(error, httpx.TimeoutException)
+            reason=f"core could not be reached: {text}",
+            said=not_understood("it was cut off", on_unknown) if cut_off else None,
         )
     raise _unreadable(error) from error
 

@@ -1,11 +1,12 @@
 """
-A circuit breaker: while Core does not answer, most calls are not made to wait for it.
+A circuit breaker: while Core does not answer, nothing waits for it for long.
 
-Closed, it lets everything through. It opens after `failures` attempts in a row without an answer, or after
-one that waited to its end during which nobody got an answer. Open, it refuses at once. After a pause it is
-half open: one attempt at a time goes through as a probe, with little time at first. A probe that fails
-opens it again for twice as long, with twice the time for the next one, so that a Core that is merely slow
-is found again too.
+Closed, it lets everything through. It opens after `failures` attempts in a row without an answer, never
+for one: a Core that is slow for one event may be well for the next. Open, it lets a question through as one
+short try, since what a policy blocks must not run unasked because other questions failed; and it holds back
+what can wait, which are reports. After a pause it is half open: one attempt at a time goes through as a
+probe. A probe that fails opens it again for twice as long, with twice the time for the next one, so that a
+Core that is merely slow is found again too.
 
 No locks: a fork or a second thread may at worst see two probes instead of one.
 """
@@ -46,7 +47,7 @@ class Breaker:
         failures: Attempts in a row without an answer that open it.
         first_pause: Seconds until the first probe.
         longest_pause: Seconds that the pause grows to.
-        first_limit: Seconds that the first probe may take.
+        first_limit: Seconds that the first probe may take, and any question while it is open.
         clock: Monotone time in seconds.
     """
 
@@ -66,7 +67,6 @@ class Breaker:
         self._clock = clock
         self._failed_in_a_row = 0
         self._failing_since = 0.0
-        self._last_answer = float("-inf")
         self._open_until: float | None = None
         self._pause = first_pause
         self._limit = first_limit
@@ -80,29 +80,30 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether calls are being refused, or only probed."""
+        """Whether Core has not been answering."""
         return self._open_until is not None
 
-    def admit(self) -> Permit | None:
-        """Leave for one attempt, or None while open."""
+    def to_ask(self) -> Permit:
+        """Give leave for one attempt of a question: a short one while open."""
         now = self._clock()
         if self._open_until is None:
             return Permit(started=now)
-        if now < self._open_until or self._probe_is_out(now):
-            return None
-        self._probe = Permit(started=now, limit=self._limit)
-        return self._probe
+        return self._next_probe(now) or Permit(started=now, limit=self._first_limit)
+
+    def to_tell(self) -> Permit | None:
+        """Give leave for one attempt of a report, or None while open."""
+        now = self._clock()
+        return Permit(started=now) if self._open_until is None else self._next_probe(now)
 
     def answered(self) -> None:
         """An attempt got an answer, whatever it said: Core is there."""
-        self._last_answer = self._clock()
         self._failed_in_a_row = 0
         self._open_until = None
         self._pause, self._limit = self._first_pause, self._first_limit
         self._probe = None
 
-    def failed(self, permit: Permit, *, waited_to_the_end: bool = False) -> None:
-        """The attempt got no answer. `waited_to_the_end`: all the time for it had passed."""
+    def failed(self, permit: Permit) -> None:
+        """The attempt got no answer."""
         now = self._clock()
         if self._failed_in_a_row == 0:
             self._failing_since = now
@@ -114,22 +115,21 @@ class Breaker:
                 self._open_until = now + self._pause
                 self._probe = None
             return
-        nobody_answered = waited_to_the_end and self._last_answer < permit.started
-        lasting = self._failed_in_a_row >= self._failures and now - self._failing_since >= SHORTEST_OUTAGE
-        if lasting or nobody_answered:
+        lasting = now - self._failing_since >= SHORTEST_OUTAGE
+        if lasting and self._failed_in_a_row >= self._failures:
             self._open_until = now + self._pause
             self._times_opened += 1
-
-    def try_now(self) -> None:
-        """Do not wait for the end of the pause: the next attempt is a probe."""
-        if self._open_until is not None:
-            self._open_until = self._clock()
-            self._probe = None
 
     def abandoned(self, permit: Permit) -> None:
         """The attempt was given up before it had a result, for a reason that says nothing about Core."""
         if permit is self._probe:
             self._probe = None
+
+    def _next_probe(self, now: float) -> Permit | None:
+        if self._open_until is None or now < self._open_until or self._probe_is_out(now):
+            return None
+        self._probe = Permit(started=now, limit=self._limit)
+        return self._probe
 
     def _probe_is_out(self, now: float) -> bool:
         # A probe that never came back - its thread died, or this is a fork - must not block the next for

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Connection", "connect")
 
-SETTLE_SECONDS = 5.0
-"""How long closing may take to tell Core what an outage has kept from it."""
+SETTLE_SECONDS = 10.0
+"""How long closing may take to tell Core what it does not know yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,8 +68,8 @@ class Connection:
 
     async def aclose(self) -> None:
         """
-        Remove the hooks, if they are ours, tell Core what an outage has kept from it, and close the runtime
-        with its connections.
+        Remove the hooks, if they are ours, tell Core what it does not know yet, and close the runtime with
+        its connections.
         """
         self.hooks.uninstall()
         try:

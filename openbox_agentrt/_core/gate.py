@@ -1,11 +1,12 @@
 """
 The one place that asks Core.
 
-Every question has a total budget. Only an outage - no connection, no answer in time, 429, 5xx, an answer
-that is not JSON - is asked again, with the same ids, which Core deduplicates. A breaker keeps an outage
-from costing its timeout at every event. What comes of an outage is the fail policy's to say; everything
-else that goes wrong - a 4xx, an answer that is not understood, an error inside openbox_core - is on the
-strict side whatever the policy.
+Every question has a total budget, and each is tried within its own, whatever became of others. Only an
+outage - no connection, no answer in time, 429, 5xx - is asked again, with the same ids, which Core
+deduplicates. While Core has not been answering for some time, a breaker keeps a question to one short try,
+and reports wait. What comes of an outage is the fail policy's to say; everything else that goes wrong - a
+4xx, an answer that is not understood, an error inside openbox_core - is on the strict side whatever the
+policy.
 """
 
 from __future__ import annotations
@@ -26,28 +27,30 @@ from .._plain.times import rfc3339
 from ..decision import Answer, Verdict
 from ..errors import GovernanceError, GovernanceUnavailableError
 from .approvals import ApprovalKey, ApprovalWait
-from .attempt import Outage, attempt, stamped
+from .attempt import TOO_MANY_REQUESTS, Outage, attempt, stamped
 from .breaker import Breaker, Permit
 from .counts import GateCounts
-from .overdue import OverdueReports
+from .reports import ReportQueue
 
 if TYPE_CHECKING:
     from openbox_core.runtime import OpenBoxRuntime
 
     from ..options import GovernanceOptions
 
-__all__ = ("CoreGate", "GateCounts")
+__all__ = ("CoreGate",)
 
 log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 4
 FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 2.0
+LAST_TRY_SECONDS = 1.0
+"""Time that a wait which Core asks for leaves for a last attempt, where the budget ends before it."""
 
 
 class CoreGate:
     """
-    Questions to Core, for all runs of one governance.
+    Questions and reports to Core, for all runs of one governance.
 
     Args:
         runtime: openbox_core's runtime. It may come from elsewhere, with a transport of its own.
@@ -55,6 +58,10 @@ class CoreGate:
         clock: Monotone time in seconds.
         sleep: Waits between attempts and polls.
         now: Time of day, for timestamps and the end of approvals.
+
+    Attributes:
+        counts: What the gate has done so far.
+        reports: Reports of all runs that Core does not have yet.
     """
 
     def __init__(
@@ -69,14 +76,15 @@ class CoreGate:
     ) -> None:
         self._runtime = runtime
         self._options = options
-        self._options = options
         self._breaker = Breaker(clock=clock) if breaker is None else breaker
         self._clock = clock
         self._sleep = sleep
         self._now = now
         self._in_outage = False
         self.counts = GateCounts()
-        self._overdue = OverdueReports(self._told)
+        self.reports = ReportQueue(
+            self._report, self._stamped, self.counts, catch_up_seconds=options.gate_budget / 2
+        )
         max_wait = options.approval_max_wait_ms
         self._approvals = ApprovalWait(
             runtime.client,
@@ -107,63 +115,29 @@ class CoreGate:
                 did not take the question.
             OpenBoxAuthError: Core answered 401 or 403, under any policy.
         """
-        outcome = await self._ask(event, self._stamp(event))
+        outcome = await self._ask(event, self._options.gate_budget)
         if isinstance(outcome, Answer):
             if outcome.local:
                 self.counts.not_understood += 1
             return outcome
         return self._without_core(event, outcome, destructive)
 
-    async def report(self, event: EventEnvelope) -> Answer | None:
-        """
-        Tell Core about `event`, which has happened. Retried like a question, and never enforced. What an
-        outage keeps from Core is told after it.
-
-        Returns:
-            What Core had to say to it; None when Core has not heard of it yet, or never will, which is
-            counted and logged. Raises nothing but cancellation.
-        """
-        stamp = self._stamp(event)
-        if self._overdue.holds(event):
-            # The next question that is answered says that the outage is over.
-            self._keep(event, stamp)
-            return None
-        outcome = await self._report(event, stamp)
-        if isinstance(outcome, Outage):  # the outage itself has been logged, once
-            log.debug("a %s report did not reach openbox core: %s", event.event_type.value, outcome.reason)
-            self._keep(event, stamp)
-            return None
-        return outcome
-
     async def settle(self, *, seconds: float) -> int:
         """
-        Tell Core what an outage has kept from it, for the last time. An outage that goes on is not waited
-        for.
+        Tell Core what it does not have yet, for the last time. An outage that goes on is not waited for.
 
         Returns:
             The number of reports that were given up.
         """
-        if not len(self._overdue):
-            return 0
-        self._breaker.try_now()
-        lost = await self._overdue.give_up_after(seconds)
-        if lost:
-            self.counts.reports_lost += lost
-            log.warning("gave up %d reports that openbox core could not be told in an outage", lost)
-        return lost
+        return await self.reports.settle(seconds=seconds)
 
-    def _keep(self, event: EventEnvelope, stamp: str) -> None:
-        if self._overdue.keep(stamped(event, stamp)):
-            self.counts.reports_late += 1
-        else:
-            self.counts.reports_lost += 1
-
-    async def _told(self, event: EventEnvelope) -> bool:
-        return not isinstance(await self._report(event, self._stamp(event)), Outage)
-
-    async def _report(self, event: EventEnvelope, stamp: str) -> Answer | Outage | None:
+    async def _report(
+        self, event: EventEnvelope, *, seconds: float | None = None, urgent: bool = False
+    ) -> Answer | Outage | None:
+        """Tell Core of `event`, which has happened. Never enforced, and raises nothing but cancellation."""
+        budget = self._options.gate_budget if seconds is None else min(seconds, self._options.gate_budget)
         try:
-            return await self._ask(event, stamp)
+            return await self._ask(event, budget, is_report=True, urgent=urgent)
         except Exception as error:  # noqa: BLE001
             # Fail-open by nature: the work has been done, and a report cannot undo it.
             self.counts.reports_lost += 1
@@ -212,53 +186,75 @@ class CoreGate:
             ApprovalKey.of(answer, workflow_id, run_id, activity_id, event)
         )
 
-    async def _ask(self, event: EventEnvelope, stamp: str) -> Answer | Outage:
-        left, backoff = self._options.gate_budget, FIRST_BACKOFF
-        ends = self._clock() + left
+    async def _ask(
+        self, event: EventEnvelope, budget: float, *, is_report: bool = False, urgent: bool = False
+    ) -> Answer | Outage:
+        event_time = event.timestamp or rfc3339(self._now())
+        ends = self._clock() + budget
+        left, backoff, number = budget, FIRST_BACKOFF, 0
         outage: Outage | None = None
-        for number in range(MAX_ATTEMPTS):
-            if number > 0:
-                left = ends - self._clock()
-            if left <= 0:
-                break
-            permit = self._breaker.admit()
+        while left > 0:
+            permit = self._breaker.to_tell() if is_report and not urgent else self._breaker.to_ask()
             if permit is None:
                 self.counts.breaker_skipped += 1
-                skipped = "core was not asked, it has not been answering"
-                outage = Outage(reason=skipped) if outage is None else replace(outage, reason=skipped)
+                outage = outage or Outage(reason="core was not told, it has not been answering", skipped=True)
                 break
             self.counts.requests += 1
-            if number > 0:
-                self._retried()
-            limit = left if permit.limit is None else min(left, permit.limit)
-            try:
-                outcome = await attempt(
-                    self._runtime,
-                    event,
-                    stamp=stamp,
-                    limit=limit,
-                    on_unknown=self._options.on_unknown_verdict,
-                    now=self._now,
-                )
-            except BaseException as error:
-                self._failed(error, permit)
-                raise
+            outcome = await self._attempt(event, event_time, left, permit)
             if isinstance(outcome, Answer):
                 self._answered()
                 return outcome
-            outage = outcome
-            enough = min(limit, self._options.gate_budget / 2)
-            waited = outage.timed_out and self._clock() - permit.started >= enough
-            self._breaker.failed(permit, waited_to_the_end=waited)
-            # Jitter, so that many runs that failed together do not come back together.
-            wait = max(outage.retry_after, backoff * (0.5 + random.random() / 2))
-            if number + 1 == MAX_ATTEMPTS or wait >= ends - self._clock():
+            outage = outcome if outage is None else replace(outcome, said=outcome.said or outage.said)
+            number += 1
+            wait = self._wait(outage, permit, number, backoff, ends - self._clock(), is_report)
+            if wait is None:
                 break
             await self._sleep(wait)
             backoff = min(2 * backoff, LONGEST_BACKOFF)
-        outage = outage or Outage(reason="there was no time to ask core")
+            left = ends - self._clock()
+            if left > 0:
+                self._retried()
+        outage = replace(outage or Outage(reason="there was no time to ask core"), asked_at=event_time)
         self._outage(outage)
         return outage
+
+    async def _attempt(
+        self, event: EventEnvelope, event_time: str, left: float, permit: Permit
+    ) -> Answer | Outage:
+        try:
+            outcome = await attempt(
+                self._runtime,
+                event,
+                stamp=event_time,
+                limit=left if permit.limit is None else min(left, permit.limit),
+                on_unknown=self._options.on_unknown_verdict,
+                now=self._now,
+            )
+        except BaseException as error:
+            self._failed(error, permit)
+            raise
+        if isinstance(outcome, Outage):
+            if outcome.status == TOO_MANY_REQUESTS:
+                # Core is there, and has asked for patience.
+                self._breaker.abandoned(permit)
+            else:
+                self._breaker.failed(permit)
+        return outcome
+
+    def _wait(
+        self, outage: Outage, permit: Permit, number: int, backoff: float, left: float, is_report: bool
+    ) -> float | None:
+        """Seconds until the next attempt; None when there is to be none."""
+        # Jitter, so that many questions that failed together do not come back together.
+        wait = backoff * (0.5 + random.random() / 2)
+        if is_report or not (outage.retry_after or outage.status == TOO_MANY_REQUESTS):
+            wait = max(wait, outage.retry_after)
+            more = number < MAX_ATTEMPTS and permit.limit is None and wait < left
+            return wait if more else None
+        # A question waits as long as Core asks for, within its budget, and tries once more at its end.
+        latest = left - min(LAST_TRY_SECONDS, self._options.gate_budget / 4)
+        wait = min(max(wait, outage.retry_after), latest)
+        return wait if wait > 0 else None
 
     def _failed(self, error: BaseException, permit: Permit) -> None:
         """An attempt ended with `error`; what that says about the line to Core."""
@@ -278,14 +274,19 @@ class CoreGate:
             raise GovernanceUnavailableError(
                 outage.reason, kind="outage", status=outage.status, event=event.activity_type
             )
+        if outage.said is not None:
+            # Fail-closed under either policy: a no that came with an error, or half of an answer, is no yes.
+            self.counts.not_understood += 1
+            return outage.said
         # Fail-open: the call passes ungoverned, and is recorded as such.
         self.counts.fail_open += 1
+        log.warning("%s passed ungoverned: %s", _named(event), outage.reason)
         reason = f"passed ungoverned: {outage.reason}"
         return Answer(verdict=Verdict.ALLOW, reason=reason, unreachable=True, local=True)
 
     def _outage(self, outage: Outage) -> None:
         self.counts.outages += 1
-        if not self._in_outage:
+        if not self._in_outage and not outage.skipped:
             self._in_outage = True
             log.warning(
                 "openbox core does not answer (%s); on_api_error is %s",
@@ -308,8 +309,13 @@ class CoreGate:
         if self._in_outage:
             self._in_outage = False
             log.warning("openbox core answers again")
-        self._overdue.tell_soon()
+        self.reports.core_answers()
 
-    def _stamp(self, event: EventEnvelope) -> str:
+    def _stamped(self, event: EventEnvelope) -> EventEnvelope:
         # Once, so that a retry says when it happened and not when it was asked again.
-        return event.timestamp or rfc3339(self._now())
+        return stamped(event, rfc3339(self._now()))
+
+
+def _named(event: EventEnvelope) -> str:
+    agent = event.payload.get("agent_name") or event.payload.get("workflow_type")
+    return f"{event.activity_type or event.payload.get('signal_name')!r} of agent {agent!r}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._core.outbox import Outbox
 from .._wire.identity import RunIdentity
 from ..errors import UngovernedCallError
 from .current import POSITION
@@ -82,7 +81,7 @@ class Runs:
             identity=identity,
             prompt=prompt,
             services=services,
-            reports=Outbox(services.core.report, services.drain, ordered=options.reports_in_background),
+            reports=services.core.reports.outbox(ordered=options.reports_in_background),
             redactions=Redactions(),
             parent=None if around is None else around.run,
             parent_activity=None if around is None else around.activity,

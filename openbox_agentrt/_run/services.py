@@ -7,12 +7,10 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from .._core.outbox import Drain
-
 if TYPE_CHECKING:
     from openbox_core.context import ContextStore
 
-    from .._core.asking import Gate
+    from .._core.gate import CoreGate
     from ..options import GovernanceOptions
     from .contract_sessions import ContractSessions
     from .observers import Observers
@@ -30,7 +28,6 @@ class Services:
         store: Where the base SDK's instrumentation looks up the activity that nested I/O belongs to.
         sessions: Which run uses which contracts.
         observers: Told of every decision.
-        drain: Reports of all runs that Core does not have yet.
         agent_did: Identity of the agent, where it has one of the kind that hands over.
         marker_key: Key of the marks that stand for results which must not be seen.
     """
@@ -39,7 +36,6 @@ class Services:
         "_agent_name",
         "agent_did",
         "core",
-        "drain",
         "marker_key",
         "observers",
         "options",
@@ -49,7 +45,7 @@ class Services:
 
     def __init__(
         self,
-        core: Gate,
+        core: CoreGate,
         options: GovernanceOptions,
         store: ContextStore,
         *,
@@ -63,7 +59,6 @@ class Services:
         self.store = store
         self.sessions = sessions
         self.observers = observers
-        self.drain = Drain()
         self._agent_name = agent_name or options.agent_name
         self.agent_did = agent_did or options.agent_did
         self.marker_key = secrets.token_bytes(32)

@@ -197,7 +197,7 @@ class RunState:
         run: RunState | None = self
         while run is not None:
             if run.reports.pending:
-                await run.reports.settle()
+                await run.reports.catch_up()
             run = run.parent
 
     def halted_by(self) -> GovernanceHaltError | None:

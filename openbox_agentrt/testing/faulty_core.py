@@ -33,6 +33,7 @@ class _Standing:
     path: str
     fault: Fault
     chance: float
+    holding: bytes
 
 
 class FaultyCore(LoopbackServer):
@@ -79,7 +80,9 @@ class FaultyCore(LoopbackServer):
             self._planned.extend((path, fault) for fault in faults)
 
     @contextmanager
-    def always(self, fault: Fault, *, path: str = "", chance: float = 1.0) -> Iterator[None]:
+    def always(
+        self, fault: Fault, *, path: str = "", chance: float = 1.0, holding: bytes = b""
+    ) -> Iterator[None]:
         """
         Let every request meet `fault`, while the block runs.
 
@@ -88,8 +91,9 @@ class FaultyCore(LoopbackServer):
         Args:
             path: Only requests whose path contains this text meet the fault.
             chance: How likely a request meets it, from 0 to 1.
+            holding: Only requests whose body holds these bytes meet the fault.
         """
-        standing = _Standing(path=path, fault=fault, chance=chance)
+        standing = _Standing(path=path, fault=fault, chance=chance, holding=holding)
         with self._lock:
             self._standing.append(standing)
         try:
@@ -121,17 +125,18 @@ class FaultyCore(LoopbackServer):
 
     def _meet(self, request: Request) -> Fault | None:
         with self._lock:
-            fault = self._take(request.path)
+            fault = self._take(request)
             self._seen.append(SeenRequest(request=request, fault=fault))
         return fault
 
-    def _take(self, path: str) -> Fault | None:
+    def _take(self, request: Request) -> Fault | None:
+        path = request.path
         for entry in self._planned:
             if entry[0] in path:
                 self._planned.remove(entry)
                 return entry[1]
         for standing in reversed(self._standing):
-            if standing.path not in path:
+            if standing.path not in path or standing.holding not in request.body:
                 continue
             if standing.chance >= 1.0 or self._random.random() < standing.chance:
                 return standing.fault

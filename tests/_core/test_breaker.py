@@ -20,7 +20,8 @@ def breaker(clock: ManualClock) -> Breaker:
 
 
 def admitted(breaker: Breaker) -> Permit:
-    permit = breaker.admit()
+    """Leave as a report gets it: when closed, or as the probe."""
+    permit = breaker.to_tell()
     assert permit is not None
     return permit
 
@@ -37,16 +38,28 @@ def fail(breaker: Breaker, times: int = 3) -> None:
 
 
 def test_it_opens_after_failures_in_a_row(breaker: Breaker) -> None:
-    """Two are not enough, and then nobody is asked."""
+    """Two are not enough, and then reports wait."""
     fail(breaker, 2)
-    assert breaker.admit() is not None
+    assert breaker.to_tell() is not None
     assert not breaker.is_open
 
     fail(breaker, 1)
 
     assert breaker.is_open
-    assert breaker.admit() is None
+    assert breaker.to_tell() is None
     assert breaker.times_opened == 1
+
+
+def test_open_it_keeps_a_question_short_and_keeps_none_back(breaker: Breaker) -> None:
+    """What a policy blocks must not run unasked because others were not answered."""
+    assert breaker.to_ask().limit is None
+    fail(breaker)
+
+    for _ in range(3):
+        permit = breaker.to_ask()
+        assert permit.limit == 2.0
+        breaker.failed(permit)
+    assert breaker.to_tell() is None
 
 
 def test_an_answer_in_between_starts_the_count_again(breaker: Breaker) -> None:
@@ -74,39 +87,25 @@ def test_many_failures_of_one_moment_do_not_open_it(
     assert breaker.is_open
 
 
-def test_one_wait_to_the_end_opens_it(breaker: Breaker, clock: ManualClock) -> None:
-    """A Core that takes everything and answers nothing does not cost its timeout three times."""
+def test_one_wait_to_the_end_opens_nothing(breaker: Breaker, clock: ManualClock) -> None:
+    """A Core that is slow for one event may be well for the next."""
     permit = admitted(breaker)
     clock.advance(30)
 
-    breaker.failed(permit, waited_to_the_end=True)
-
-    assert breaker.is_open
-
-
-def test_one_wait_to_the_end_is_nothing_while_others_get_answers(
-    breaker: Breaker, clock: ManualClock
-) -> None:
-    """A single lost answer among many does not let calls pass ungoverned."""
-    permit = admitted(breaker)
-    clock.advance(10)
-    breaker.answered()
-    clock.advance(20)
-
-    breaker.failed(permit, waited_to_the_end=True)
+    breaker.failed(permit)
 
     assert not breaker.is_open
 
 
 def test_half_open_it_lets_one_probe_through(breaker: Breaker, clock: ManualClock) -> None:
-    """With little time, and nobody else meanwhile."""
+    """Also for a report, which waits while another one is out."""
     fail(breaker)
     clock.advance(1.0)
 
     probe = admitted(breaker)
 
     assert probe.limit == 2.0
-    assert breaker.admit() is None
+    assert breaker.to_tell() is None
 
 
 def test_a_probe_that_is_answered_closes_it(breaker: Breaker, clock: ManualClock) -> None:
@@ -132,7 +131,7 @@ def test_a_probe_that_fails_doubles_the_pause_and_its_time(breaker: Breaker, clo
     seen = []
     for pause in (1.0, 2.0, 4.0, 8.0, 8.0):
         clock.advance(pause - 0.01)
-        assert breaker.admit() is None
+        assert breaker.to_tell() is None
         clock.advance(0.01)
         probe = admitted(breaker)
         seen.append(probe.limit)
@@ -158,7 +157,7 @@ def test_a_probe_that_never_comes_back_does_not_block_for_ever(breaker: Breaker,
     admitted(breaker)
     clock.advance(100.0)
 
-    assert breaker.admit() is not None
+    assert breaker.to_tell() is not None
 
 
 def test_late_failures_of_before_do_not_prolong_it(breaker: Breaker, clock: ManualClock) -> None:
@@ -170,7 +169,7 @@ def test_late_failures_of_before_do_not_prolong_it(breaker: Breaker, clock: Manu
     breaker.failed(early)
     clock.advance(0.1)
 
-    assert breaker.admit() is not None
+    assert breaker.to_tell() is not None
 
 
 def test_a_late_answer_closes_it(breaker: Breaker) -> None:

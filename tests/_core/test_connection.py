@@ -311,7 +311,7 @@ async def test_no_secret_is_logged(
     faulty.plan(Fault.respond(503), Fault.reset())
     await connection.gate.judge(secret)
     with faulty.down():
-        await connection.gate.report(secret)
+        await connection.gate.reports.outbox().send(secret)
     connection.hooks.install()
     connection.hooks.uninstall()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import time
@@ -22,6 +23,7 @@ from openbox_core.runtime import OpenBoxRuntime
 from openbox_agentrt._core.attempt import stamped
 from openbox_agentrt._core.connection import Connection
 from openbox_agentrt._core.gate import MAX_ATTEMPTS, CoreGate
+from openbox_agentrt._core.outbox import MOST_TRIES
 from openbox_agentrt._errors.refusals import raise_for_answer
 from openbox_agentrt.decision import Answer, Guardrails, Verdict
 from openbox_agentrt.errors import (
@@ -30,7 +32,13 @@ from openbox_agentrt.errors import (
     GovernanceUnavailableError,
     GuardrailsValidationError,
 )
-from openbox_agentrt.lifecycle_events import EventEnvelope
+from openbox_agentrt.lifecycle_events import (
+    EventEnvelope,
+    RunIdentity,
+    activity_completed,
+    tool_started,
+    workflow_completed,
+)
 from openbox_agentrt.testing import (
     Fault,
     FaultyCore,
@@ -51,16 +59,24 @@ OUTAGES: dict[str, Fault] = {
     "half an answer": Fault.half_answer(),
     "408": Fault.respond(408),
     "429": Fault.respond(429),
-    "429 with a wait": Fault.respond(429, retry_after=0),
     "500": Fault.respond(500),
     "502 page": Fault.html(status=502),
     "503": Fault.respond(503),
     "504": Fault.respond(504),
+}
+BLOCKED = b'{"verdict": "block", "action": "block", "reason": "no"}'
+NOT_ONE_DOCUMENT: dict[str, Fault] = {
     "page": Fault.html(),
     "no content": Fault.respond(204, body=b""),
     "nothing": Fault.text(b""),
     "bytes": Fault.text(b"\xff\xfe\x00"),
     "half of JSON": Fault.text(b'{"verdict": "allow"'),
+    "junk behind": Fault.text(BLOCKED + b"xx"),
+    "two documents": Fault.text(BLOCKED + b"\n" + BLOCKED),
+    "a bad byte": Fault.text(BLOCKED.replace(b"no", b"\xff")),
+    "a cut end": Fault.text(BLOCKED[:-1]),
+    "JSON in a page": Fault.text(b"<pre>" + BLOCKED + b"</pre>"),
+    "a prefix": Fault.text(b")]}'\n" + BLOCKED),
 }
 OWN_MISTAKES = (301, 302, 307, 308, 400, 402, 404, 405, 409, 410, 413, 415, 418, 422, 451)
 
@@ -129,13 +145,20 @@ async def test_a_lasting_outage_passes_under_fail_open_and_says_so(
 ) -> None:
     """Fail-open: the call passes, marked, counted and not mistaken for Core's ALLOW."""
     policy.update(decision="BLOCK")
-    gate = to(on_api_error="fail_open").gate
+    gate = to(on_api_error="fail_open", gate_budget_seconds=0.2 if name == "429" else 5.0).gate
     with faulty.always(OUTAGES[name]):
         answer = await gate.judge(event())
 
-    assert (answer.verdict, answer.unreachable, answer.local) == (Verdict.ALLOW, True, True)
-    assert (gate.counts.fail_open, gate.counts.fail_closed, gate.counts.outages) == (1, 0, 1)
-    assert gate.counts.requests == MAX_ATTEMPTS
+    assert answer.local
+    assert gate.counts.outages == 1
+    if name == "half an answer":  # somebody has judged, and what is not known
+        assert (answer.verdict, answer.unreachable) == (Verdict.BLOCK, False)
+        assert (gate.counts.fail_open, gate.counts.not_understood) == (0, 1)
+    else:
+        assert (answer.verdict, answer.unreachable) == (Verdict.ALLOW, True)
+        assert (gate.counts.fail_open, gate.counts.fail_closed) == (1, 0)
+    if name != "429":
+        assert gate.counts.requests == MAX_ATTEMPTS
 
 
 @pytest.mark.parametrize("name", OUTAGES)
@@ -143,7 +166,7 @@ async def test_a_lasting_outage_refuses_under_fail_closed(
     to: Connecting, event: MakeEvent, faulty: FaultyCore, name: str
 ) -> None:
     """Fail-closed: the call does not run."""
-    gate = to(on_api_error="fail_closed").gate
+    gate = to(on_api_error="fail_closed", gate_budget_seconds=0.2 if name == "429" else 5.0).gate
     with faulty.always(OUTAGES[name]), pytest.raises(GovernanceUnavailableError) as caught:
         await gate.judge(event())
 
@@ -211,22 +234,53 @@ async def test_a_rejected_key_always_raises(
 
 @pytest.mark.parametrize("name", sorted(set(answers_that_are_no_answers()) - {"half"}))
 @pytest.mark.parametrize("policy_name", ["fail_open", "fail_closed"])
-async def test_an_answer_that_is_none_is_no_allow_of_core_s(
+async def test_an_answer_that_is_none_is_on_the_strict_side(
     to: Connecting, event: MakeEvent, faulty: FaultyCore, name: str, policy_name: str
 ) -> None:
-    """JSON that is no answer blocks; what is not JSON is an outage, which fail_open lets pass, marked."""
+    """A 200 that nobody understands has been judged by somebody: it is no outage under either policy."""
     gate = to(on_api_error=policy_name).gate
-    not_json = {"empty", "no content", "html", "not json", "bytes"}
     with faulty.always(answers_that_are_no_answers()[name]):
-        if name in not_json and policy_name == "fail_closed":
-            with pytest.raises(GovernanceUnavailableError):
-                await gate.judge(event())
-            return
         answer = await gate.judge(event())
 
-    assert answer.local
-    assert answer.unreachable == (name in not_json)
-    assert (answer.verdict is Verdict.BLOCK) == (name not in not_json)
+    assert (answer.verdict, answer.local, answer.unreachable) == (Verdict.BLOCK, True, False)
+
+
+@pytest.mark.parametrize("name", NOT_ONE_DOCUMENT)
+@pytest.mark.parametrize("policy_name", ["fail_open", "fail_closed"])
+async def test_a_200_that_is_not_one_document_is_not_understood(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, name: str, policy_name: str
+) -> None:
+    """A readable BLOCK may stand in it. It is not asked again, and it does not pass."""
+    gate = to(on_api_error=policy_name).gate
+    with faulty.always(NOT_ONE_DOCUMENT[name]):
+        answer = await gate.judge(event())
+
+    assert (answer.verdict, answer.local, answer.unreachable) == (Verdict.BLOCK, True, False)
+    assert (gate.counts.requests, gate.counts.not_understood, gate.counts.fail_open) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+@pytest.mark.parametrize("word", ["block", "halt"])
+async def test_a_no_that_comes_with_an_error_is_no_yes(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, status: int, word: str
+) -> None:
+    """Under fail_open an outage passes; one that says BLOCK does not. It stops this call only."""
+    gate = to(on_api_error="fail_open", gate_budget_seconds=0.3).gate
+    with faulty.always(Fault.respond(status, body=BLOCKED.replace(b"block", word.encode()))):
+        answer = await gate.judge(event())
+
+    assert (answer.verdict.value, answer.latches, answer.unreachable) == (word, False, False)
+    assert answer.reason == "no"
+
+
+async def test_an_error_that_says_no_is_asked_again(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """What Core answers when it is well counts."""
+    gate = to(on_api_error="fail_open").gate
+    faulty.plan(Fault.respond(503, body=BLOCKED))
+
+    assert (await gate.judge(event())).verdict is Verdict.ALLOW
 
 
 @pytest.mark.parametrize("name", contradictions())
@@ -286,22 +340,58 @@ async def test_a_fallback_that_core_claims_is_no_fallback(
     assert (answer.verdict, answer.unreachable, answer.local) == (Verdict.BLOCK, False, False)
 
 
-async def test_a_black_hole_costs_the_budget_once(
-    to: Connecting, event: MakeEvent, faulty: FaultyCore
+@pytest.mark.parametrize("policy_name", ["fail_open", "fail_closed"])
+async def test_one_slow_answer_is_not_an_outage(
+    to: Connecting, faulty: FaultyCore, run: RunIdentity, policy: dict[str, Any], policy_name: str
 ) -> None:
-    """Core takes everything and answers nothing: the events after the first are not even sent."""
+    """Core is slow for one event. The next is put to it, and what it blocks does not run."""
+    gate = to(on_api_error=policy_name, gate_budget_seconds=0.3).gate
+    faulty.plan(Fault.late(0.6))
+    with contextlib.suppress(GovernanceUnavailableError):
+        assert (await gate.judge(tool_started(run, "1", "lookup", {}))).unreachable
+    policy.update(decision="BLOCK")
+
+    answer = await gate.judge(tool_started(run, "2", "delete", {}))
+
+    assert (answer.verdict, answer.local) == (Verdict.BLOCK, False)
+    assert not gate.breaker.is_open
+
+
+async def test_in_an_outage_a_question_is_one_short_try(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Core takes everything and answers nothing: nobody waits for long, and everybody has asked."""
     gate = to(gate_budget_seconds=0.3).gate
+    monkeypatch.setattr(gate.breaker, "_first_limit", 0.01)
     with faulty.always(Fault.black_hole()):
+        for _ in range(5):
+            assert (await gate.judge(event())).unreachable
+        assert gate.breaker.is_open
         began = time.monotonic()
-        assert (await gate.judge(event())).unreachable
+        for _ in range(10):
+            assert (await gate.judge(event())).unreachable
         waited = time.monotonic() - began
+
+    assert waited < 1.5
+    assert gate.counts.requests == 15
+    assert gate.counts.breaker_skipped == 0
+
+
+async def test_an_outage_ends_with_the_first_answer(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, policy: dict[str, Any]
+) -> None:
+    """However long it was: a question that comes after it is not refused or passed unasked."""
+    policy.update(decision="BLOCK")
+    clock = ManualClock()
+    gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
+    with faulty.down():
         for _ in range(20):
             assert (await gate.judge(event())).unreachable
-    probes = len(evaluations(faulty)) - 1
+            clock.advance(30)
+        assert (await gate.judge(event())).unreachable
 
-    assert 0.25 < waited < 4.0
-    assert probes <= 2
-    assert gate.counts.breaker_skipped == 20 - probes
+    assert (await gate.judge(event())).verdict is Verdict.BLOCK
+    assert not gate.breaker.is_open
 
 
 async def test_the_budget_holds_over_all_attempts(
@@ -334,19 +424,21 @@ async def test_a_wait_that_took_longer_than_it_should_is_the_end(
     assert gate.counts.requests == 1
 
 
-async def test_many_at_once_do_not_wait_for_a_core_that_is_down(
+async def test_many_at_once_try_once_while_core_is_down(
     to: Connecting, event: MakeEvent, faulty: FaultyCore
 ) -> None:
-    """The breaker is shared by all runs of a governance."""
-    gate = to().gate
+    """The breaker is shared by all runs of a governance: nobody retries, and nobody waits."""
+    clock = ManualClock()
+    gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
     with faulty.down():
         for _ in range(3):
             await gate.judge(event())
-        before = gate.counts.requests
+        before, slept = gate.counts.requests, len(clock.sleeps)
         await asyncio.gather(*(gate.judge(event()) for _ in range(50)))
 
     assert gate.breaker.is_open
-    assert gate.counts.requests == before
+    assert gate.counts.requests == before + 50
+    assert len(clock.sleeps) == slept
 
 
 async def test_a_burst_with_faults_loses_nothing(
@@ -369,42 +461,24 @@ async def test_a_burst_with_faults_loses_nothing(
     assert not gate.breaker.is_open
 
 
-async def test_a_probe_finds_core_again(
-    to: Connecting, event: MakeEvent, faulty: FaultyCore, policy: Any
-) -> None:
-    """After the pause one question goes through, and a BLOCK is a BLOCK again."""
-    policy.update(decision="BLOCK")
-    clock = ManualClock()
-    gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
-    with faulty.down():
-        for _ in range(3):
-            assert (await gate.judge(event())).unreachable
-    assert (await gate.judge(event())).unreachable
-
-    clock.advance(60)
-
-    assert (await gate.judge(event())).verdict is Verdict.BLOCK
-    assert not gate.breaker.is_open
-
-
 async def test_an_outage_is_logged_once_and_so_is_its_end(
     to: Connecting, event: MakeEvent, faulty: FaultyCore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A thousand events of an outage are not a thousand warnings."""
+    """A thousand reports of an outage are not a thousand warnings. A call that passed is one line."""
     clock = ManualClock()
     gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
     caplog.set_level(logging.INFO, logger="openbox_agentrt")
     with faulty.down():
         for _ in range(10):
             await gate.judge(event())
-            await gate.report(event())
-    clock.advance(60)
+            await gate.reports.outbox().send(event())
     await gate.judge(event())
 
     ours = [record.message for record in caplog.records if record.name.startswith("openbox_agentrt")]
-    assert len(ours) == 2
     assert "on_api_error is fail_open" in ours[0]
-    assert "answers again" in ours[1]
+    passed = [line.split(":")[0] for line in ours[1:-1]]
+    assert passed == ["'refund' of agent 'AgentRTRun' passed ungoverned"] * 10
+    assert "answers again" in ours[-1]
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
@@ -422,18 +496,46 @@ async def test_retry_after_is_honoured(
     assert clock.sleeps == [2.0]
 
 
+@pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize("wait", ["60", "1e9", "99999999999999999999", "soon", "-5"])
-async def test_a_wait_beyond_the_budget_is_not_waited_for(
-    to: Connecting, event: MakeEvent, faulty: FaultyCore, wait: str
+async def test_a_wait_beyond_the_budget_is_waited_for_within_it(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore, wait: str, status: int
 ) -> None:
-    """Nor is one that is no wait: the ordinary backoff applies."""
+    """Core is there and asks for patience: that is no reason to pass at once. One more try ends it."""
     clock = ManualClock()
     gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
-    with faulty.always(Fault.respond(429, retry_after=wait)):
+    with faulty.always(Fault.respond(status, retry_after=wait)):
         assert (await gate.judge(event())).unreachable
 
     assert sum(clock.sleeps) < 5.0
-    assert bool(clock.sleeps) == (wait != "60")
+    if wait == "60":
+        assert clock.sleeps == [4.0]
+        assert gate.counts.requests == 2
+
+
+async def test_a_429_is_asked_again_until_the_budget_ends(
+    to: Connecting, event: MakeEvent, faulty: FaultyCore
+) -> None:
+    """Then it is an outage, and none that keeps others from being asked."""
+    clock = ManualClock()
+    gate = to(clock=clock.monotonic, sleep=clock.sleep, timeout_seconds=30.0).gate
+    with faulty.always(Fault.respond(429)):
+        assert (await gate.judge(event())).unreachable
+
+    assert 28.0 < sum(clock.sleeps) <= 30.0
+    assert gate.counts.requests > MAX_ATTEMPTS
+    assert not gate.breaker.is_open
+
+
+async def test_a_report_does_not_wait_as_long(to: Connecting, event: MakeEvent, faulty: FaultyCore) -> None:
+    """It is kept, and told later: the work has been done."""
+    clock = ManualClock()
+    gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
+    with faulty.always(Fault.respond(429, retry_after=60)):
+        assert await gate.reports.outbox().send(event()) is None
+
+    assert clock.sleeps == []
+    assert gate.reports.pending == 1
 
 
 async def test_a_cancelled_question_ends_at_once(
@@ -533,7 +635,7 @@ class TestReports:
         """One fault in a hundred loses no row."""
         faulty.plan(Fault.reset(), Fault.lost())
 
-        answer = await gate.report(event())
+        answer = await gate.reports.outbox().send(event())
 
         assert answer is not None
         assert len({json.dumps(seen) for seen in faulty.core.events()}) == 1
@@ -548,7 +650,7 @@ class TestReports:
         """Also under fail_closed: the work has been done. It is counted and logged."""
         gate = to(on_api_error=policy_name).gate
         with faulty.always(fault):
-            assert await gate.report(event()) is None
+            assert await gate.reports.outbox().send(event()) is None
             await gate.settle(seconds=1.0)
 
         assert gate.counts.reports_lost == 1
@@ -559,41 +661,127 @@ class TestReports:
         """A short outage leaves no row open: the next answer of Core says that it is over."""
         late = event()
         with faulty.down():
-            assert await gate.report(late) is None
+            assert await gate.reports.outbox().send(late) is None
         assert gate.counts.to_dict()["reports_late"] == 1
 
-        gate.breaker.try_now()
         await gate.judge(event())
         await asyncio.sleep(0.1)
 
         assert evaluations(faulty)[-1]["activity_id"] == late.activity_id
-        assert gate.counts.reports_lost == 0
+        assert gate.counts.reports_lost == gate.reports.pending == 0
 
     async def test_what_comes_later_waits_behind_what_core_has_not_heard(
         self, gate: CoreGate, event: MakeEvent, faulty: FaultyCore
     ) -> None:
         """Core seals a workflow at its last event, so the order within one is kept over an outage."""
-        first, second = event(), event()
+        outbox, first, second = gate.reports.outbox(), event(), event()
         with faulty.down():
-            await gate.report(first)
-        gate.breaker.try_now()
-        assert await gate.report(second) is None
-        await gate.settle(seconds=1.0)
+            await outbox.send(first)
+        assert await outbox.send(second) is not None
 
         told = [seen["activity_id"] for seen in evaluations(faulty)]
         assert told == [first.activity_id, second.activity_id]
+
+    async def test_what_an_outage_kept_is_told_before_the_next_question(
+        self, gate: CoreGate, event: MakeEvent, faulty: FaultyCore
+    ) -> None:
+        """A policy that looks back would miss it."""
+        outbox, kept, asked = gate.reports.outbox(), event(), event()
+        with faulty.down():
+            await outbox.send(kept)
+
+        await outbox.catch_up()
+        await gate.judge(asked)
+
+        assert [seen["activity_id"] for seen in evaluations(faulty)] == [kept.activity_id, asked.activity_id]
+
+    async def test_where_nobody_asks_a_pause_ends_the_wait(
+        self, gate: CoreGate, event: MakeEvent, faulty: FaultyCore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An idle process finds out by itself that Core is back."""
+        monkeypatch.setattr(gate.reports, "_pause", 0.05)
+        with faulty.down():
+            await gate.reports.outbox().send(event())
+        for _ in range(200):
+            if not gate.reports.pending:
+                break
+            await asyncio.sleep(0.02)
+
+        assert len(faulty.core.events()) == 1
 
     async def test_what_an_outage_kept_is_bounded(
         self, gate: CoreGate, event: MakeEvent, faulty: FaultyCore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Beyond the bound, a report is lost and counted: memory does not grow as long as Core is away."""
-        monkeypatch.setattr("openbox_agentrt._core.overdue.MOST_KEPT", 2)
+        monkeypatch.setattr("openbox_agentrt._core.reports.MOST_KEPT", 2)
         with faulty.down():
             for _ in range(4):
-                await gate.report(event())
+                await gate.reports.outbox().send(event())
 
         assert gate.counts.reports_late == 2
         assert gate.counts.reports_lost == 2
+
+    async def test_one_that_core_never_takes_keeps_nothing_from_it(
+        self,
+        to: Connecting,
+        run: RunIdentity,
+        faulty: FaultyCore,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Neither the reports behind it nor the end of the run; it is given up and counted."""
+        monkeypatch.setattr("openbox_agentrt._core.outbox.TRY_SECONDS", 0.0)
+        monkeypatch.setattr("openbox_agentrt._core.breaker.SHORTEST_OUTAGE", 0.5)
+        gate = to().gate
+        outbox = gate.reports.outbox()
+        with faulty.always(Fault.respond(500), holding=b"poison"):
+            await outbox.send(activity_completed(run, "poison", "refund"))
+            for number in range(MOST_TRIES):
+                await outbox.send(activity_completed(run, f"later {number}", "refund"))
+            outbox.post(workflow_completed(run))
+            await outbox.settle()
+
+        assert [seen.get("activity_id") for seen in faulty.core.events()] == [
+            *(f"later {number}" for number in range(MOST_TRIES)), None,
+        ]  # fmt: skip
+        assert (gate.counts.reports_lost, gate.reports.pending) == (1, 0)
+
+    async def test_where_nobody_asks_the_end_of_a_run_gets_past_one_that_core_never_takes(
+        self, to: Connecting, run: RunIdentity, faulty: FaultyCore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also when all that it was told lately failed, so that it does not seem to be there."""
+        monkeypatch.setattr("openbox_agentrt._core.outbox.TRY_SECONDS", 0.0)
+        gate = to().gate
+        monkeypatch.setattr(gate.breaker, "_first_pause", 0.01)
+        monkeypatch.setattr(gate.breaker, "_pause", 0.01)
+        monkeypatch.setattr(gate.reports, "_pause", 0.02)
+        outbox = gate.reports.outbox()
+        with faulty.always(Fault.respond(500), holding=b"poison"):
+            await outbox.send(activity_completed(run, "poison", "refund"))
+            outbox.post(workflow_completed(run))
+            await outbox.settle()
+            assert gate.breaker.is_open
+            for _ in range(200):
+                if not gate.reports.pending:
+                    break
+                await asyncio.sleep(0.02)
+
+        assert [seen["event_type"] for seen in faulty.core.events()] == ["WorkflowCompleted"]
+        assert gate.counts.reports_lost == 1
+
+    @pytest.mark.parametrize("fault", [Fault.respond(500), Fault.black_hole()], ids=["500", "black hole"])
+    async def test_closing_tells_what_stands_behind_one_that_core_never_takes(
+        self, to: Connecting, run: RunIdentity, faulty: FaultyCore, fault: Fault
+    ) -> None:
+        """It has no more time than half of what is left."""
+        gate = to().gate
+        outbox = gate.reports.outbox()
+        with faulty.always(fault, holding=b"poison"):
+            outbox.post(activity_completed(run, "poison", "refund"))
+            outbox.post(workflow_completed(run))
+            assert await gate.settle(seconds=1.0) == 0
+
+        assert [seen["event_type"] for seen in faulty.core.events()] == ["WorkflowCompleted"]
+        assert gate.counts.reports_lost == 1
 
     async def test_what_core_says_to_a_report_is_returned(
         self, gate: CoreGate, event: MakeEvent, policy: dict[str, Any]
@@ -601,7 +789,7 @@ class TestReports:
         """A HALT is remembered by the run, and nothing is raised."""
         policy.update(decision="HALT")
 
-        answer = await gate.report(event())
+        answer = await gate.reports.outbox().send(event())
 
         assert answer is not None
         assert answer.latches
@@ -611,7 +799,7 @@ class TestReports:
     ) -> None:
         """Cancellation is the one thing that it raises."""
         with faulty.always(Fault.black_hole()):
-            task = asyncio.create_task(gate.report(event()))
+            task = asyncio.create_task(gate.reports.outbox().send(event()))
             await asyncio.sleep(0.1)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):

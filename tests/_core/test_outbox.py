@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from openbox_core.contracts.events import EventEnvelope, EventType
 
-from openbox_agentrt._core.outbox import Drain, Outbox
+from openbox_agentrt._core.attempt import stamped
+from openbox_agentrt._core.counts import GateCounts
+from openbox_agentrt._core.reports import ReportQueue
 
 PLACE: ContextVar[str] = ContextVar("place", default="nowhere")
 
@@ -28,7 +30,7 @@ class Sent:
         self._seconds = seconds
         self._errors = errors
 
-    async def __call__(self, event: EventEnvelope) -> Any:
+    async def __call__(self, event: EventEnvelope, **how: Any) -> Any:
         await asyncio.sleep(self._seconds)
         if self._errors:
             self._errors -= 1
@@ -39,43 +41,47 @@ class Sent:
         return f"answer to {event.payload['name']}"
 
 
-@pytest.fixture
-def drain() -> Drain:
-    return Drain()
+def queue_to(sent: Any) -> ReportQueue:
+    return ReportQueue(
+        sent, lambda event: stamped(event, "2026-01-02T03:04:05.678Z"), GateCounts(), catch_up_seconds=1.0
+    )
 
 
-async def test_a_report_is_sent_and_answered(drain: Drain) -> None:
+async def test_a_report_is_sent_and_answered() -> None:
     """The ordinary way waits for the answer and leaves nothing behind."""
     sent = Sent()
-    outbox = Outbox(sent, drain)
+    queue = queue_to(sent)
+    outbox = queue.outbox()
 
     answer: Any = await outbox.send(event("a"))
 
     assert answer == "answer to a"
     assert sent.names == ["a"]
-    assert drain.pending == 0
+    assert queue.pending == 0
 
 
-async def test_posting_does_not_wait(drain: Drain) -> None:
+async def test_posting_does_not_wait() -> None:
     """What is posted is sent later, in order, and stamped with the time at which it was posted."""
     sent = Sent(seconds=0.01)
-    outbox = Outbox(sent, drain)
+    queue = queue_to(sent)
+    outbox = queue.outbox()
 
     for name in "abc":
         outbox.post(event(name))
     assert sent.names == []
-    assert outbox.pending == drain.pending == 3
+    assert outbox.pending == queue.pending == 3
     assert await outbox.settle()
 
     assert sent.names == ["a", "b", "c"]
     assert all(sent.stamps)
-    assert drain.pending == 0
+    assert queue.pending == 0
 
 
-async def test_a_report_waits_for_those_before_it(drain: Drain) -> None:
+async def test_a_report_waits_for_those_before_it() -> None:
     """Core hears them in the order in which they were made."""
     sent = Sent(seconds=0.01)
-    outbox = Outbox(sent, drain)
+    queue = queue_to(sent)
+    outbox = queue.outbox()
     outbox.post(event("first"))
 
     answer = await outbox.send(event("second"))
@@ -84,10 +90,11 @@ async def test_a_report_waits_for_those_before_it(drain: Drain) -> None:
     assert sent.names == ["first", "second"]
 
 
-async def test_an_interrupted_report_is_sent_all_the_same(drain: Drain) -> None:
+async def test_an_interrupted_report_is_sent_all_the_same() -> None:
     """The caller is cancelled; the report goes on in the background."""
     sent = Sent(seconds=0.05)
-    outbox = Outbox(sent, drain)
+    queue = queue_to(sent)
+    outbox = queue.outbox()
     sending = asyncio.create_task(outbox.send(event("a")))
     await asyncio.sleep(0.01)
 
@@ -99,10 +106,11 @@ async def test_an_interrupted_report_is_sent_all_the_same(drain: Drain) -> None:
     assert sent.names == ["a"]
 
 
-async def test_waiting_can_be_limited(drain: Drain) -> None:
+async def test_waiting_can_be_limited() -> None:
     """When the time is up the caller goes on, and so do the reports."""
     sent = Sent(seconds=0.1)
-    outbox = Outbox(sent, drain)
+    queue = queue_to(sent)
+    outbox = queue.outbox()
     outbox.post(event("a"))
 
     assert not await outbox.settle(seconds=0.01)
@@ -111,10 +119,11 @@ async def test_waiting_can_be_limited(drain: Drain) -> None:
     assert sent.names == ["a"]
 
 
-async def test_reports_belong_to_no_activity(drain: Drain) -> None:
+async def test_reports_belong_to_no_activity() -> None:
     """They are sent in an empty context, so that nothing is attributed to the work around them."""
     sent = Sent()
-    outbox = Outbox(sent, drain)
+    queue = queue_to(sent)
+    outbox = queue.outbox()
     token = PLACE.set("inside")
 
     outbox.post(event("a"))
@@ -124,23 +133,25 @@ async def test_reports_belong_to_no_activity(drain: Drain) -> None:
     assert sent.places == ["nowhere"]
 
 
-async def test_a_report_that_fails_does_not_hold_the_others_back(drain: Drain) -> None:
+async def test_a_report_that_fails_does_not_hold_the_others_back() -> None:
     """It is dropped and logged."""
     sent = Sent(errors=1)
-    outbox = Outbox(sent, drain)
+    queue = queue_to(sent)
+    outbox = queue.outbox()
 
     outbox.post(event("broken"))
     outbox.post(event("fine"))
     await outbox.settle()
 
     assert sent.names == ["fine"]
-    assert drain.pending == 0
+    assert queue.pending == 0
 
 
-async def test_a_cancelled_worker_is_replaced(drain: Drain) -> None:
+async def test_a_cancelled_worker_is_replaced() -> None:
     """``asyncio.run`` cancels every task when it ends; what was being sent is sent again by whoever waits."""
     sent = Sent(seconds=0.05)
-    outbox = Outbox(sent, drain)
+    queue = queue_to(sent)
+    outbox = queue.outbox()
     outbox.post(event("a"))
     await asyncio.sleep(0.01)
     (worker,) = [task for task in asyncio.all_tasks() if task.get_name() == "openbox-reports"]
@@ -151,36 +162,39 @@ async def test_a_cancelled_worker_is_replaced(drain: Drain) -> None:
     assert sent.names == ["a"]
 
 
-def test_reports_outlive_their_event_loop(drain: Drain) -> None:
+def test_reports_outlive_their_event_loop() -> None:
     """What one loop could not send any more, another one sends."""
     sent = Sent(seconds=0.05)
-    outbox = Outbox(sent, drain)
+    queue = queue_to(sent)
+    outbox = queue.outbox()
 
     async def post() -> None:
         outbox.post(event("a"))
 
     asyncio.run(post())
-    assert drain.pending == 1
-    assert asyncio.run(drain.settle(seconds=1)) == 0
+    assert queue.pending == 1
+    assert asyncio.run(queue.settle(seconds=1)) == 0
 
     assert sent.names == ["a"]
 
 
-def test_posting_without_a_loop_keeps_the_report(drain: Drain) -> None:
+def test_posting_without_a_loop_keeps_the_report() -> None:
     """A generator that the interpreter closes can post, though nothing can be sent there."""
     sent = Sent()
-    outbox = Outbox(sent, drain)
+    queue = queue_to(sent)
+    outbox = queue.outbox()
 
     outbox.post(event("a"))
 
-    assert asyncio.run(drain.settle(seconds=1)) == 0
+    assert asyncio.run(queue.settle(seconds=1)) == 0
     assert sent.names == ["a"]
 
 
-async def test_another_threads_loop_may_be_sending(drain: Drain) -> None:
+async def test_another_threads_loop_may_be_sending() -> None:
     """The same run may be at work in two loops; waiting in one does not send twice what the other sends."""
     sent = Sent(seconds=0.05)
-    outbox = Outbox(sent, drain)
+    queue = queue_to(sent)
+    outbox = queue.outbox()
     started = asyncio.Event()
     here = asyncio.get_running_loop()
 
@@ -198,13 +212,14 @@ async def test_another_threads_loop_may_be_sending(drain: Drain) -> None:
     assert sent.names == ["a"]
 
 
-async def test_giving_up_is_counted(drain: Drain) -> None:
+async def test_giving_up_is_counted() -> None:
     """Closing does not wait for ever; what is left is said."""
-    outbox = Outbox(Sent(seconds=5), drain)
+    queue = queue_to(Sent(seconds=5))
+    outbox = queue.outbox()
     outbox.post(event("a"))
     outbox.post(event("b"))
 
-    assert await drain.settle(seconds=0.01) == 2
+    assert await queue.settle(seconds=0.01) == 2
 
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         task.cancel()

@@ -270,7 +270,7 @@ async def interrupted(
         assert isinstance(outcome, asyncio.CancelledError), f"the cancellation at {at} was lost: {outcome!r}"
     elif isinstance(outcome, BaseException):
         raise outcome
-    await governance._runs.services.drain.settle(seconds=5)
+    await governance._runs.services.core.reports.settle(seconds=5)
     assert left == {"run": None, "position": None, "context": None}
     assert asyncio.all_tasks() - before == set(), f"tasks left behind at {at}"
     return reached
@@ -290,7 +290,7 @@ async def test_cancelling_at_every_point(
         assert balance(stage.core) == [], f"cancelled at {at}"
         assert provider.streams_opened == provider.streams_closed
         assert contracts.open == 0, f"cancelled at {at}: {contracts.log[-6:]}"
-        assert stage.governance._runs.services.drain.pending == 0
+        assert stage.governance._runs.services.core.reports.pending == 0
         if not reached:
             break
     else:

@@ -10,7 +10,9 @@ import pytest
 from openbox_core.contracts.events import EventEnvelope, EventType
 from openbox_core.contracts.results import Verdict
 
-from openbox_agentrt._core.outbox import MOST_QUEUED, SENT_AT_ONCE, Drain, Outbox
+from openbox_agentrt._core.counts import GateCounts
+from openbox_agentrt._core.outbox import MOST_QUEUED, SENT_AT_ONCE, Outbox
+from openbox_agentrt._core.reports import ReportQueue
 from openbox_agentrt._core.transport.local import DirectClient
 from openbox_agentrt.decision import Answer
 from openbox_agentrt.errors import GovernanceHaltError
@@ -33,7 +35,7 @@ class SlowCore:
         self._now = 0
         self._errors = errors
 
-    async def __call__(self, event: EventEnvelope) -> Answer:
+    async def __call__(self, event: EventEnvelope, **how: Any) -> Answer:
         self._now += 1
         self.most_at_once = max(self.most_at_once, self._now)
         try:
@@ -48,10 +50,14 @@ class SlowCore:
             self._now -= 1
 
 
+def ordered(core: SlowCore) -> Outbox:
+    return ReportQueue(core, lambda event: event, GateCounts(), catch_up_seconds=1.0).outbox(ordered=True)
+
+
 async def test_an_ordered_report_does_not_wait() -> None:
     """The work goes on while Core has not answered."""
     core = SlowCore()
-    outbox = Outbox(core, Drain(), ordered=True)
+    outbox = ordered(core)
 
     assert await outbox.send(event("a")) is None
     assert core.heard == []
@@ -64,7 +70,7 @@ async def test_an_ordered_report_does_not_wait() -> None:
 async def test_reports_are_sent_one_after_the_other() -> None:
     """Those that nothing says to have run side by side."""
     core = SlowCore()
-    outbox = Outbox(core, Drain(), ordered=True)
+    outbox = ordered(core)
     names = [str(number) for number in range(20)]
     for name in names:
         await outbox.send(event(name))
@@ -79,7 +85,7 @@ async def test_reports_are_sent_one_after_the_other() -> None:
 async def test_what_ran_side_by_side_is_told_side_by_side() -> None:
     """Up to a limit; and what comes after waits for all of it."""
     core, around = SlowCore(), object()
-    outbox = Outbox(core, Drain(), ordered=True)
+    outbox = ordered(core)
     for number in range(SENT_AT_ONCE + 4):
         await outbox.send(event(f"beside {number}"), beside=around)
     await outbox.send(event("after"), beside=object())
@@ -95,7 +101,7 @@ async def test_what_ran_side_by_side_is_told_side_by_side() -> None:
 async def test_a_full_queue_makes_the_sender_wait() -> None:
     """It holds a bounded number of reports, and loses none."""
     core = SlowCore()
-    outbox = Outbox(core, Drain(), ordered=True)
+    outbox = ordered(core)
     for number in range(MOST_QUEUED):
         await outbox.send(event(str(number)))
     one_more = asyncio.create_task(outbox.send(event("one more")))
@@ -112,7 +118,7 @@ async def test_a_full_queue_makes_the_sender_wait() -> None:
 async def test_a_sender_that_is_cancelled_while_it_waits_loses_nothing() -> None:
     """Its report is in the queue already."""
     core = SlowCore()
-    outbox = Outbox(core, Drain(), ordered=True)
+    outbox = ordered(core)
     for number in range(MOST_QUEUED):
         await outbox.send(event(str(number)))
     one_more = asyncio.create_task(outbox.send(event("one more")))
@@ -130,7 +136,7 @@ async def test_a_sender_that_is_cancelled_while_it_waits_loses_nothing() -> None
 async def test_a_report_that_fails_holds_back_none_beside_it() -> None:
     """Nor those behind it."""
     core, around = SlowCore(errors=1), object()
-    outbox = Outbox(core, Drain(), ordered=True)
+    outbox = ordered(core)
     for name in "abc":
         await outbox.send(event(name), beside=around)
     core.open.set()
@@ -143,7 +149,7 @@ async def test_a_report_that_fails_holds_back_none_beside_it() -> None:
 async def test_a_worker_that_is_cancelled_leaves_the_reports_to_the_next() -> None:
     """All of a batch: Core deduplicates what it has heard already."""
     core, around = SlowCore(), object()
-    outbox = Outbox(core, Drain(), ordered=True)
+    outbox = ordered(core)
     for name in "ab":
         await outbox.send(event(name), beside=around)
     await asyncio.sleep(0)

@@ -360,7 +360,7 @@ async def test_a_paused_run_that_nobody_resumes_is_closed(
     now[0] = 2.0
 
     again = await paused.resume(forgotten)
-    await paused.stage.governance._runs.services.drain.settle(seconds=1)
+    await paused.stage.governance._runs.services.core.reports.settle(seconds=1)
 
     assert again.termination_reason == "waiting_for_approval"
     assert paused.stage.events("WorkflowCompleted")[0]["status"] == "waiting_for_approval"

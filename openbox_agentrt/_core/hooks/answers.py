@@ -18,7 +18,7 @@ from openbox_core.contracts.results import Verdict
 from ...decision import Answer
 from ..parsing import SANDBOX, AmbiguousJSONError, UnknownVerdict, decoded, parse_answer
 
-__all__ = ("LOCAL_MARK", "hardened")
+__all__ = ("LOCAL_MARK", "hardened", "is_completed_stage")
 
 LOCAL_MARK: Final = "openbox_agentrt_local"
 """Key in the raw answer which says that the verdict is not Core's."""
@@ -29,7 +29,7 @@ def hardened(
 ) -> httpx.Response:
     """`response`, or one that says in Core's plainest words what it has to mean."""
     status = response.status_code
-    if status in (401, 403, 408, 429) or status >= 500 or _is_completed_stage(request):
+    if status in (401, 403, 408, 429) or status >= 500 or is_completed_stage(request):
         # Raised, or an outage, or a report about something that has already happened: as openbox_core has it.
         return response
     if not 200 <= status < 300:
@@ -41,7 +41,8 @@ def hardened(
     except AmbiguousJSONError as error:
         return _answer(request, Verdict.BLOCK, f"core's answer was not understood: {error}", local=True)
     except ValueError:
-        return response  # not JSON: an outage
+        reason = "core's answer was not understood: it is not one JSON document"
+        return _answer(request, Verdict.BLOCK, reason, local=True)
     answer = parse_answer(raw, on_unknown=on_unknown)
     if answer.verdict.should_stop():
         return _answer(request, answer.verdict, answer.reason, local=answer.local, raw=raw)
@@ -59,7 +60,8 @@ def _refusal(answer: Answer) -> str | None:
     return None
 
 
-def _is_completed_stage(request: httpx.Request) -> bool:
+def is_completed_stage(request: httpx.Request) -> bool:
+    """Whether `request` tells of something that has happened already."""
     try:
         spans = json.loads(request.content).get("spans")
         return bool(spans) and spans[0].get("stage") == "completed"

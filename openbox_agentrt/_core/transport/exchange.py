@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
+import httpx
 import msgspec
 from openbox_core.instrumentation.http import suppress_http_instrumentation
 
@@ -15,6 +16,7 @@ __all__ = (
     "EVALUATE",
     "MAX_ANSWER_BYTES",
     "AnswerTooLargeError",
+    "CutAnswerError",
     "Exchange",
     "current_exchange",
     "is_outage_status",
@@ -31,6 +33,10 @@ class AnswerTooLargeError(Exception):
 
     def __init__(self) -> None:
         super().__init__(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
+
+
+class CutAnswerError(httpx.ReadError):
+    """The beginning of an answer arrived, and its end did not. Somebody has judged, and what is not known."""
 
 
 class Exchange(msgspec.Struct, eq=False):

@@ -16,10 +16,17 @@ from typing import TYPE_CHECKING
 import httpx
 
 from ..breaker import Breaker, Permit
-from ..hooks.answers import hardened
+from ..hooks.answers import hardened, is_completed_stage
 from ..parsing import UnknownVerdict
 from .clients import LoopClients, ProcessClient
-from .exchange import EVALUATE, MAX_ANSWER_BYTES, AnswerTooLargeError, current_exchange, is_outage_status
+from .exchange import (
+    EVALUATE,
+    MAX_ANSWER_BYTES,
+    AnswerTooLargeError,
+    CutAnswerError,
+    current_exchange,
+    is_outage_status,
+)
 
 if TYPE_CHECKING:
     from ..._options.in_process import InProcessCore
@@ -72,9 +79,9 @@ class _Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             return None  # the gate asks the breaker itself
         if not request.url.path.endswith(EVALUATE):
             return None
-        permit = self._breaker.admit()
+        permit = self._breaker.to_tell() if is_completed_stage(request) else self._breaker.to_ask()
         if permit is None:
-            raise httpx.ConnectError("not asked: core has not been answering", request=request)
+            raise httpx.ConnectError("not told: core has not been answering", request=request)
         if permit.limit is not None:
             request.extensions = {**request.extensions, "timeout": httpx.Timeout(permit.limit).as_dict()}
         return permit
@@ -84,7 +91,7 @@ class _Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         if exchange is not None:
             exchange.error = error
         if permit is not None:
-            self._breaker.failed(permit, waited_to_the_end=isinstance(error, httpx.TimeoutException))
+            self._breaker.failed(permit)
 
     def _finish(
         self, request: httpx.Request, response: httpx.Response, permit: Permit | None
@@ -148,6 +155,8 @@ class CoreTransport(_Transport):
                     body = bytearray()
                     async for chunk in response.aiter_bytes():
                         _grow(body, chunk)
+                except (httpx.ReadError, httpx.RemoteProtocolError, httpx.DecodingError) as error:
+                    raise CutAnswerError(str(error), request=request) from error
                 finally:
                     await response.aclose()
         except TimeoutError:
