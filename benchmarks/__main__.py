@@ -23,6 +23,7 @@ COMMANDS = {
 # Each module has `measure(quick) -> Table`.
 MEASUREMENTS = {
     "gate": "benchmarks.gate",
+    "templates": "benchmarks.templates",
     "session-length": "benchmarks.session_length",
     "refusal": "benchmarks.refusal",
     "keys": "benchmarks.keys",
