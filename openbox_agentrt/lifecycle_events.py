@@ -53,7 +53,7 @@ ActivityStatus = Literal["completed", "failed", "cancelled"]
 def workflow_started(
     run: RunIdentity, *, extra: Mapping[str, Any] | None = None, timestamp: str | None = None
 ) -> EventEnvelope:
-    """A run begins. A nested run names its parent."""
+    """Tell that a run begins. A nested run names its parent."""
     fields = {"parent_workflow_id": run.parent_workflow_id}
     return base.workflow_started(
         **run.common_fields(timestamp), extra=run.extra_fields(fields, extra, DEFAULT_MAX_BYTES)

@@ -96,7 +96,7 @@ def redacted_arguments(
 
 def redacted_output(output: Any, redacted: object, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:
     """
-    What takes the place of `output`, a tool's result or `response_output`: itself when nothing is redacted.
+    Give what takes the place of `output`, a tool's result or `response_output`: itself if not redacted.
 
     Raises:
         GovernanceUnavailableError: The redaction cannot be applied.

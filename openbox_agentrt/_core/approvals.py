@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from openbox_core.contracts.results import ApprovalResult, PatchDirective
 from openbox_core.errors import OpenBoxAuthError
 
+from .._plain.strict_json import JsonError
 from ..errors import (
     ApprovalExpiredError,
     ApprovalRejectedError,
@@ -45,7 +46,7 @@ _SLICE_SECONDS: Final = 1.0
 
 
 class ApprovalState(Enum):
-    """What a poll says."""
+    """State of an approval, as a poll tells it."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -56,7 +57,7 @@ class ApprovalState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalKey:
-    """What an approval is polled by, and what its errors are about."""
+    """Name an approval: by what it is polled, and what its errors are about."""
 
     workflow_id: str
     run_id: str
@@ -202,7 +203,7 @@ class ApprovalWait:
 
     async def poll(self, key: ApprovalKey) -> PollAnswer:
         """
-        Ask once.
+        Ask Core once for the decision.
 
         Raises:
             GovernanceUnavailableError: Core does not take the question.
@@ -273,7 +274,7 @@ def _raw(exchange: Exchange, result: ApprovalResult | None) -> object:
             return None
         try:
             return decoded(exchange.body)
-        except (ValueError, RecursionError):
+        except JsonError:
             return None
     if result is None:
         return None

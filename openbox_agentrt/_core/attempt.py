@@ -26,10 +26,11 @@ from openbox_core.errors import (
     OpenBoxNetworkError,
 )
 
+from .._plain.strict_json import JsonError
 from .._wire.error_info import scrub
 from ..decision import Answer
 from ..errors import GovernanceUnavailableError
-from .parsing import AmbiguousJSONError, UnknownVerdict, decoded, not_understood, parse_answer
+from .parsing import UnknownVerdict, decoded, not_understood, parse_answer
 from .transport.exchange import (
     EVALUATE,
     AnswerTooLargeError,
@@ -156,12 +157,8 @@ def _by_status(
         raise _refused("core's answer about the identity cannot be used", None) from failure
     try:
         raw = decoded(exchange.body or b"")
-    except RecursionError:
-        return not_understood("it is nested too deeply", on_unknown)
-    except AmbiguousJSONError as error:
-        return not_understood(str(error), on_unknown)
-    except ValueError:
-        return not_understood(f"it is not one JSON document (HTTP {status})", on_unknown)
+    except JsonError as error:
+        return not_understood(f"it is not one JSON document: {error}", on_unknown)
     return parse_answer(raw, on_unknown=on_unknown)
 
 
@@ -171,7 +168,7 @@ def _no_in(exchange: Exchange) -> Answer | None:
         return None
     try:
         answer = parse_answer(decoded(exchange.body))
-    except (ValueError, RecursionError):
+    except JsonError:
         return None
     if answer.local or not answer.verdict.should_stop():
         return None

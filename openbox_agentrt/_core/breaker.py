@@ -75,12 +75,12 @@ class Breaker:
 
     @property
     def times_opened(self) -> int:
-        """How often it went from closed to open."""
+        """Count of the times it went from closed to open."""
         return self._times_opened
 
     @property
     def is_open(self) -> bool:
-        """Whether Core has not been answering."""
+        """True while Core has not been answering."""
         return self._open_until is not None
 
     def to_ask(self) -> Permit:

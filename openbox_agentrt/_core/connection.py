@@ -39,7 +39,7 @@ SETTLE_SECONDS = 10.0
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Connection:
     """
-    What a governance asks Core through.
+    Hold what a governance asks Core through.
 
     Attributes:
         injected: Whether the runtime came from elsewhere.
@@ -52,7 +52,7 @@ class Connection:
 
     @property
     def store(self) -> ContextStore:
-        """Where the activity that nested I/O belongs to is bound."""
+        """Store in which the activity is bound that nested I/O belongs to."""
         return self.runtime.context_store
 
     async def validate(self) -> None:

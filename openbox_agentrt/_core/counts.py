@@ -1,4 +1,4 @@
-"""What a gate has done so far."""
+"""Counts of a gate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ("GateCounts",)
 @dataclass(slots=True, eq=False)
 class GateCounts:
     """
-    What a gate has done so far.
+    Count what a gate has done so far.
 
     Attributes:
         requests: Attempts that were made, retries included.

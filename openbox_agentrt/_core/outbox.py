@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Heed = Callable[[Answer], None]
 
-__all__ = ("MOST_QUEUED", "SENT_AT_ONCE", "Home", "Outbox", "Queued", "Tell")
+__all__ = ("MOST_QUEUED", "SENT_AT_ONCE", "Backlog", "Outbox", "Queued", "Tell")
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Queued:
 
 
 class Tell(Protocol):
-    """Tells Core."""
+    """Tell Core of events."""
 
     async def __call__(
         self, event: EventEnvelope, *, seconds: float | None = None, urgent: bool = False
@@ -98,9 +98,9 @@ class Tell(Protocol):
         """
 
 
-class Home(Protocol):
+class Backlog(Protocol):
     """
-    What an outbox needs of the queue that it is part of.
+    State what an outbox needs of the queue that it is part of.
 
     Attributes:
         tell: Tells Core.
@@ -128,7 +128,7 @@ class Home(Protocol):
         """
 
     def has_room(self) -> bool:
-        """Whether one more may be kept in an outage; if not, it is counted as lost."""
+        """Tell whether one more may be kept in an outage; if not, it is counted as lost."""
 
     def opened(self, outbox: Outbox) -> None:
         """There is something in `outbox`."""
@@ -155,10 +155,10 @@ class Outbox:
     ended before it (`catch_up`), so a HALT in an answer stops what would start next.
     """
 
-    __slots__ = ("_home", "_ordered", "_queue", "_stalled", "_worker")
+    __slots__ = ("_backlog", "_ordered", "_queue", "_stalled", "_worker")
 
-    def __init__(self, home: Home, *, ordered: bool) -> None:
-        self._home = home
+    def __init__(self, backlog: Backlog, *, ordered: bool) -> None:
+        self._backlog = backlog
         self._ordered = ordered
         self._queue: list[Queued] = []
         self._stalled = False
@@ -185,7 +185,7 @@ class Outbox:
         if self._ordered or self._queue:
             return await self._send_behind(event, heed, beside)
         try:
-            outcome = await self._home.tell(event)
+            outcome = await self._backlog.tell(event)
         except BaseException:
             # Interrupted halfway: whether Core has it is unknown, and the same ids may be sent again.
             self.post(event, heed=heed)
@@ -199,14 +199,14 @@ class Outbox:
 
     def post(self, event: EventEnvelope, *, heed: Heed | None = None, beside: object = None) -> None:
         """Queue `event`; a detached task sends it. Never waits and never raises."""
-        if self._stalled and not self._home.has_room():
+        if self._stalled and not self._backlog.has_room():
             return
         # Stamped now: it may be sent later, and says when it happened.
-        queued = Queued(self._home.stamped(event), heed, beside)
+        queued = Queued(self._backlog.stamped(event), heed, beside)
         self._queue.append(queued)
-        self._home.opened(self)
+        self._backlog.opened(self)
         if self._stalled:
-            self._home.stalled(self, [queued])
+            self._backlog.stalled(self, [queued])
         else:
             self._ensure_worker()
 
@@ -217,7 +217,7 @@ class Outbox:
         What it did not take in `MOST_TRIES` tries is not waited for.
         """
         if any(queued.tries < MOST_TRIES for queued in self._queue):
-            await self.settle(seconds=self._home.catch_up_seconds, urgent=True)
+            await self.settle(seconds=self._backlog.catch_up_seconds, urgent=True)
 
     async def settle(self, *, seconds: float | None = None, urgent: bool = False) -> bool:
         """
@@ -255,7 +255,7 @@ class Outbox:
         if worker is not None and not worker.done() and worker.get_loop() is asyncio.get_running_loop():
             worker.cancel()
         self._stalled = False
-        self._home.emptied(self)
+        self._backlog.emptied(self)
         return left
 
     async def _send_behind(self, event: EventEnvelope, heed: Heed | None, beside: object) -> Answer | None:
@@ -273,15 +273,15 @@ class Outbox:
 
     def _keep(self, queued: Queued, outage: Outage) -> None:
         """Core was not there for `queued`; what comes later waits behind it."""
-        if self._home.has_room():
+        if self._backlog.has_room():
             queued.failed(outage)
             self._queue.append(queued)
-            self._home.opened(self)
+            self._backlog.opened(self)
             self._stall()
 
     def _stall(self) -> None:
         self._stalled = True
-        self._home.stalled(self, self._queue)
+        self._backlog.stalled(self, self._queue)
 
     def _ensure_worker(self, *, urgent: bool = False) -> asyncio.Task[None] | None:
         worker = self._worker
@@ -300,7 +300,7 @@ class Outbox:
         return worker
 
     async def _work(self, urgent: bool) -> None:
-        """Make one pass: tell Core what is queued, and stop at what it does not take."""
+        """Tell Core once what is queued, and stop at what it does not take."""
         passed_over = 0
         while passed_over < len(self._queue):
             batch = self._next(passed_over)
@@ -309,7 +309,7 @@ class Outbox:
             # Only now: a worker that is cancelled while sending leaves the reports for the next one.
             failed = [queued for queued, done in zip(batch, told, strict=True) if not done]
             if len(failed) < len(batch):
-                self._home.gave_up(self._queue[:passed_over])
+                self._backlog.gave_up(self._queue[:passed_over])
                 del self._queue[:passed_over]
                 self._queue = [queued for queued in self._queue if queued in failed or queued not in batch]
                 passed_over = 0
@@ -319,10 +319,10 @@ class Outbox:
         if self._queue:
             self._stall()
         else:
-            self._home.emptied(self)
+            self._backlog.emptied(self)
 
     def _holds_back(self, failed: list[Queued]) -> bool:
-        return not self._home.closing and min(queued.tries for queued in failed) < MOST_TRIES
+        return not self._backlog.closing and min(queued.tries for queued in failed) < MOST_TRIES
 
     def _next(self, position: int) -> list[Queued]:
         first = self._queue[position]
@@ -334,7 +334,7 @@ class Outbox:
     async def _tell(self, queued: Queued, urgent: bool) -> bool:
         """Tell Core of `queued`; False if it has to be told again."""
         try:
-            outcome = await self._home.deliver(queued.event, urgent=urgent)
+            outcome = await self._backlog.deliver(queued.event, urgent=urgent)
             if isinstance(outcome, Outage):
                 queued.failed(outcome)
                 return False

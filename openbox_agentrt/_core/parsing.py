@@ -9,7 +9,6 @@ closed vocabulary. An answer that is not understood counts as what the options s
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -25,11 +24,11 @@ from openbox_core.contracts.results import (
     handle_patch,
 )
 
+from .._plain.strict_json import read_json
 from .._wire.payloads import safe_text
 from ..decision import MISSING, Answer, Guardrails
 
 __all__ = (
-    "AmbiguousJSONError",
     "UnknownVerdict",
     "decoded",
     "not_understood",
@@ -57,22 +56,16 @@ SANDBOX: Final = "run_in_sandbox"
 """The constraint that must not be passed over, also when it is spelled another way."""
 
 
-class AmbiguousJSONError(ValueError):
-    """An object has a key twice. Which of the two counts is any reader's guess."""
-
-
 class _NotUnderstoodError(Exception):
     """Part of an answer is outside the vocabulary; the message says which."""
 
 
 def decoded(body: bytes) -> object:
     """
-    The JSON in `body`.
+    Decode the one JSON document that `body` is.
 
     Raises:
-        AmbiguousJSONError: An object has a key twice.
-        ValueError: It is not JSON.
-        RecursionError: It is nested too deeply.
+        JsonError: It is none, repeats a key, or is nested too deeply.
     """
     try:
         value = _DECODER.decode(body)
@@ -80,9 +73,9 @@ def decoded(body: bytes) -> object:
         if type(value) not in _CONTAINERS or _keys(value) == body.count(b":"):
             return value
     except (ValueError, RecursionError):
-        # Not for this reader, which knows neither NaN nor half a character. The other one says what it is.
+        # Not for this reader, which does not know NaN. The other one says what it is.
         pass
-    return json.loads(body, object_pairs_hook=_once)
+    return read_json(body, finite=False)
 
 
 def _keys(value: Any) -> int:
@@ -91,13 +84,6 @@ def _keys(value: Any) -> int:
         if type(item) in _CONTAINERS:
             count += _keys(item)
     return count
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise AmbiguousJSONError("a key occurs twice")
-    return found
 
 
 def parse_answer(raw: object, *, on_unknown: UnknownVerdict = "block") -> Answer:
@@ -145,7 +131,7 @@ def parse_answer(raw: object, *, on_unknown: UnknownVerdict = "block") -> Answer
 
 
 def not_understood(problem: str, on_unknown: UnknownVerdict) -> Answer:
-    """What an answer counts as that `problem` keeps from being understood."""
+    """Make the answer that counts where `problem` keeps Core's from being understood."""
     verdict = Verdict.HALT if on_unknown == "halt" else Verdict.BLOCK
     reason = f"core's answer was not understood: {problem}"
     return Answer(verdict=verdict, reason=reason, local=True)

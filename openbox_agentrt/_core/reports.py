@@ -105,7 +105,7 @@ class ReportQueue:
 
     @property
     def closing(self) -> bool:
-        """Whether this is the last chance of everything."""
+        """True while everything has its last chance."""
         return self._closes_at is not None
 
     async def deliver(self, event: EventEnvelope, *, urgent: bool = False) -> Answer | Outage | None:
@@ -117,7 +117,7 @@ class ReportQueue:
         return await self.tell(event, seconds=left / 2, urgent=True)
 
     def has_room(self) -> bool:
-        """Whether one more may be kept in an outage; if not, it is counted as lost."""
+        """Tell whether one more may be kept in an outage; if not, it is counted as lost."""
         if sum(outbox.pending for outbox in tuple(self._stalled.values())) < MOST_KEPT:
             return True
         self._counts.reports_lost += 1

@@ -75,7 +75,7 @@ def safe_text(text: str) -> str:
 
 
 def is_cut(text: str) -> bool:
-    """Whether `text` carries the mark of something that was cut."""
+    """Tell whether `text` carries the mark of something that was cut."""
     return _CUT.search(text) is not None
 
 

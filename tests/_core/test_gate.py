@@ -265,7 +265,7 @@ async def test_a_no_that_comes_with_an_error_is_no_yes(
     to: Connecting, event: MakeEvent, faulty: FaultyCore, status: int, word: str
 ) -> None:
     """Under fail_open an outage passes; one that says BLOCK does not. It stops this call only."""
-    gate = to(on_api_error="fail_open", gate_budget_seconds=0.3).gate
+    gate = to(on_api_error="fail_open", gate_budget_seconds=1.0 if status == 429 else 5.0).gate
     with faulty.always(Fault.respond(status, body=BLOCKED.replace(b"block", word.encode()))):
         answer = await gate.judge(event())
 

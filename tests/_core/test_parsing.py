@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 from openbox_core.contracts.results import EvaluationResult, PatchDirective
 
-from openbox_agentrt._core.parsing import AmbiguousJSONError, decoded, parse_answer, parse_time
+from openbox_agentrt._core.parsing import decoded, parse_answer, parse_time
 from openbox_agentrt._errors.refusals import raise_for_answer
+from openbox_agentrt._plain.strict_json import JsonError
 from openbox_agentrt.decision import MISSING, Verdict
 from openbox_agentrt.errors import GovernanceBlockedError, GovernanceHaltError
 
@@ -278,7 +279,7 @@ def test_any_answer_is_read_and_only_an_allow_allows(raw: dict[str, Any]) -> Non
 )
 def test_a_key_that_occurs_twice_is_found(body: str) -> None:
     """Whichever of the two readers sees it."""
-    with pytest.raises(AmbiguousJSONError):
+    with pytest.raises(JsonError):
         decoded(body.encode())
 
 

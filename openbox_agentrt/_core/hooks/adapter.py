@@ -27,7 +27,7 @@ __all__ = ("HookAdapter", "HookRecorder")
 
 
 class HookRecorder(Protocol):
-    """What a run needs to know about its nested I/O."""
+    """Tell a run what became of its nested I/O."""
 
     def refused(self, error: GovernanceError, *, latches: bool, context: ActivityContext | None) -> None:
         """
@@ -40,7 +40,7 @@ class HookRecorder(Protocol):
         """
 
     def cancelled(self, context: ActivityContext | None) -> GovernanceError | None:
-        """Why the activity may not go on: its run was halted or is over. None when it may."""
+        """Give the reason for which the activity may not go on, such as a halt; None when it may."""
 
 
 class HookAdapter:

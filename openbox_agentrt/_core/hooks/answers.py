@@ -15,8 +15,9 @@ from typing import Any, Final
 import httpx
 from openbox_core.contracts.results import Verdict
 
+from ..._plain.strict_json import JsonError
 from ...decision import Answer
-from ..parsing import SANDBOX, AmbiguousJSONError, UnknownVerdict, decoded, parse_answer
+from ..parsing import SANDBOX, UnknownVerdict, decoded, parse_answer
 
 __all__ = ("LOCAL_MARK", "hardened", "is_completed_stage")
 
@@ -36,12 +37,8 @@ def hardened(
         return _answer(request, Verdict.BLOCK, f"core did not take the event: HTTP {status}", local=True)
     try:
         raw = decoded(response.content)
-    except RecursionError:
-        return _answer(request, Verdict.BLOCK, "core's answer is nested too deeply", local=True)
-    except AmbiguousJSONError as error:
-        return _answer(request, Verdict.BLOCK, f"core's answer was not understood: {error}", local=True)
-    except ValueError:
-        reason = "core's answer was not understood: it is not one JSON document"
+    except JsonError as error:
+        reason = f"core's answer was not understood: it is not one JSON document: {error}"
         return _answer(request, Verdict.BLOCK, reason, local=True)
     answer = parse_answer(raw, on_unknown=on_unknown)
     if answer.verdict.should_stop():
@@ -61,7 +58,7 @@ def _refusal(answer: Answer) -> str | None:
 
 
 def is_completed_stage(request: httpx.Request) -> bool:
-    """Whether `request` tells of something that has happened already."""
+    """Tell whether `request` is about something that has happened already."""
     try:
         spans = json.loads(request.content).get("spans")
         return bool(spans) and spans[0].get("stage") == "completed"

@@ -47,12 +47,12 @@ class HookOwnership:
 
     @property
     def is_owner(self) -> bool:
-        """Whether the hooks are this governance's."""
+        """True if the hooks are this governance's."""
         return self._manager is not None
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """What is instrumented: ``httpx``, ``requests``, ``sqlalchemy`` ..."""
+        """Libraries that are instrumented: ``httpx``, ``requests``, ``sqlalchemy`` ..."""
         return () if self._manager is None else tuple(self._manager.installed_targets)
 
     def install(self) -> None:

@@ -166,7 +166,7 @@ class ProcessClient:
             return self._client
 
     def close(self) -> None:
-        """Close the connections. A later request opens new ones."""
+        """Close the connections of this process. A later request opens new ones."""
         client = self._client
         if client is not None:
             _close_in(self._pid, client)

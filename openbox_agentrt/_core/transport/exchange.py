@@ -66,13 +66,13 @@ class Exchange(msgspec.Struct, eq=False):
         self.status = self.retry_after = self.body = self.error = None
 
     def is_about(self, path: str) -> bool:
-        """Whether the request was to `path`, in any version of the interface."""
+        """Tell whether the request was to `path`, in any version of the interface."""
         return self.path is not None and self.path.endswith(path)
 
 
 def is_outage_status(status: int) -> bool:
     """
-    Whether a status says that Core is not there for the moment, rather than what it thinks of the request.
+    Tell a Core that is not there for the moment from one that says what it thinks of the request.
     """
     return status in (408, 429) or status >= 500
 
