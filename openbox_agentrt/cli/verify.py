@@ -53,16 +53,21 @@ def verify(
 ) -> int:
     """Check an evidence log, all its parts, for tampering."""
     progress = Progress("lines")
+    understood = None if rules is None else read_rules(rules)
     report = verify_file(
         evidence_file,
         public_key,
         session_id=session_id,
-        rules_hash=None if rules is None else read_rules(rules).rules_hash,
+        rules_hash=None
+        if understood is None
+        else [known for known in (understood.rules_hash, understood.old_rules_hash) if known],
         head=None if head is None else _head(head),
         partial=partial,
         counted=progress.counted,
     )
     _refuse_what_is_none(evidence_file, report)
+    if understood is not None and report.rules_hash == understood.old_rules_hash:
+        print("note: the rules are known by the hash of an earlier version", file=sys.stderr)
     unsigned = public_key is not None and report.ok and not report.authenticated and report.count > 0
     if as_json:
         print(json.dumps(report.to_dict()))

@@ -3,7 +3,7 @@ Evidence files, read back: `verify_file` and `read_entries`, for both formats.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -52,7 +52,7 @@ def verify_file(
     public_key: str | None = None,
     *,
     session_id: str | None = None,
-    rules_hash: str | None = None,
+    rules_hash: str | Collection[str] | None = None,
     head: Head | Mapping[str, Any] | None = None,
     partial: bool = False,
     counted: Callable[[Iterator[bytes]], Iterator[bytes]] = iter,
@@ -65,8 +65,8 @@ def verify_file(
         public_key: Public key that it has to be signed with, in hexadecimal. Without one nothing is
             authenticated: the report then says no more than that the log is consistent in itself.
         session_id: Session that the log has to have been opened for (format 2).
-        rules_hash: Rules that it has to have been opened with, and all its sessions to have run under
-            (format 2).
+        rules_hash: Rules that it has to have been opened with, and all its sessions to have run under, by
+            one of their hashes (format 2).
         head: A head that was kept elsewhere, instead of the one beside the log (format 2). The log has to
             hold everything that it vouches for.
         partial: The parts before this one were put away on purpose (format 2).

@@ -35,6 +35,7 @@ class AtMostNTimes(Template):
         super().__init__([what.label, f"n={n}", *_refund(refund_on_failure)], options)
         self.tool = tool
         self.n = n
+        self.refund_on_failure = refund_on_failure
         self.roles = (Role(selector=what, strict=True),)
         self._count = self.cell("stamps" if windowed else "tally", what, refund=refund_on_failure)
         self._cap = Guard(kind="cap", cell=self._count, n=n)
@@ -71,6 +72,8 @@ class RateLimit(Template):
         self.tool = tool
         self.n = n
         self.window_seconds = window_seconds
+        self.refund_on_failure = refund_on_failure
+        self.clock = clock
         self.roles = (Role(selector=what, strict=True),)
         self._count = self.cell(
             "stamps", what, within=float(window_seconds), refund=refund_on_failure, clock=clock
@@ -111,6 +114,9 @@ class CumulativeLimit(Template):
         self.tool = tool
         self.field = field
         self.limit = limit
+        self.numeric_text = numeric_text
+        self.allow_negative = allow_negative
+        self.refund_on_failure = refund_on_failure
         self.roles = (Role(selector=what, strict=True),)
         self._sum = self.cell(
             "sum", what, field=field, refund=refund_on_failure, text=numeric_text, negative=allow_negative
@@ -148,6 +154,7 @@ class MaxDistinct(Template):
         self.tool = tool
         self.field = field
         self.n = n
+        self.refund_on_failure = refund_on_failure
         self.roles = (Role(selector=what, strict=True),)
         values = self.cell("distinct", what, field=field, fold=self.fold, refund=refund_on_failure)
         self._rule = Rule(guards=(Guard(kind="distinct", cell=values, n=n),), moves=(Move(cell=values),))

@@ -102,7 +102,7 @@ class Declaration(TemporalContract):
         within = options.get("within")
         if within is not None:
             self.within = check_seconds("within", within)
-            parts = [*parts, f"within={self.within:g}"]
+            parts = [*parts, f"within={_seconds(self.within)}"]
         super().__init__(f"{self.template}({', '.join(parts)})")
         self.id = _text(options, "id")
         self.description = _text(options, "description")
@@ -151,6 +151,10 @@ class Declaration(TemporalContract):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_home": None}
+
+
+def _seconds(value: float) -> str:
+    return str(int(value)) if value.is_integer() and value < 2**53 else repr(value)
 
 
 def _text(options: Options, name: str) -> str | None:

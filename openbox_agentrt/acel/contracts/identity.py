@@ -1,29 +1,112 @@
-"""The identity of a set of rules: a hash that is equal for equal rules."""
+"""
+The identity of a set of rules: a hash that is equal for equal rules.
+
+It is taken of what the rules mean - template, which calls, numbers by value, names in normal form - and never
+of how they are written: a tool that is *named* like a ban on a pattern is another rule than the ban.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
+from ..match.amounts import read_amount, show
 from .base import TemporalContract
 from .declaration import Declaration
+from .parameters import parameters_of
+from .registry import CLASSES
 
-__all__ = ("rules_hash",)
+__all__ = ("canonical", "old_rules_hash", "rules_hash")
+
+# From here on, seconds were not told apart in the text of a contract.
+_ROUNDED = 1e6
 
 
 def rules_hash(contracts: Iterable[TemporalContract]) -> str:
     """
-    Hash a set of contracts: equal for equal rules in any order, whoever built them.
+    Hash a set of contracts: equal for equal rules in any order, however they are written.
 
-    A function used as a matcher takes part by its name only.
+    A function used as a matcher takes part by its name only, and so does a contract with code of its own by
+    its class and its text.
     """
-    rules = sorted(json.dumps(_described(contract)) for contract in contracts)
+    rules = sorted(json.dumps(canonical(contract), sort_keys=True) for contract in contracts)
     return hashlib.sha256("\n".join(rules).encode()).hexdigest()
 
 
-def _described(contract: TemporalContract) -> list[Any]:
+def canonical(contract: TemporalContract) -> dict[str, Any]:
+    """Say in JSON what a contract means, without what people are told about it."""
+    said: dict[str, Any] = {
+        "id": contract.id,
+        "mode": contract.mode,
+        "severity": contract.severity,
+        "on_violation": contract.on_violation,
+    }
+    kind = type(contract)
+    if not isinstance(contract, Declaration) or CLASSES.get(contract.template) is not kind:
+        said["code"] = [f"{kind.__module__}.{kind.__qualname__}", contract.spec]
+    if isinstance(contract, Declaration):
+        said["template"] = contract.template
+        said["roles"] = [role.selector.form() for role in contract.roles]
+        said |= {name: _value(getattr(contract, name)) for name in ("key", "fold", "within")}
+        if "code" not in said:
+            said["terms"] = _terms(contract)
+    return said
+
+
+def old_rules_hash(contracts: Iterable[TemporalContract]) -> str | None:
+    """
+    Hash a set of contracts by their texts, as earlier versions did, to recognise what they wrote.
+
+    Returns:
+        The hash, or None where the texts do not say which rules they are.
+    """
+    contracts = list(contracts)
+    if not all(map(_says_what_it_is, contracts)):
+        return None
+    rules = sorted(json.dumps(_written(contract)) for contract in contracts)
+    return hashlib.sha256("\n".join(rules).encode()).hexdigest()
+
+
+def _terms(contract: Declaration) -> dict[str, Any]:
+    terms = {
+        parameter.name: _value(getattr(contract, parameter.name))
+        for parameter in parameters_of(contract.template)
+        if parameter.kind != "tool"
+    }
+    if getattr(contract, "clock", None) is not None:
+        # Which one cannot be said. That it is not the session's can.
+        terms["clock"] = "its own"
+    return terms
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return value
+    amount = read_amount(value, negative=True)
+    whole = int(amount)
+    return ["number", str(whole) if whole == amount else show(amount).rstrip("0")]
+
+
+def _says_what_it_is(contract: TemporalContract) -> bool:
+    if not isinstance(contract, Declaration):
+        return True
+    within = contract.within
+    if within is not None and (within >= _ROUNDED or float(f"{within:g}") != within):
+        return False
+    # A tool whose name could be the text of another matcher.
+    return not any(form[0] == "tool" and "(" in form[1] for form in _tools(contract))
+
+
+def _tools(contract: Declaration) -> Iterable[list[Any]]:
+    for role in contract.roles:
+        form = role.selector.form()
+        yield from form[1:] if form[0] == "any_of" else [form]
+
+
+def _written(contract: TemporalContract) -> list[Any]:
     kind = type(contract)
     name = kind.template if issubclass(kind, Declaration) else f"{kind.__module__}.{kind.__qualname__}"
     roles = [role.selector.label for role in contract.roles] if isinstance(contract, Declaration) else []

@@ -82,6 +82,8 @@ class AlternatePrecedence(Template):
         super().__init__([*parts, *["refund_on_failure=True"] * refund_on_failure], options)
         self.a = a
         self.b = b
+        self.saving = saving
+        self.refund_on_failure = refund_on_failure
         self.roles = (Role(selector=first, strict=False), Role(selector=then, strict=True))
         tokens = self.cell("tokens", first, then, saving=saving, refund=refund_on_failure)
         self._give = Move(cell=tokens, role="give", strict=False)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..contracts.base import ENDED, HALTED
-from ..contracts.identity import rules_hash
+from ..contracts.identity import old_rules_hash, rules_hash
 from ..memory.cell import LiveCell
 from ..wording import shown
 from .engine import Engine
@@ -73,7 +73,7 @@ def restore_snapshot(engine: Engine, snapshot: Mapping[str, Any], *, migrate: bo
         SnapshotError: It cannot be read, or was taken under other rules.
     """
     taken, here = snapshot.get("rules_hash"), rules_hash(engine.store.contracts)
-    if taken != here and not migrate:
+    if taken != here and not migrate and taken != old_rules_hash(engine.store.contracts):
         raise SnapshotError(f"snapshot was taken under rules {shown(taken)}, not {here!r}")
     try:
         trace = snapshot["trace"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..callbacks import discard, fault_text
 from .matchers import (
@@ -63,6 +64,10 @@ class Selector(ABC):
     def on(self, tool: str) -> Hit:
         """Tell whether calls of `tool`, a name in NFC, are meant: yes, no, or ask for each call."""
 
+    @abstractmethod
+    def form(self) -> list[Any]:
+        """Say in JSON which calls are meant: the same for every way of writing it."""
+
     def knows(self, tool: str) -> bool:
         """Tell whether it names `tool`. A function that is asked about every call names none."""
         return self.on(tool) is not False
@@ -112,6 +117,9 @@ class _Names(Selector):
     def on(self, tool: str) -> Hit:
         return name_matches(self._pattern, tool)
 
+    def form(self) -> list[Any]:
+        return ["tool", self._pattern]
+
 
 class _Contents(Selector):
     __slots__ = ("_pattern", "_predicate")
@@ -126,6 +134,12 @@ class _Contents(Selector):
     def on(self, tool: str) -> Hit:
         return self._predicate if name_matches(self._pattern, tool) else False
 
+    def form(self) -> list[Any]:
+        predicate = self._predicate
+        if type(predicate) is FieldPattern:
+            return ["matching", self._pattern, predicate.pattern, predicate.field]
+        return ["function", self._pattern, self.label]
+
 
 class _Calls(Selector):
     __slots__ = ("_function",)
@@ -137,6 +151,9 @@ class _Calls(Selector):
     def on(self, tool: str) -> Hit:
         function = self._function
         return lambda args: function(tool, args)
+
+    def form(self) -> list[Any]:
+        return ["function", self.label]
 
     def knows(self, tool: str) -> bool:
         return False
@@ -158,6 +175,12 @@ class _Union(Selector):
             return True
         predicates = [hit for hit in hits if not isinstance(hit, bool)]
         return _either(predicates) if predicates else False
+
+    def form(self) -> list[Any]:
+        forms = [selector.form() for selector in self._inner]
+        several = [part for form in forms for part in (form[1:] if form[0] == "any_of" else [form])]
+        unique = sorted({json.dumps(part): part for part in several}.items())
+        return unique[0][1] if len(unique) == 1 else ["any_of", *(part for _, part in unique)]
 
     def knows(self, tool: str) -> bool:
         return any(selector.knows(tool) for selector in self._inner)

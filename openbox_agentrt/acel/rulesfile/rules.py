@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..contracts.identity import rules_hash
+from ..contracts.identity import old_rules_hash, rules_hash
 from ..contracts.shapes import Place, SpecError, written
 from ..contracts.template import Template
 from .document import Document, Format, parse_document, read_document
@@ -31,6 +31,7 @@ class Rules:
         groups: The contracts of each group, as instances of their own.
         warnings: What is odd.
         rules_hash: Hash of the contracts, equal for equal rules.
+        old_rules_hash: The hash by which earlier versions knew them, or None where it tells nothing.
     """
 
     name: str | None
@@ -40,6 +41,12 @@ class Rules:
     groups: dict[str, tuple[Template, ...]]
     warnings: tuple[RulesWarning, ...]
     rules_hash: str
+    old_rules_hash: str | None
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """The hashes by which a log may know these rules, the present one first."""
+        return tuple(known for known in (self.rules_hash, self.old_rules_hash) if known is not None)
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:
@@ -53,13 +60,15 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
     return _understand(read_document(path))
 
 
-def parse_rules(text: str, *, format: Format = "yaml", name: str | None = None) -> Rules:
+def parse_rules(text: str | Mapping[str, Any], *, format: Format = "yaml", name: str | None = None) -> Rules:
     """
-    Read the text of a rules file strictly.
+    Read the text of a rules file strictly, or the data that such a file holds.
 
     Raises:
         ConfigError: See `read_rules`.
     """
+    if isinstance(text, Mapping):
+        return _understand(Document(data=dict(text), name=name))
     return _understand(parse_document(text, format=format, name=name))
 
 
@@ -82,6 +91,7 @@ def _understand(document: Document) -> Rules:
         groups=groups,
         warnings=tuple(oddities(parts, contracts)),
         rules_hash=rules_hash(contracts),
+        old_rules_hash=old_rules_hash(contracts),
     )
 
 

@@ -5,7 +5,7 @@ Nothing here opens a file. Lines are taken in the order in which they stand; the
 reported, and what comes after it cannot be trusted either.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +29,8 @@ class Expectation:
         verifier: Check of the head's signature, or None to authenticate nothing.
         key_id: Short name of the key that the verifier stands for.
         session_id: Session that the log has to be of, or None for any.
-        rules_hash: Rules that all its sessions have to have run under, or None for any.
+        rules_hash: Rules that all its sessions have to have run under, by one of their hashes, or None for
+            any.
         partial: The entries start in the middle of the log, earlier parts having been put away.
     """
 
@@ -37,7 +38,7 @@ class Expectation:
     verifier: Verifier | None = None
     key_id: str | None = None
     session_id: str | None = None
-    rules_hash: str | None = None
+    rules_hash: str | Collection[str] | None = None
     partial: bool = False
 
 
@@ -131,9 +132,10 @@ def _check_header(walk: _Walk, name: str, line: Line) -> None:
 
 def _check_rules(walk: _Walk, name: str, what: str, said: Mapping[str, Any]) -> None:
     found, wanted = said.get("rules_hash"), walk.expected.rules_hash
-    if wanted is not None and found != wanted:
+    hashes = (wanted,) if isinstance(wanted, str) else tuple(wanted or ())
+    if hashes and found not in hashes:
         rules = f"under rules {found!r}" if found is not None else "under rules that it does not name"
-        raise BadEntry("foreign", f"{what} {rules}, not {wanted!r}", at=walk.seq, file=name)
+        raise BadEntry("foreign", f"{what} {rules}, not {hashes[0]!r}", at=walk.seq, file=name)
     walk.names_rules = True
 
 

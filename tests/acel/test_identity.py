@@ -1,0 +1,182 @@
+"""The identity of a set of rules is what they mean."""
+
+from __future__ import annotations
+
+import unicodedata
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from openbox_agentrt.acel import (
+    Session,
+    SnapshotError,
+    any_of,
+    at_most_n_times,
+    at_most_total,
+    build_contract,
+    matching,
+    must_precede,
+    rate_limit,
+    requires_state,
+    rules_hash,
+)
+from openbox_agentrt.acel.contracts.base import TemporalContract
+from openbox_agentrt.acel.contracts.declaration import Options
+from openbox_agentrt.acel.contracts.identity import old_rules_hash
+from openbox_agentrt.acel.contracts.parameters import parameters_of
+from openbox_agentrt.acel.contracts.registry import CLASSES
+from openbox_agentrt.acel.match.matchers import ContentMatch
+from openbox_agentrt.acel.match.selector import select
+from openbox_agentrt.acel.rulesfile import parse_rules
+
+NFD = unicodedata.normalize("NFD", "café")
+
+APART = [
+    pytest.param(
+        at_most_n_times(matching("Bash", "rm -rf"), 0),
+        at_most_n_times("Bash(command~/rm -rf/)", 0),
+        id="a pattern and a tool that is named like it",
+    ),
+    pytest.param(
+        at_most_n_times(any_of("a", "b"), 0), at_most_n_times("any_of(a, b)", 0), id="any_of and a name"
+    ),
+    pytest.param(must_precede("a, b", "c"), must_precede("a", "b, c"), id="a comma in a name"),
+    pytest.param(
+        must_precede("a", "b", within=2_592_000), must_precede("a", "b", within=2_592_004), id="30 days"
+    ),
+    pytest.param(requires_state("a", "k", True), requires_state("a", "k", 1), id="a boolean and a number"),
+    pytest.param(requires_state("a", "k", "1"), requires_state("a", "k", 1), id="a text and a number"),
+    pytest.param(
+        at_most_n_times(ContentMatch("a", lambda args: True, label="b"), 0),
+        at_most_n_times("b", 0),
+        id="a label and a name",
+    ),
+    pytest.param(rate_limit("a", 1, 60), rate_limit("a", 1, 60, clock=lambda: 0.0), id="a clock of its own"),
+]
+
+ALIKE = [
+    pytest.param(at_most_total("p", "n", 500), at_most_total("p", "n", 500.0), id="a limit as a float"),
+    pytest.param(at_most_total("p", "n", 0.5), at_most_total("p", "n", Decimal("0.50")), id="a decimal"),
+    pytest.param(rate_limit("p", 1, 60), rate_limit("p", 1, 60.0), id="a window"),
+    pytest.param(must_precede("café", "b"), must_precede(NFD, "b"), id="normal form"),
+    pytest.param(
+        at_most_n_times(any_of("b", any_of("a", "b")), 1), at_most_n_times(any_of("a", "b"), 1), id="any_of"
+    ),
+    pytest.param(at_most_n_times(any_of("a"), 1), at_most_n_times("a", 1), id="any_of one"),
+    pytest.param(
+        at_most_n_times("a", 1, description="why", remedy="ask"),
+        at_most_n_times("a", 1),
+        id="words for people",
+    ),
+    pytest.param(
+        build_contract({"template": "must_precede", "kwargs": {"later": "b", "earlier": "a"}}),
+        must_precede("a", "b"),
+        id="data and code",
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), APART)
+def test_different_rules_are_told_apart(one: TemporalContract, other: TemporalContract) -> None:
+    """However alike they are written."""
+    assert rules_hash([one]) != rules_hash([other])
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE)
+def test_equal_rules_are_equal(one: TemporalContract, other: TemporalContract) -> None:
+    """However differently they are written, and in any order."""
+    more = never = at_most_n_times("x", 0)
+    assert rules_hash([one, more]) == rules_hash([never, other])
+
+
+OTHER = {"tool": "other", "text": "other", "count": 7, "number": 9.5, "scalar": "other"}
+DEFAULT = {"tool": "a", "text": "f", "count": 3, "number": 5.5, "scalar": "x"}
+OPTIONS = {
+    "key": ("k", "other"),
+    "fold": ("case", "number"),
+    "within": (5.0, 6.0),
+    "id": ("i", "other"),
+    "severity": ("low", "high"),
+    "mode": ("shadow", "enforce"),
+    "on_violation": ("halt", "refuse"),
+}
+TERMS = [
+    (template, parameter)
+    for template in CLASSES
+    for parameter in parameters_of(template)
+    if (template, parameter.name) != ("response", "within")
+]
+
+
+def made(template: str, **more: Any) -> TemporalContract:
+    given = {
+        parameter.name: DEFAULT[parameter.kind] for parameter in parameters_of(template) if parameter.required
+    }
+    return CLASSES[template](**{**given, **more})
+
+
+@pytest.mark.parametrize(("template", "parameter"), TERMS, ids=lambda value: getattr(value, "name", value))
+def test_every_argument_counts(template: str, parameter: Any) -> None:
+    """An argument that a template gets later, and does not keep, fails here."""
+    if parameter.kind == "flag":
+        changed = [made(template, **{parameter.name: on}) for on in (True, False)]
+    else:
+        changed = [made(template), made(template, **{parameter.name: OTHER[parameter.kind]})]
+
+    assert len({rules_hash([contract]) for contract in changed}) == 2
+
+
+@pytest.mark.parametrize("option", Options.__annotations__)
+def test_every_option_counts(option: str) -> None:
+    """But for those that are only words for people."""
+    if option in ("description", "remedy"):
+        return
+    key = {"key": "k"} if option == "fold" else {}
+    one, other = (made("init", **key, **{option: value}) for value in OPTIONS[option])
+
+    assert rules_hash([one]) != rules_hash([other])
+
+
+def test_a_snapshot_of_a_ban_is_not_restored_under_a_name() -> None:
+    """What it remembers means nothing to another rule."""
+    snapshot = Session(contracts=[at_most_n_times(matching("Bash", "rm -rf"), 0)]).snapshot()
+
+    with pytest.raises(SnapshotError, match="was taken under rules"):
+        Session.restore(snapshot, [at_most_n_times("Bash(command~/rm -rf/)", 0)])
+
+
+def test_a_snapshot_of_an_earlier_version_is_restored() -> None:
+    """If its hash says which rules it was taken under."""
+    limit = at_most_n_times("pay", 1)
+    session = Session(contracts=[limit])
+    session.call("pay")
+    snapshot = {**session.snapshot(), "rules_hash": old_rules_hash([limit])}
+    # Taken by the version before this one.
+    assert snapshot["rules_hash"] == "97f1ebd6a7793bf752463d66d4407663e0ab658c8861662c8c4d85d27c82351b"
+
+    assert not Session.restore(snapshot, [at_most_n_times("pay", 1)]).reserve("pay").allowed
+
+
+@pytest.mark.parametrize(
+    "contract",
+    [
+        pytest.param(at_most_n_times("Bash(command~/rm -rf/)", 0), id="a name like a pattern"),
+        pytest.param(at_most_n_times(any_of("x", "a(b)"), 0), id="inside any_of"),
+        pytest.param(must_precede("a", "b", within=2_592_004), id="a window that was rounded"),
+        pytest.param(must_precede("a", "b", within=1.23456789), id="one that was rounded after the point"),
+    ],
+)
+def test_an_old_hash_that_tells_nothing_is_none(contract: TemporalContract) -> None:
+    """Another rule could have had it."""
+    assert old_rules_hash([contract]) is None
+    assert parse_rules({"contracts": [{"template": "init", "args": ["a"]}]}).old_rules_hash is not None
+
+
+def test_a_function_takes_part_by_name() -> None:
+    """What it does cannot be compared."""
+
+    def risky(tool: str, args: dict[str, Any]) -> bool:
+        return True
+
+    assert select(risky).form() == ["function", "risky"]
