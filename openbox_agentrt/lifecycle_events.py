@@ -126,7 +126,7 @@ def activity_started(
 def llm_started(
     run: RunIdentity,
     activity_id: str,
-    prompt: str,
+    elements: Sequence[Mapping[str, Any]],
     *,
     model: str | None = None,
     max_bytes: int = DEFAULT_MAX_BYTES,
@@ -136,10 +136,11 @@ def llm_started(
     A model call is about to start. With `RunIdentity.prescreen_id` and no model, it is the pre-screen.
 
     Args:
-        prompt: The last user text of the request; may be empty, which is no reason not to ask.
+        elements: What reaches the model: ``{"prompt": ...}`` first, the last user text, which may be empty -
+            no reason not to ask - and then what else Core has not judged.
     """
     fields = {"llm_model": None if model is None else safe_text(model)}
-    return _started(run, activity_id, LLM_ACTIVITY, [{"prompt": prompt}], fields, None, max_bytes, timestamp)
+    return _started(run, activity_id, LLM_ACTIVITY, list(elements), fields, None, max_bytes, timestamp)
 
 
 def tool_started(

@@ -33,10 +33,11 @@ def message_text(message: Any) -> str:
 
 
 def last_user_text(messages: Sequence[Any]) -> str:
-    """The text of the last user message that has any, or ``""``."""
+    """Give the text of the last user message: ``""`` if it has none, whatever was said before it."""
     for message in reversed(messages):
-        if message.role == "user" and (text := message_text(message)).strip():
-            return text
+        if message.role == "user":
+            text = message_text(message)
+            return text if text.strip() else ""
     return ""
 
 

@@ -86,7 +86,7 @@ async def test_the_first_model_call_takes_over_the_prescreen(make_stage: Any, ki
     (started,) = stage.events("ActivityStarted")
     (completed,) = stage.events("ActivityCompleted")
     assert started["activity_id"] == completed["activity_id"] == f"{started['run_id']}-pre"
-    assert started["activity_input"] == [{"prompt": "now"}]
+    assert started["activity_input"] == [{"prompt": "now"}, {"role": "user", "prompt": "earlier"}]
     assert completed["activity_output"]["completion"] == "hello"
 
 

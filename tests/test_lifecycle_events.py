@@ -39,6 +39,7 @@ OUTPUT = {
     "has_tool_calls": False,
     "finish_reason": "stop",
 }
+PROMPT = [{"prompt": "refund order 7"}]
 
 EVENTS: dict[str, EventEnvelope] = {
     "workflow_started": events.workflow_started(RUN, timestamp=AT),
@@ -61,9 +62,9 @@ EVENTS: dict[str, EventEnvelope] = {
         enforced=False,
         timestamp=AT,
     ),
-    "prescreen_started": events.llm_started(RUN, RUN.prescreen_id, "refund order 7", timestamp=AT),
-    "llm_started": events.llm_started(RUN, "a-1", "refund order 7", model="m-1", timestamp=AT),
-    "llm_started_without_text": events.llm_started(RUN, "a-1", "", timestamp=AT),
+    "prescreen_started": events.llm_started(RUN, RUN.prescreen_id, PROMPT, timestamp=AT),
+    "llm_started": events.llm_started(RUN, "a-1", PROMPT, model="m-1", timestamp=AT),
+    "llm_started_without_text": events.llm_started(RUN, "a-1", [{"prompt": ""}], timestamp=AT),
     "tool_started": events.tool_started(
         RUN, "a-2", "refund", {"order": 7}, tool_type="payment", side_effect="destructive", timestamp=AT
     ),

@@ -30,12 +30,8 @@ def message(role: Any, *parts: ContentPart) -> ModelMessage:
         pytest.param(
             [message("user", text("hello")), message("assistant", text("hi"))], "hello", id="before others"
         ),
-        pytest.param(
-            [message("user", text("hello")), message("user", IMAGE)], "hello", id="before mere media"
-        ),
-        pytest.param(
-            [message("user", text("hello")), message("user", text(" "))], "hello", id="before a blank"
-        ),
+        pytest.param([message("user", text("hello")), message("user", IMAGE)], "", id="mere media has none"),
+        pytest.param([message("user", text("hello")), message("user", text(" "))], "", id="a blank is none"),
         pytest.param([message("system", text("obey"))], "", id="no user"),
         pytest.param([message("user", IMAGE), message("user", text(None))], "", id="no text"),
         pytest.param([message("user", ContentPart(type="json", data={"a": 1}))], "", id="json is not text"),

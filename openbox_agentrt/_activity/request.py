@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from .._ids import new_id
+from .._wire.model_input import Element, fit_elements
 from .._wire.redaction_shapes import fit_redaction
 from ..lifecycle_events import (
     LLM_ACTIVITY,
@@ -71,6 +72,8 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             return content
         if isinstance(content, str):
             return {**self.arguments, "prompt": content}
+        if self.event == LLM_ACTIVITY:
+            return {**self.arguments, **_said(content)}
         first = content[0] if isinstance(content, list) and len(content) == 1 else None
         return first if isinstance(first, Mapping) else {"input": content}
 
@@ -89,32 +92,45 @@ def prompt_request(run: RunState, prompt: str) -> DecisionRequest:
 
 
 def model_request(
-    run: RunState, prompt: str, *, model: str | None = None, activity_id: str | None = None
+    run: RunState,
+    prompt: str,
+    others: Sequence[Element] = (),
+    *,
+    model: str | None = None,
+    activity_id: str | None = None,
 ) -> DecisionRequest:
     """
     Ask for a model call.
 
     Args:
         prompt: Last user text of the call; may be empty, which is no reason not to ask.
+        others: What else reaches the model and has not been judged.
         activity_id: The id of the pre-screen; a fresh one otherwise.
     """
     options = run.services.options
     row = activity_id or new_id()
     max_bytes = options.max_payload_bytes
+    elements = [{"prompt": prompt}, *others]
     return DecisionRequest(
         event=LLM_ACTIVITY,
         activity_id=row,
         envelope=(
-            partial(llm_started, run.identity, row, prompt, model=model, max_bytes=max_bytes)
+            partial(llm_started, run.identity, row, elements, model=model, max_bytes=max_bytes)
             if options.send_llm_start_event
             else None
         ),
-        arguments={"prompt": prompt} if model is None else {"prompt": prompt, "llm_model": model},
-        content=prompt,
-        fit=partial(redacted_prompt, prompt, max_bytes=max_bytes),
+        arguments=_said(elements) if model is None else {**_said(elements), "llm_model": model},
+        content=elements,
+        fit=partial(fit_elements, elements, max_bytes=max_bytes),
         reported=options.send_llm_end_event,
         deferred=TOKEN_FIELDS,
     )
+
+
+def _said(elements: Sequence[Element]) -> dict[str, Any]:
+    """Give what contracts see of a model's input: the prompt, and the other elements if there are any."""
+    first, *others = elements
+    return {**first, "messages": others} if others else dict(first)
 
 
 def tool_request(

@@ -1,12 +1,15 @@
-"""The prompt of a run: judged as a signal, and ahead of the model call that it is for."""
+"""The input of a model call: judged as a prompt before the run starts, and with what each call adds to it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._wire.model_input import Element, message_elements
+from ..errors import GovernanceUnavailableError
 from ..evidence.redaction import redaction_marker
 from ..lifecycle_events import LLM_ACTIVITY
-from ..message_extraction import last_user_text
+from ..message_extraction import last_user_text, message_text
 from .activity import Activity
 from .decide import decide, reserve
 from .request import model_request, prompt_request
@@ -14,16 +17,22 @@ from .request import model_request, prompt_request
 if TYPE_CHECKING:
     from .._run.state import RunState
 
-__all__ = ("screen_prompt", "take_prescreen")
+__all__ = ("check_redacted", "judge_input", "screen_prompt", "take_prescreen")
 
 
-async def screen_prompt(run: RunState) -> None:
+async def screen_prompt(run: RunState, messages: Sequence[Any] = (), instructions: str = "") -> None:
     """
     Have the prompt of `run` judged, if it has one, and the model call that it is for.
+
+    Args:
+        messages: All that the run was given; the prompt is the text of the last user message.
+        instructions: The agent's own, which are its developer's and are not judged.
 
     Raises:
         GovernanceError: The run may not start.
     """
+    _recall(run, messages)
+    run.judged.remember([{"role": "system", "text": instructions}])
     if not run.prompt.strip():
         return
     prompt = Activity(run, prompt_request(run, run.prompt))
@@ -31,15 +40,33 @@ async def screen_prompt(run: RunState) -> None:
     prompt.begin()
     await prompt.complete(None, shown=_shown(run, prompt.content))
     if run.services.options.send_llm_start_event:
-        request = model_request(run, prompt.content, activity_id=run.identity.prescreen_id)
-        prescreen = Activity(run, request)
+        others = _unjudged(run, run.redactions.messages(messages), prompt.content)
+        prescreen = Activity(
+            run, model_request(run, prompt.content, others, activity_id=run.identity.prescreen_id)
+        )
         await decide(prescreen)
+        _note(prescreen)
         prescreen.move("keep")
 
 
-async def take_prescreen(run: RunState, request: Any) -> Activity | None:
+async def judge_input(run: RunState, messages: Sequence[Any], *, model: str | None) -> Activity:
     """
-    Take over the pre-screen of `run`, if `request` is the call that it was made for. That happens once.
+    Have a model call judged: what its messages add to what Core has been shown.
+
+    Raises:
+        GovernanceError: The model may not be called.
+    """
+    messages = run.redactions.messages(messages)
+    prompt = last_user_text(messages)
+    activity = Activity(run, model_request(run, prompt, _unjudged(run, messages, prompt), model=model))
+    await decide(activity)
+    _note(activity)
+    return activity
+
+
+async def take_prescreen(run: RunState, messages: Sequence[Any]) -> Activity | None:
+    """
+    Take over the pre-screen of `run`, if `messages` are the call that it was made for. That happens once.
 
     Raises:
         ContractRefusedError: Something else came first, and the contracts refuse it by now. The row is
@@ -50,7 +77,7 @@ async def take_prescreen(run: RunState, request: Any) -> Activity | None:
         return None
     if run.refusal(LLM_ACTIVITY) is not None:
         return None
-    if last_user_text(request.messages) != run.prompt:
+    if last_user_text(messages) != run.prompt or _adds(messages, prescreen):
         prescreen.release()
         return None
     prescreen.move("take")
@@ -63,6 +90,60 @@ async def take_prescreen(run: RunState, request: Any) -> Activity | None:
             await prescreen.fail(error)
             raise
     return prescreen
+
+
+async def check_redacted(activity: Activity, messages: Sequence[Any]) -> None:
+    """
+    Refuse a model call whose messages still hold what Core redacted in it.
+
+    Raises:
+        GovernanceUnavailableError: A redaction did not find its way back into the messages.
+    """
+    if activity.content is activity.request.content:
+        return
+    pairs = zip(_with_role(activity.request.content), _with_role(activity.content), strict=True)
+    gone = [old for old, new in pairs if old != new]
+    if any(element in gone for element in message_elements(messages)):
+        error = GovernanceUnavailableError(
+            "core's redaction cannot be applied to the messages", kind="unreadable", event=LLM_ACTIVITY
+        )
+        await activity.fail(error)
+        raise error
+
+
+def _adds(messages: Sequence[Any], prescreen: Activity) -> bool:
+    run = prescreen.run
+    asked = (*_with_role(prescreen.request.content), *_with_role(prescreen.content))
+    return bool(run.judged.unjudged(run.redactions.messages(messages), besides=asked))
+
+
+def _unjudged(run: RunState, messages: Sequence[Any], prompt: str) -> list[Element]:
+    return run.judged.unjudged(messages, besides=_with_role([{"prompt": prompt}]))
+
+
+def _note(activity: Activity) -> None:
+    """Remember what Core has been shown, if it has judged it."""
+    answer = activity.answer
+    if answer is None or answer.unreachable:
+        return
+    activity.run.judged.remember(_with_role(activity.request.content))
+    if activity.content is not activity.request.content:
+        activity.run.judged.remember(_with_role(activity.content))
+
+
+def _with_role(elements: Sequence[Element]) -> list[Element]:
+    """Give the elements as those of messages: the first one has no role on the wire, and is a user's."""
+    first, *others = elements
+    return [{"role": "user", **first}, *others]
+
+
+def _recall(run: RunState, messages: Sequence[Any]) -> None:
+    """Keep in force what an earlier run redacted of the history that this one quotes."""
+    for message in messages:
+        text = message_text(message)
+        redacted = run.recall(text) if text else None
+        if redacted is not None:
+            run.redactions.learn(text, redacted)
 
 
 def _shown(run: RunState, prompt: str) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_rt import ToolCall, ToolExecutor
 
 from .stand_in import StandIn, is_judged_by, stand_in
-from .tool_call import ToolRun, call_tool, is_skipped
+from .tool_call import ToolRun, call_tool, run_skipped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +24,8 @@ class GovernedExecutor(StandIn[ToolExecutor]):
     async def execute(self, call: ToolCall, *args: Any, **kwargs: Any) -> Any:
         # The loop passes one argument or two, and executors exist that take only one.
         inner, judge = self.__wrapped__, self.__judge__
-        if is_skipped(judge, call.name):
-            return await inner.execute(call, *args, **kwargs)
+        if call.name in judge.options.skip_tools:
+            return await run_skipped(call.name, inner.execute(call, *args, **kwargs))
 
         async def invoke(ready: ToolCall, tool_run: ToolRun) -> Any:
             return await tool_run.run(

@@ -176,7 +176,9 @@ async def run_governed(
         messages = checkpoint.messages
     scope = RunScope(
         judge,
-        screen_prompt,
+        functools.partial(
+            screen_prompt, messages=messages, instructions=getattr(agent, "instructions", None) or ""
+        ),
         prompt=last_user_text(messages),
         agent_name=getattr(agent, "name", None),
         session_id=_session_id(kwargs.get("tool_context")),

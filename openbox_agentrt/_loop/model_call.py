@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from agent_rt import ModelRequest, ModelResponse
 
-from .._activity.activity import Activity
-from .._activity.decide import decide
-from .._activity.request import model_request
-from .._activity.screening import take_prescreen
+from .._activity.screening import check_redacted, judge_input, take_prescreen
+from .._wire.model_input import message_elements
 from ..decision import MISSING
 from ..errors import GovernanceUnavailableError
 from ..lifecycle_events import LLM_ACTIVITY
-from ..message_extraction import last_user_text, redacted_output, response_output, with_text
+from ..message_extraction import redacted_output, response_output, with_text
 
 if TYPE_CHECKING:
+    from .._activity.activity import Activity
     from .._run.runs import Runs
     from .._run.state import RunState
     from ..decision import Answer
@@ -37,12 +36,12 @@ async def begin_model_call(judge: Runs, request: ModelRequest) -> tuple[Activity
         GovernanceError: The model may not be called.
     """
     run = judge.around(LLM_ACTIVITY)
-    activity = await take_prescreen(run, request)
+    activity = await take_prescreen(run, request.messages)
     if activity is None:
-        prompt = last_user_text(run.redactions.messages(request.messages))
-        activity = Activity(run, model_request(run, prompt, model=request.model))
-        await decide(activity)
-    return activity, redacted_request(run, request)
+        activity = await judge_input(run, request.messages, model=request.model)
+    redacted = redacted_request(run, request)
+    await check_redacted(activity, redacted.messages)
+    return activity, redacted
 
 
 def redacted_request(run: RunState, request: ModelRequest) -> ModelRequest:
@@ -62,8 +61,12 @@ async def end_model_call(activity: Activity, response: ModelResponse) -> tuple[M
     answer = await activity.complete(
         output, result=output, measured=_measured(activity.run, response, output)
     )
-    if activity.run.services.options.redact_outputs:
-        response = _redacted_response(activity.run, response, output, answer)
+    run, options = activity.run, activity.run.services.options
+    if options.redact_outputs:
+        response = _redacted_response(run, response, output, answer)
+    if answer is not None or not options.send_llm_end_event or options.reports_in_background:
+        # Core has been told, or nobody wants it to be.
+        run.judged.remember(message_elements(run.redactions.messages((response.message,))))
     return response, answer
 
 

@@ -20,7 +20,7 @@ from agent_rt import (
 
 from .denial import timed_out
 from .stand_in import StandIn, is_judged_by, stand_in
-from .tool_call import ToolRun, call_tool, is_skipped
+from .tool_call import ToolRun, call_tool, run_skipped
 from .view import knows_when_a_tool_runs, view_of
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class GovernedRegistry(StandIn[ToolRegistry | Toolbase]):
 
     async def execute(self, call: ToolCall, *args: Any, **kwargs: Any) -> Any:
         inner, judge = self.__wrapped__, self.__judge__
-        if is_skipped(judge, call.name):
-            return await inner.execute(call, *args, **kwargs)
+        if call.name in judge.options.skip_tools:
+            return await run_skipped(call.name, inner.execute(call, *args, **kwargs))
         definition = handler = None
         try:
             registered = inner.get(call.name)

@@ -8,7 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from agent_rt import ApprovalRequest, ApprovalRequiredError, ToolCall, ToolSideEffect, ToolTimeoutError
+from agent_rt import (
+    ApprovalRequest,
+    ApprovalRequiredError,
+    ToolCall,
+    ToolSideEffect,
+    ToolTimeoutError,
+    marshal_tool_result,
+)
 
 from .._activity.activity import Activity, ApprovalPending
 from .._activity.decide import decide, decide_again, resume
@@ -19,6 +26,7 @@ from .._run.contracts import adopt_conditions
 from .._run.current import current_run
 from .._run.record import write
 from .._run.suspended import call_key
+from .._wire.model_input import content_elements
 from ..decision import MISSING, Verdict
 from ..errors import GovernanceBlockedError, GovernanceError, GovernanceUnavailableError
 from ..message_extraction import redacted_output
@@ -156,10 +164,30 @@ async def call_tool(
         raise _approval_required(call, activity, side_effect) from None
     except GovernanceError as error:
         if judge.options.on_tool_block == "return_error" and is_soft(error):
-            return denial(call.name, error)
+            return _known(run, denial(call.name, error))
         raise
-    if judge.options.redact_outputs:
+    options = judge.options
+    if options.redact_outputs:
         value = _redacted_value(activity, value, answer)
+    if answer is not None or not options.send_tool_end_event or options.reports_in_background:
+        # Core has been told, or nobody wants it to be.
+        told = marshal_tool_result(run.redactions.value(value))
+        run.judged.remember(content_elements("tool", told))
+    return value
+
+
+async def run_skipped(tool: str, work: Awaitable[Any]) -> Any:
+    """Run a tool that is not governed. What it gives is not put to Core with the next model call either."""
+    run = current_run()
+    if run is None:
+        return await work
+    write(run, tool, Verdict.ALLOW, "skipped")
+    return _known(run, await work)
+
+
+def _known(run: RunState, value: Any) -> Any:
+    """Note what the model will be given as the result of a tool, and return it."""
+    run.judged.remember(content_elements("tool", marshal_tool_result(run.redactions.value(value))))
     return value
 
 
@@ -188,16 +216,6 @@ def _approval_required(
             session_id=activity.run.session_id,
         )
     )
-
-
-def is_skipped(judge: Runs, tool: str) -> bool:
-    """Tell whether `tool` is one that is not governed; if so, the run keeps a record of the call."""
-    if tool not in judge.options.skip_tools:
-        return False
-    run = current_run()
-    if run is not None:
-        write(run, tool, Verdict.ALLOW, "skipped")
-    return True
 
 
 def _redacted_value(activity: Activity, value: Any, answer: Answer | None) -> Any:

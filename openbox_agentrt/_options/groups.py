@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from .._errors.options import OptionError
@@ -101,7 +102,7 @@ class GateOptions:
         default="block", metadata=holds(kinds.choice("block", "halt"))
     )
 
-    @property
+    @cached_property
     def gate_budget(self) -> float:
         """Give the seconds that one gate may take, retries included."""
         return self.timeout_seconds if self.gate_budget_seconds is None else self.gate_budget_seconds

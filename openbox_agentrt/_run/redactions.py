@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any, Final, TypeVar
@@ -36,15 +36,19 @@ _T = TypeVar("_T")
 
 class Redactions:
     """
-    Remember what was redacted in one run.
+    Remember what was redacted in one conversation.
+
+    Args:
+        on_text: Told of every text that was redacted and what it became, unless it is short.
 
     Not promised: that a person's data is found in a form that Core has not redacted in this run - another
     spelling, or a part of it shorter than a word. What counts as that data is Core's to say.
     """
 
-    __slots__ = ("_inside", "_memo", "_version", "_whole")
+    __slots__ = ("_inside", "_memo", "_on_text", "_version", "_whole")
 
-    def __init__(self) -> None:
+    def __init__(self, *, on_text: Callable[[str, str], None] | None = None) -> None:
+        self._on_text = on_text
         self._whole: dict[str, str] = {}
         self._inside: list[tuple[str, str]] = []
         self._version = 0
@@ -127,6 +131,8 @@ class Redactions:
                 "the run has too many redactions to keep in force", kind="unreadable"
             )
         self._whole[raw] = redacted
+        if self._on_text is not None and len(raw) >= SHORTEST_INSIDE:
+            self._on_text(raw, redacted)
         pieces: dict[str, str] = {}
         if len(raw) >= SHORTEST_INSIDE and raw not in redacted:
             pieces[raw] = redacted

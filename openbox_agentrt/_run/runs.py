@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._wire.identity import RunIdentity
 from ..errors import UngovernedCallError
+from .conversations import Conversation, Conversations
 from .current import POSITION
-from .redactions import Redactions
 from .state import RunState
 from .suspended import SuspendedRuns
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .services import Services
 
 __all__ = ("Runs",)
+
+MAX_SESSIONS = 100_000
 
 
 class Runs:
@@ -26,6 +28,7 @@ class Runs:
         services: What the governance gives to each of them.
         options: The options of the governance.
         suspended: Runs that wait for a person.
+        conversations: What is remembered over several runs.
         refusals: Told of what is refused inside an activity.
         loop_classes: Classes of governed loops, by the class that they govern.
         closed: Whether the governance was closed: no run starts any more.
@@ -36,6 +39,7 @@ class Runs:
         self.options = services.options
         self.suspended = SuspendedRuns(services.options.approval_max_wait_ms)
         self.refusals = refusals
+        self.conversations = Conversations(limit=MAX_SESSIONS)
         self.loop_classes: dict[type[Any], type[Any]] = {}
         self.closed = False
 
@@ -82,7 +86,7 @@ class Runs:
             prompt=prompt,
             services=services,
             reports=services.core.reports.outbox(ordered=options.reports_in_background),
-            redactions=Redactions(),
+            conversation=self._conversation(identity.session_id, None if own is None else own.run),
             parent=None if around is None else around.run,
             parent_activity=None if around is None else around.activity,
             pausable=pausable,
@@ -90,3 +94,10 @@ class Runs:
         )
         self.refusals.watch(run)
         return run
+
+    def _conversation(self, session_id: str | None, around: RunState | None) -> Conversation:
+        if around is None:
+            return self.conversations.of_run(session_id)
+        return Conversation(
+            redactions=around.redactions, judged=around.judged, recall=self.conversations.recall
+        )

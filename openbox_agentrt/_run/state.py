@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..acel.session import Session
     from ..decision import Decision
     from ..errors import GovernanceError
-    from .redactions import Redactions
+    from .conversations import Conversation
     from .services import Services
 
 
@@ -63,6 +63,9 @@ class RunState:
         halted: The decision that halted the run; from there on, nothing starts.
         ungoverned: How many gates let something pass because Core could not be asked.
         result: What the run returned, for its terminal event; set by whoever runs it.
+        redactions: What was redacted in the conversation that the run belongs to.
+        judged: What of the conversation Core has been shown.
+        recall: Tells what a text became that was redacted in another run; None if it was not.
         session: The contract session, and who keeps its evidence.
         contracts: The `acel.Session` that the run belongs to; None without contracts.
         admitted: Whether the contracts have seen the run start.
@@ -77,7 +80,7 @@ class RunState:
         prompt: str,
         services: Services,
         reports: Outbox,
-        redactions: Redactions,
+        conversation: Conversation,
         session: ContractSession | None = None,
         parent: RunState | None = None,
         parent_activity: OpenActivity | None = None,
@@ -98,7 +101,9 @@ class RunState:
         self.estimate_cost: Callable[[Any], float] | None = None
         self.side_effect_of: Callable[[str], ToolSideEffect | None] = _unknown
         self.reports = reports
-        self.redactions = redactions
+        self.redactions = conversation.redactions
+        self.judged = conversation.judged
+        self.recall = conversation.recall
         self.parent_activity = parent_activity
         self.open_activities: dict[str, OpenActivity] = {}
         self.open_streams: set[OpenStream] = set()

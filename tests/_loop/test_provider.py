@@ -99,7 +99,7 @@ async def test_copies_of_a_governed_provider_are_governed(make_stage: Any, kit: 
 
 
 async def test_each_call_names_its_model(make_stage: Any, kit: Any) -> None:
-    """What is judged is the last user text of the request, and the model that it goes to."""
+    """What is judged is the last user text of the request, the rest of it, and the model that it goes to."""
     stage = await make_stage()
     provider = stage.governance.wrap_provider(ScriptedProvider("hi"))
 
@@ -107,7 +107,7 @@ async def test_each_call_names_its_model(make_stage: Any, kit: Any) -> None:
         await provider.complete(ModelRequest(messages=(kit.user("one"), kit.user("two")), model="big"))
 
     (started,) = stage.events("ActivityStarted")
-    assert started["activity_input"] == [{"prompt": "two"}]
+    assert started["activity_input"] == [{"prompt": "two"}, {"role": "user", "prompt": "one"}]
     assert started["llm_model"] == "big"
 
 
@@ -144,7 +144,8 @@ def hide_number(event: dict[str, Any]) -> Any:
     if event["event_type"] != "ActivityStarted" or event.get("activity_type") != "llm_call":
         return None
     prompt = event["activity_input"][0]["prompt"]
-    return {"validation_passed": True, "redacted_input": [{"prompt": prompt.replace("555-0100", "[phone]")}]}
+    redacted = [{"prompt": prompt.replace("555-0100", "[phone]")}, *event["activity_input"][1:]]
+    return {"validation_passed": True, "redacted_input": redacted}
 
 
 async def test_a_redacted_prompt_reaches_the_model(make_stage: Any, kit: Any) -> None:

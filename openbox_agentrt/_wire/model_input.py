@@ -1,0 +1,117 @@
+"""
+All that reaches a model, as Core is asked about it: ``activity_input`` of a model call.
+
+The first element is the text of the last user message, under ``prompt``, as guardrails are configured on it.
+One element follows for each other text or part: user text under ``prompt`` as well, text of other roles under
+``text``, JSON and tool calls under ``json``, and of media what they are and a hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from ..errors import GovernanceUnavailableError
+from .payloads import DEFAULT_MAX_BYTES
+from .redaction_shapes import fit_redaction
+
+__all__ = ("Element", "content_elements", "fit_elements", "message_elements")
+
+Element = dict[str, Any]
+
+MEDIA: Final = frozenset({"image", "audio", "video", "pdf", "document", "file"})
+_TEXTUAL: Final = ("text/", "application/json", "application/xml", "application/yaml")
+_EDITABLE: Final = frozenset({"prompt", "text", "json"})
+
+
+def message_elements(messages: Iterable[Any]) -> Iterator[Element]:
+    """List what messages say to a model, oldest first: texts, parts that are no text, and tool calls."""
+    for message in messages:
+        yield from content_elements(message.role, message.content)
+        for call in message.tool_calls:
+            yield {"role": message.role, "json": {"tool": call.name, "arguments": call.arguments}}
+
+
+def content_elements(role: str, content: Iterable[Any]) -> list[Element]:
+    """List what the parts of one message say."""
+    key = "prompt" if role == "user" else "text"
+    parts = tuple(content)
+    text = "".join(part.text or "" for part in parts if part.type == "text")
+    elements: list[Element] = [{"role": role, key: text}] if text.strip() else []
+    for part in parts:
+        if part.type in MEDIA:
+            elements.append(_media(role, part))
+        elif part.text is None and part.data is not None:
+            elements.append({"role": role, "json": part.data})
+        elif part.type != "text" and part.text:
+            elements.append({"role": role, key: part.text})
+    return elements
+
+
+def fit_elements(
+    elements: list[Element], redacted: object, *, max_bytes: int = DEFAULT_MAX_BYTES
+) -> list[Element]:
+    """
+    Lay Core's redaction over the elements: the same list when nothing is redacted, else a copy.
+
+    Raises:
+        GovernanceUnavailableError: It does not fit: it is text for several elements, it changes what an
+            element is about, or it changes media, of which Core saw only a hash.
+    """
+    fitted = fit_redaction(elements, redacted, max_bytes=max_bytes)
+    if fitted is elements:
+        return elements
+    return [_checked(new, old) for new, old in zip(fitted, elements, strict=True)]
+
+
+def _checked(new: object, old: Element) -> Element:
+    if not isinstance(new, dict):
+        raise _unfit("core's redaction of a message is not an element like the one it was sent")
+    if any(new[key] != old[key] for key in old if "media" in old or key not in _EDITABLE):
+        raise _unfit("core's redaction changes a part of a message that cannot be changed")
+    for key in ("prompt", "text"):
+        if new.get(key, "") is None:
+            new = {**new, key: ""}
+        elif not isinstance(new.get(key, ""), str):
+            raise _unfit("core's redaction of the prompt is not text")
+    return new
+
+
+def _unfit(reason: str) -> GovernanceUnavailableError:
+    return GovernanceUnavailableError(reason, kind="unreadable")
+
+
+def _media(role: str, part: Any) -> Element:
+    data = part.data
+    if isinstance(data, Mapping):
+        data = data.get("url") or data.get("data")
+    content, mime = _bytes_of(data), part.mime_type or part.type
+    element = {
+        "role": role,
+        "media": mime,
+        "sha256": sha256(content).hexdigest(),
+        "bytes": len(content),
+    }
+    if isinstance(data, str) and data.startswith(("http://", "https://")):
+        element["url"] = data
+    elif str(mime).startswith(_TEXTUAL):
+        element["text"] = content.decode("utf-8", "replace")
+    if part.text:
+        element["caption"] = part.text
+    return element
+
+
+def _bytes_of(data: Any) -> bytes:
+    """Give the bytes that a medium's data stands for: what base64 encodes, and the UTF-8 of other text."""
+    if isinstance(data, bytes | bytearray):
+        return bytes(data)
+    if not isinstance(data, str):
+        return repr(data).encode("utf-8", "replace")
+    payload = data.partition(",")[2] if data.startswith("data:") else data
+    try:
+        return base64.b64decode(payload, validate=True)
+    except (binascii.Error, ValueError):
+        return data.encode("utf-8", "replace")

@@ -1,0 +1,108 @@
+"""What is remembered of a conversation, and how much of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from agent_rt import ContentPart, ModelMessage, ToolCall
+
+from openbox_agentrt._run import conversations, judged_content
+from openbox_agentrt._run.conversations import Conversations
+from openbox_agentrt._run.judged_content import JudgedContent
+
+
+def says(text: str, role: Any = "user") -> ModelMessage:
+    return ModelMessage(role, (ContentPart("text", text),))
+
+
+def test_the_same_content_in_another_message_is_known() -> None:
+    """A client sends copies of what it was sent."""
+    judged = JudgedContent()
+    judged.remember(judged.unjudged([says("hello")]))
+
+    assert judged.unjudged([says("hello")]) == []
+    assert judged.unjudged([says("hello", "assistant")]) == [{"role": "assistant", "text": "hello"}]
+
+
+def test_a_content_is_asked_about_once() -> None:
+    """Twice the same text is one element."""
+    assert JudgedContent().unjudged([says("hello"), says("hello")]) == [{"role": "user", "prompt": "hello"}]
+
+
+def test_the_order_of_keys_makes_no_other_content() -> None:
+    """A client may write an object in another order."""
+    judged = JudgedContent()
+    one = ModelMessage("tool", (ContentPart("json", data={"a": 1, "b": 2}),), tool_call_id="1")
+    other = ModelMessage("tool", (ContentPart("json", data={"b": 2, "a": 1}),), tool_call_id="1")
+    judged.remember(judged.unjudged([one]))
+
+    assert judged.unjudged([other]) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda m: m.content[0].data.update(note="other"), id="data of a part"),
+        pytest.param(lambda m: m.tool_calls[0].arguments.update(note="other"), id="arguments of a call"),
+        pytest.param(lambda m: m.content.append(ContentPart("text", "more")), id="a part more"),
+    ],
+)
+def test_a_message_that_was_changed_is_not_known_by_identity(change: Any) -> None:
+    """It is frozen, and what it holds is not."""
+    judged = JudgedContent()
+    message = ModelMessage(
+        "assistant", [ContentPart("json", data={"note": "one"})], (ToolCall("1", "read", {"note": "one"}),)
+    )
+    judged.remember(judged.unjudged([message]))
+    assert judged.unjudged([message]) == []
+
+    change(message)
+
+    assert judged.unjudged([message]) != []
+
+
+def test_contents_that_json_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are told apart by what they hold, and never raise."""
+    judged = JudgedContent()
+    cyclic: dict[str, Any] = {}
+    cyclic["self"] = cyclic
+    odd = [{1: "a"}, {(1, 2): "b"}, float("nan"), {1, 2}, object(), cyclic, "\ud800", 2**80]
+    messages = [ModelMessage("tool", (ContentPart("json", data=value),)) for value in odd]
+
+    found = judged.unjudged(messages)
+    judged.remember(found)
+
+    assert len(found) == len(odd)
+    assert judged.unjudged(messages) == []
+
+
+def test_what_is_too_much_is_forgotten_and_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing passes because there was no room to remember it."""
+    monkeypatch.setattr(judged_content, "MAX_ELEMENTS", 2)
+    monkeypatch.setattr(judged_content, "MAX_MESSAGES", 1)
+    judged = JudgedContent()
+    messages = [says(str(number)) for number in range(3)]
+    judged.remember(judged.unjudged(messages))
+
+    assert judged.unjudged(messages) == [{"role": "user", "prompt": "0"}]
+
+
+def test_a_session_is_one_conversation() -> None:
+    """And no session is one for each run."""
+    kept = Conversations(limit=2)
+
+    assert kept.of_run("s-1") is kept.of_run("s-1")
+    assert kept.of_run(None) is not kept.of_run(None)
+
+
+def test_a_redacted_text_is_known_in_other_runs_by_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text itself is not kept; of too many, the oldest is forgotten."""
+    monkeypatch.setattr(conversations, "MAX_QUOTED", 1)
+    kept = Conversations(limit=2)
+    kept.of_run(None).redactions.learn("call 555-0100", "call [phone]")
+
+    assert kept.recall("call 555-0100") == "call [phone]"
+    assert kept.recall("something else") is None
+    kept.of_run(None).redactions.learn("call 555-0199", "call [phone]")
+    assert kept.recall("call 555-0100") is None
