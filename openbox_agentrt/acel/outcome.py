@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from .events import OUTCOMES, Outcome
 
-if TYPE_CHECKING:
-    from .reservation import Reservation
-    from .violations import Violation
-
-__all__ = ("OutcomeHook", "asettle", "outcome_of", "settle")
+__all__ = ("OutcomeHook", "outcome_of")
 
 log = logging.getLogger(__name__)
 
@@ -42,40 +38,6 @@ def outcome_of(result: object, hook: OutcomeHook | None = None) -> Outcome:
     if hook is not None:
         return _asked(hook, result)
     return "failed" if _says_failed(result, 0) else "ok"
-
-
-def settle(
-    reservation: Reservation, outcome: Outcome, result: Any = None, *, args: Mapping[str, Any] | None = None
-) -> Violation | None:
-    """
-    Commit a call that did its work, and abort any other.
-
-    Args:
-        reservation: The call.
-        outcome: What became of it.
-        result: What postconditions and the trace see.
-        args: The arguments that ran, if they are not those that were judged.
-
-    Returns:
-        The postcondition that the result breaks, if it breaks one; it must then not be used.
-
-    Raises:
-        ReservationError: It is settled already.
-    """
-    if outcome == "ok":
-        return reservation.commit(result, args=args)
-    reservation.abort(ran=outcome != "aborted")
-    return None
-
-
-async def asettle(
-    reservation: Reservation, outcome: Outcome, result: Any = None, *, args: Mapping[str, Any] | None = None
-) -> Violation | None:
-    """Settle as `settle` does, and wait for conditions that have to be awaited."""
-    if outcome == "ok":
-        return await reservation.acommit(result, args=args)
-    reservation.abort(ran=outcome != "aborted")
-    return None
 
 
 def _asked(hook: OutcomeHook, result: object) -> Outcome:

@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openbox_agentrt.acel import ContractViolation
-from openbox_agentrt.acel.outcome import OutcomeHook, asettle, outcome_of, settle
+from openbox_agentrt.acel.engine.lifecycle import aconclude, conclude
+from openbox_agentrt.acel.outcome import OutcomeHook, outcome_of
+from openbox_agentrt.doors.arguments import ChangedArgumentsError, UnfitArgumentsError
 from openbox_agentrt.doors.deferred import has_yet_to_run, when_it_has_run
 
 if TYPE_CHECKING:
@@ -192,44 +194,56 @@ class GovernedCall:
                 verdicts.report_refusal(reservation.refusal)
                 return self._refused(reservation)
         begun, result, broken = False, None, None
+        ran: Mapping[str, Any] | None = None
         try:
             # Committed inside, so that a result that breaks a postcondition is a failure to Core as well.
             async with governance.activity(self.tool, [dict(self.args)]) as activity:
                 given = activity.input[0]
-                args = self.args if given == dict(self.args) else given
+                ran = None if given == dict(self.args) else given
                 begun = True
-                result = await work(args)
+                result = await work(self.args if ran is None else ran)
                 if has_yet_to_run(result):
                     raise TypeError(f"cannot ask Core about {self.tool!r}: its work begins after it returned")
                 answer = self.reading.of_result(result)
                 activity.output = answer.value
                 if reservation is not None:
-                    ran = None if args is self.args else args
-                    broken = await asettle(reservation, answer.outcome, answer.value, args=ran)
+                    broken = await aconclude(reservation, answer.value, outcome=answer.outcome, args=ran)
                 if broken is not None or answer.outcome != "ok":
                     raise _NotDoneError
         except _NotDoneError:
             pass
         except BaseException as error:
             if reservation is not None and not reservation.finished:
-                self._failed(reservation, error, begun=begun)
-            if self.on_stop is None or not verdicts.is_stop(error):
+                self._failed(reservation, error, begun=begun, args=ran)
+            stop = verdicts.stop_of(error, self.tool)
+            if stop is None or (stop is error and self.on_stop is None):
                 raise
-            return self.on_stop(error)  # type: ignore[arg-type]  # what stops a call is an Exception
+            if self.on_stop is None:
+                raise stop from error
+            return self.on_stop(stop)
         return result if broken is None or reservation is None else self._stopped(broken, reservation)
 
     def _ended(self, reservation: Reservation, result: Any) -> Any:
         answer = self.reading.of_result(result)
-        broken = settle(reservation, answer.outcome, answer.value)
+        broken = conclude(reservation, answer.value, outcome=answer.outcome)
         return result if broken is None else self._stopped(broken, reservation)
 
     async def _aended(self, reservation: Reservation, result: Any) -> Any:
         answer = self.reading.of_result(result)
-        broken = await asettle(reservation, answer.outcome, answer.value)
+        broken = await aconclude(reservation, answer.value, outcome=answer.outcome)
         return result if broken is None else self._stopped(broken, reservation)
 
-    def _failed(self, reservation: Reservation, error: BaseException, *, begun: bool = True) -> None:
-        reservation.abort(error, ran=begun and self.reading.of_error(error) != "aborted")
+    def _failed(
+        self,
+        reservation: Reservation,
+        error: BaseException,
+        *,
+        begun: bool = True,
+        args: Mapping[str, Any] | None = None,
+    ) -> None:
+        never_ran = not begun or isinstance(error, ChangedArgumentsError | UnfitArgumentsError)
+        outcome: Outcome = "aborted" if never_ran else self.reading.of_error(error)
+        conclude(reservation, outcome=outcome, error=error, args=args)
 
     def _refused(self, reservation: Reservation) -> Any:
         blocking = next(violation for violation in reservation.violations if violation.blocked)

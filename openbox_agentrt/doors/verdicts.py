@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt._run.contract_events import signal_violation
 from openbox_agentrt._run.current import current_run
+from openbox_agentrt.doors.arguments import ChangedArgumentsError, UnfitArgumentsError
 from openbox_agentrt.errors import (
     ContractRefusedError,
+    GovernanceBlockedError,
     GovernanceError,
     GovernanceHaltError,
     GovernanceUnavailableError,
@@ -21,7 +23,7 @@ from openbox_agentrt.errors import (
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Refusal, Session
 
-__all__ = ("is_stop", "judges_by", "report_refusal", "stops_the_run", "told_of_verdict")
+__all__ = ("judges_by", "report_refusal", "stop_of", "stops_the_run", "told_of_verdict")
 
 
 def judges_by(session: Session) -> bool:
@@ -38,9 +40,12 @@ def report_refusal(refusal: Refusal) -> None:
         signal_violation(run, refusal.tool, specs, refusal.message)
 
 
-def is_stop(error: BaseException) -> bool:
-    """Tell whether governance decided against a call, or could not judge it."""
-    return isinstance(error, GovernanceError)
+def stop_of(error: BaseException, tool: str) -> GovernanceError | None:
+    """Give the decision against a call that an error stands for; None if it is another kind of error."""
+    if isinstance(error, ChangedArgumentsError | UnfitArgumentsError):
+        # What runs would not be what was judged.
+        return GovernanceBlockedError(str(error), event=tool)
+    return error if isinstance(error, GovernanceError) else None
 
 
 def stops_the_run(error: BaseException) -> bool:

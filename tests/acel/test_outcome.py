@@ -7,9 +7,8 @@ import pytest
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 
-from openbox_agentrt.acel import Session, at_most_n_times, must_precede
 from openbox_agentrt.acel.events import Outcome
-from openbox_agentrt.acel.outcome import asettle, outcome_of, settle
+from openbox_agentrt.acel.outcome import outcome_of
 
 
 def message(status: Any) -> ToolMessage:
@@ -73,21 +72,3 @@ def test_a_hook_that_raises(caplog: pytest.LogCaptureFixture) -> None:
 
     assert outcome_of({}, hook) == "unknown"
     assert "outcome hook raised" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("outcome", "allows", "happened"),
-    [("ok", True, True), ("failed", False, True), ("unknown", False, True), ("aborted", False, False)],
-)
-async def test_settling(outcome: Outcome, allows: bool, happened: bool) -> None:
-    """Only a call that did its work allows another; one that did nothing is not counted."""
-    for awaited in (False, True):
-        session = Session(contracts=[must_precede("a", "b"), at_most_n_times("a", 1)])
-        reservation = session.reserve("a")
-        if awaited:
-            assert await asettle(reservation, outcome, 1) is None
-        else:
-            assert settle(reservation, outcome, 1) is None
-
-        assert session.reserve("a").allowed is not happened
-        assert session.reserve("b").allowed is allows

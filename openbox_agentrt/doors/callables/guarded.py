@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
+from openbox_agentrt.doors.arguments import Parameters, is_coroutine_function
 from openbox_agentrt.doors.call import Governance, GovernedCall, PlainAnswers
-from openbox_agentrt.doors.callables.arguments import ArgumentNames, is_coroutine_function
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Session
@@ -60,9 +60,10 @@ def guard(
 
     The wrapper is called like `func`, has its signature, annotations and docstring, and is a coroutine
     function if `func` is one. Contracts see the arguments by name, however they were passed, with defaults
-    filled in; extra keyword arguments stand beside the others, extra positional ones are a list under the
-    name of ``*args``. A first parameter named ``self`` or ``cls`` that is passed by position is the
-    method's object and no argument.
+    and with what a partial has bound; extra keyword arguments stand beside the others, extra positional ones
+    are a list under the name of ``*args``. They see plain data: models and dataclasses by their fields, enums
+    by their values, dates and UUIDs as text. A first parameter named ``self`` or ``cls`` that is passed by
+    position is the method's object and no argument.
 
     A call whose work begins after it has returned - of a generator function, a context manager made of one,
     what gives a future - is judged when it is made and counts when that work has ended. One that is dropped
@@ -100,36 +101,27 @@ def guard(
     if session is None and governance is None:
         raise TypeError(f"cannot guard {tool!r}: a session or a governance is needed")
 
-    names = ArgumentNames(tool, func)
+    parameters = Parameters(tool, func)
+    reading = PlainAnswers(outcome)
 
-    def gated(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[GovernedCall, Callable[..., Any]]:
+    def governed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[GovernedCall, Callable[..., Any]]:
+        bound = parameters.call(args, kwargs)
         call = GovernedCall(
-            session=session,
-            tool=tool,
-            args=names.read(args, kwargs),
-            governance=governance,
-            reading=PlainAnswers(outcome),
+            session=session, tool=tool, args=bound.judged, governance=governance, reading=reading
         )
-
-        def work(named: Mapping[str, Any]) -> Any:
-            if named is call.args:
-                return func(*args, **kwargs)
-            new_args, new_kwargs = names.write(args, kwargs, named)
-            return func(*new_args, **new_kwargs)
-
-        return call, work
+        return call, bound.run
 
     wrapper: Callable[..., Any]
     if is_async:
 
         async def wrapper(*args: Any, **kwargs: Any) -> Any:
-            call, work = gated(args, kwargs)
+            call, work = governed(args, kwargs)
             return await call.arun(work)
 
     else:
 
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            call, work = gated(args, kwargs)
+            call, work = governed(args, kwargs)
             return call.run(work)
 
     # The attributes of an object that can be called are its state, and not for a function to carry.

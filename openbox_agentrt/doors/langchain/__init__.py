@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from langgraph.prebuilt.tool_node import ToolCallRequest
 
     from openbox_agentrt.acel import Session
+    from openbox_agentrt.acel.outcome import OutcomeHook
     from openbox_agentrt.doors.call import Governance
     from openbox_agentrt.doors.langchain.middleware import ContractMiddleware
 
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
 __all__ = ("contract_middleware", "govern_tool")
 
 
-def govern_tool(session: Session | None, tool: ToolT, *, governance: Governance | None = None) -> ToolT:
+def govern_tool(
+    session: Session | None,
+    tool: ToolT,
+    *,
+    governance: Governance | None = None,
+    outcome: OutcomeHook | None = None,
+) -> ToolT:
     """
     A copy of a tool whose every run passes the session's contracts first. The original is untouched.
 
@@ -44,6 +51,7 @@ def govern_tool(session: Session | None, tool: ToolT, *, governance: Governance 
         tool: Any `BaseTool`, sync or async.
         governance: Has Core judge each run as well, in the governed run that the caller is in. Core is waited
             for, so the tool has to be awaited (``ainvoke``); one without an async side runs in a thread.
+        outcome: Says what became of a run that returned, as for `openbox_agentrt.doors.callables.guard`.
 
     Raises:
         MissingExtraError: langchain-core is not installed.
@@ -57,13 +65,14 @@ def govern_tool(session: Session | None, tool: ToolT, *, governance: Governance 
     require("langchain_core", extra="langchain")
     from openbox_agentrt.doors.langchain.tool import govern
 
-    return govern(session, tool, governance=governance)
+    return govern(session, tool, governance=governance, outcome=outcome)
 
 
 def contract_middleware(
     session: Session | Callable[[ToolCallRequest], Session] | None,
     *,
     governance: Governance | None = None,
+    outcome: OutcomeHook | None = None,
 ) -> ContractMiddleware:
     """
     Middleware for langchain's ``create_agent`` that governs all tools of an agent.
@@ -76,6 +85,7 @@ def contract_middleware(
             threads needs the second: one session for all would mix their calls. None if `governance` has
             contracts of its own.
         governance: Has Core judge each call as well. The agent then has to be awaited, inside a governed run.
+        outcome: Says what became of a run that returned, as for `openbox_agentrt.doors.callables.guard`.
 
     Raises:
         MissingExtraError: langchain is not installed.
@@ -83,4 +93,4 @@ def contract_middleware(
     require("langchain.agents.middleware", extra="langchain-agents")
     from openbox_agentrt.doors.langchain.middleware import ContractMiddleware
 
-    return ContractMiddleware(session, governance=governance)
+    return ContractMiddleware(session, governance=governance, outcome=outcome)

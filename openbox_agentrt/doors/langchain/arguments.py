@@ -8,7 +8,6 @@ large as the whole conversation.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import types
 import typing
@@ -18,7 +17,9 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, InjectedToolArg
 from langchain_core.tools import base as tools_base
-from pydantic import BaseModel
+
+from openbox_agentrt._plain.arguments import plain_arguments
+from openbox_agentrt.doors.arguments import UnfitArgumentsError, in_form_of
 
 __all__ = ("ToolArguments",)
 
@@ -34,55 +35,43 @@ class ToolArguments:
     """The arguments of the `_run` of a tool, or of the function that it is made of, as contracts see them."""
 
     def __init__(self, tool: BaseTool) -> None:
+        self._tool = tool.name
         self._names = tuple(tool.args)
         self._hidden = _ADDED_BY_NAME | _injected_names(tool)
         self._defaults = _defaults(tool, set(self._names) - self._hidden)
 
     def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """What contracts see."""
-        given = {name: _plain(value) for name, value in kwargs.items() if name not in self._hidden}
-        for position, value in enumerate(args):
-            given[self._name(position)] = _plain(value)
-        return {**self._defaults, **given}
+        """Give what contracts see."""
+        given = {name: value for name, value in kwargs.items() if name not in self._hidden}
+        given |= {self._name(position): value for position, value in enumerate(args)}
+        return plain_arguments({**self._defaults, **given})
 
     def write(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], seen: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """
-        The same arguments with other values for what contracts see.
+        Give the same arguments with other values for what contracts see.
 
         Raises:
-            KeyError: A value is missing. The old one is not used instead.
+            UnfitArgumentsError: The other values are not of the types of the old ones.
         """
-        new_args = tuple(_like(value, seen[self._name(position)]) for position, value in enumerate(args))
+        try:
+            return self._written(args, kwargs, seen)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise UnfitArgumentsError(self._tool) from error
+
+    def _written(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], seen: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        new_args = tuple(in_form_of(value, seen[self._name(position)]) for position, value in enumerate(args))
         return new_args, {
-            name: value if name in self._hidden else _like(value, seen[name])
+            name: value if name in self._hidden else in_form_of(value, seen[name])
             for name, value in kwargs.items()
         }
 
     def _name(self, position: int) -> str:
         # A tool with a single text as its input gets that by position.
         return self._names[position] if position < len(self._names) else f"arg{position}"
-
-
-def _like(old: Any, new: Any) -> Any:
-    """The new value in the form of the old one."""
-    if _plain(old) == new:
-        return old
-    return type(old).model_validate(new) if isinstance(old, BaseModel) else new
-
-
-def _plain(value: Any) -> Any:
-    # Contracts read fields by path, in mappings and lists.
-    if isinstance(value, BaseModel):
-        return value.model_dump()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
 
 
 def _defaults(tool: BaseTool, names: Collection[str]) -> dict[str, Any]:
@@ -93,7 +82,7 @@ def _defaults(tool: BaseTool, names: Collection[str]) -> dict[str, Any]:
     except (TypeError, ValueError):
         return {}
     return {
-        name: _plain(parameters[name].default)
+        name: parameters[name].default
         for name in names
         if name in parameters and parameters[name].default is not inspect.Parameter.empty
     }

@@ -16,8 +16,9 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
 from openbox_agentrt.acel import Session
+from openbox_agentrt.acel.outcome import OutcomeHook
 from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
-from openbox_agentrt.doors.langchain.tool import READING, gate_of, govern, refusal_message
+from openbox_agentrt.doors.langchain.tool import ToolReading, gate_of, govern, refusal_message
 
 __all__ = ("ContractMiddleware",)
 
@@ -31,12 +32,17 @@ class ContractMiddleware(AgentMiddleware[Any, Any, Any]):
     """
 
     def __init__(
-        self, session: Session | FindSession | None, *, governance: Governance | None = None
+        self,
+        session: Session | FindSession | None,
+        *,
+        governance: Governance | None = None,
+        outcome: OutcomeHook | None = None,
     ) -> None:
         super().__init__()
         self.tools = []
         self._session = session
         self._governance = governance
+        self._outcome = outcome
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolAnswer]
@@ -67,7 +73,9 @@ class ContractMiddleware(AgentMiddleware[Any, Any, Any]):
         tool = request.tool
         if tool is None or gate_of(tool, session, self._governance) is not None:
             return request
-        return request.override(tool=govern(session, tool, governance=self._governance))
+        return request.override(
+            tool=govern(session, tool, governance=self._governance, outcome=self._outcome)
+        )
 
     def _judging(
         self, session: Session | None, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
@@ -87,7 +95,7 @@ class ContractMiddleware(AgentMiddleware[Any, Any, Any]):
             tool=call["name"],
             args=call["args"],
             governance=self._governance,
-            reading=READING,
+            reading=ToolReading(self._outcome),
             on_stop=answer,
         )
         return gated, work

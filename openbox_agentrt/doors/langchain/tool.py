@@ -22,15 +22,17 @@ from langchain_core.runnables import run_in_executor
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import PrivateAttr
 
+from openbox_agentrt._plain.same import is_same
 from openbox_agentrt.acel import ContractViolation, Session
 from openbox_agentrt.acel.events import Outcome
-from openbox_agentrt.doors.call import Governance, GovernedCall, PlainAnswers, told_of
-from openbox_agentrt.doors.callables.arguments import ArgumentNames, is_coroutine_function
+from openbox_agentrt.acel.outcome import OutcomeHook
+from openbox_agentrt.doors.arguments import ChangedArgumentsError, Parameters, is_coroutine_function
+from openbox_agentrt.doors.call import Governance, GovernedCall, PlainAnswers, Reading, told_of
 from openbox_agentrt.doors.langchain.arguments import ToolArguments
 
 __all__ = (
-    "READING",
     "ToolGate",
+    "ToolReading",
     "ToolRefusedError",
     "ToolStoppedError",
     "gate_of",
@@ -79,10 +81,13 @@ class ToolRefusedError(ToolStoppedError, ContractViolation):
 class ToolGate:
     """What a governed tool asks before it runs. Copies of the tool share it, and with it the session."""
 
-    def __init__(self, session: Session | None, wrapped: BaseTool, governance: Governance | None) -> None:
+    def __init__(
+        self, session: Session | None, wrapped: BaseTool, governance: Governance | None, reading: Reading
+    ) -> None:
         self.session = session
         self.governance = governance
         self.wrapped = wrapped
+        self.reading = reading
         self.arguments = ToolArguments(wrapped)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ToolGate:
@@ -98,12 +103,14 @@ class ToolGate:
             tool=self.wrapped.name,
             args=self.arguments.read(args, kwargs),
             governance=self.governance,
-            reading=READING,
+            reading=self.reading,
             on_stop=self._refuse,
         )
 
         def do(seen: Mapping[str, Any]) -> Any:
             if seen is call.args:
+                if not is_same(self.arguments.read(args, kwargs), seen):
+                    raise ChangedArgumentsError(self.wrapped.name)
                 return work(*args, **kwargs)
             new_args, new_kwargs = self.arguments.write(args, kwargs, seen)
             return work(*new_args, **new_kwargs)
@@ -116,7 +123,13 @@ class ToolGate:
         raise ToolStoppedError(told_of(stopped), self) from stopped
 
 
-def govern(session: Session | None, tool: ToolT, *, governance: Governance | None = None) -> ToolT:
+def govern(
+    session: Session | None,
+    tool: ToolT,
+    *,
+    governance: Governance | None = None,
+    outcome: OutcomeHook | None = None,
+) -> ToolT:
     """See `openbox_agentrt.doors.langchain.govern_tool`."""
     if not isinstance(tool, BaseTool):
         raise TypeError(f"cannot govern {tool!r}: it is no LangChain tool")
@@ -124,7 +137,7 @@ def govern(session: Session | None, tool: ToolT, *, governance: Governance | Non
         raise TypeError(f"cannot govern {tool.name!r}: a session or a governance is needed")
     if gate_of(tool, session, governance) is not None:
         raise ValueError(f"tool {tool.name!r} is governed by this session already")
-    gate = ToolGate(session, tool, governance)
+    gate = ToolGate(session, tool, governance, ToolReading(outcome))
     # Frameworks take the function out of a tool and call it, past `run`.
     functions = {
         field: _governed_function(gate, function)
@@ -149,7 +162,7 @@ def gate_of(tool: BaseTool, session: Session | None, governance: Governance | No
     return gate
 
 
-class _ToolReading(PlainAnswers):
+class ToolReading(PlainAnswers):
     """Takes a run that pauses for one that has not happened."""
 
     def of_error(self, error: BaseException) -> Outcome:
@@ -158,9 +171,6 @@ class _ToolReading(PlainAnswers):
         errors = sys.modules.get("langgraph.errors")
         paused = errors is not None and isinstance(error, errors.GraphInterrupt)
         return "aborted" if paused else "failed"
-
-
-READING = _ToolReading()
 
 
 def refusal_message(told: Mapping[str, Any], *, tool: str, tool_call_id: str) -> ToolMessage:
@@ -225,18 +235,20 @@ def _as_message(tool: Any, stopped: ToolStoppedError, kwargs: Mapping[str, Any])
 
 
 def _governed_function(gate: ToolGate, function: Callable[..., Any]) -> Callable[..., Any]:
-    names = ArgumentNames(gate.wrapped.name, function)
+    parameters = Parameters(gate.wrapped.name, function)
     governed: Callable[..., Any]
     if is_coroutine_function(function):
 
         async def governed(*args: Any, **kwargs: Any) -> Any:
-            call, work = gate.judging((), names.read(args, kwargs), function)
+            bound = parameters.call(args, kwargs)
+            call, work = gate.judging((), bound.named, bound.func)
             return await call.arun(work)
 
     else:
 
         def governed(*args: Any, **kwargs: Any) -> Any:
-            call, work = gate.judging((), names.read(args, kwargs), function)
+            bound = parameters.call(args, kwargs)
+            call, work = gate.judging((), bound.named, bound.func)
             return call.run(work)
 
     functools.update_wrapper(governed, function)

@@ -21,6 +21,7 @@ from .keys import ClientKey, KeyResolver
 from .passage import answer, could_not_be_judged, judged, protocol_error
 from .refusal import unjudged
 from .sessions import DEFAULT_MAX_SESSIONS, SessionEnd, SessionTable
+from .typed import ServerArguments
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -74,6 +75,7 @@ class ACELMiddleware:
     ) -> None:
         require("mcp", extra="mcp")
         self._gate = gated_methods(gate)
+        self._arguments = ServerArguments()
         self._outcome = outcome
         self._runs = None if governance is None else _runs_of(governance)
         # Where programs written for acel-core look for the sessions.
@@ -152,7 +154,15 @@ class ACELMiddleware:
                 raise could_not_be_judged(call) from error
             if session is None:
                 return await call_next(ctx)
-            return await judged(session, call, ctx, call_next, runs=self._runs, outcome=self._outcome)
+            return await judged(
+                session,
+                call,
+                ctx,
+                call_next,
+                arguments=self._arguments,
+                runs=self._runs,
+                outcome=self._outcome,
+            )
 
     def _greet(self, ctx: "ServerRequestContext[Any, Any]") -> None:
         try:

@@ -10,7 +10,9 @@ from ...acel.outcome import OutcomeHook
 from ..call import GovernedCall
 from .calls import CALL, Call, rewritten
 from .outcome import ServerReading
-from .refusal import HALT, halted, told_to_client
+from .refusal import HALT, OFF_SCHEMA_REMEDY, error_result, halted, told_to_client, unjudged
+from .schema import OffSchemaError
+from .typed import ServerArguments, UnfitForServerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +38,7 @@ async def judged(
     ctx: "ServerRequestContext[Any, Any]",
     call_next: "CallNext",
     *,
+    arguments: ServerArguments,
     runs: "ClientRuns | None" = None,
     outcome: OutcomeHook | None = None,
 ) -> "HandlerResult":
@@ -45,6 +48,18 @@ async def judged(
     Returns:
         What the client gets: the handler's result, or why there is none.
     """
+    try:
+        if ctx.method == CALL:
+            call = await arguments.read(call, ctx, call_next)
+    except UnfitForServerError as error:
+        return finished(ctx, error_result(error.text))
+    except OffSchemaError as error:
+        if session.mode == "enforce":
+            return answer(ctx, *unjudged(call.tool, reason=error.reason, remedy=OFF_SCHEMA_REMEDY))
+        log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
+    except Exception as error:
+        # Fail-closed: nobody knows what would run.
+        raise could_not_be_judged(call) from error
     reached = False
 
     async def work(args: "Mapping[str, Any]") -> "HandlerResult":
@@ -83,12 +98,16 @@ def _told(error: Exception, call: Call) -> tuple[str, dict[str, Any]]:
 
 def answer(ctx: "ServerRequestContext[Any, Any]", text: str, data: dict[str, Any]) -> "HandlerResult":
     """Tell the client why there is no result: in a tool's result, or as an error of the protocol."""
-    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
     if ctx.method != CALL:
         # Only a tool's result can say that it is an error.
         raise protocol_error("INVALID_REQUEST", f"{HALT}{text}", data=data)
-    result = halted(text, data)
+    return finished(ctx, halted(text, data))
+
+
+def finished(ctx: "ServerRequestContext[Any, Any]", result: dict[str, Any]) -> "HandlerResult":
+    """Give a result of the gate's own in the form of the client's protocol revision."""
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         # The SDK does not finish the answers of a middleware, and from this revision on the type is required.
         result["resultType"] = "complete"

@@ -12,9 +12,20 @@ from typing import Any
 from ...acel import Broken, ContractViolation, Refusal, Violation
 from ...acel.refusal import MAX_NAME
 
-__all__ = ("HALT", "halted", "refused_data", "text_of", "told_to_client", "unjudged", "withheld_data")
+__all__ = (
+    "HALT",
+    "OFF_SCHEMA_REMEDY",
+    "error_result",
+    "halted",
+    "refused_data",
+    "text_of",
+    "told_to_client",
+    "unjudged",
+    "withheld_data",
+)
 
 HALT = "ACEL HALT: "
+OFF_SCHEMA_REMEDY = "send it as the tool's schema says"
 
 
 def told_to_client(error: ContractViolation) -> tuple[str, dict[str, Any]]:
@@ -56,6 +67,11 @@ def halted(text: str, data: Mapping[str, Any]) -> dict[str, Any]:
         "structuredContent": dict(data),
         "isError": True,
     }
+
+
+def error_result(text: str) -> dict[str, Any]:
+    """Give a `CallToolResult` that says that a call failed, in the server's own words."""
+    return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
 def unjudged(tool: str, *, reason: str, remedy: str) -> tuple[str, dict[str, Any]]:

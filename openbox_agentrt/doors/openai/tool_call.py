@@ -155,6 +155,9 @@ def _read(value: object, field: str) -> Any:
 
 
 def _read_arguments(arguments: object, tool: str, call_id: str | None) -> dict[str, Any]:
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+        # How models call a tool without parameters. Whether it has some is for its signature to say.
+        return {}
     if isinstance(arguments, str):
         try:
             arguments = read_json(arguments)

@@ -12,11 +12,15 @@ import dataclasses
 import functools
 import inspect
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping
+from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, Literal
 
-from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
-from openbox_agentrt.doors.callables.arguments import ArgumentNames, is_coroutine_function
+from openbox_agentrt._plain.freezing import freeze
+from openbox_agentrt.acel import ContractViolation
+from openbox_agentrt.doors.arguments import Parameters, is_coroutine_function
+from openbox_agentrt.doors.call import Governance, GovernedCall, PlainAnswers, Reading, told_of
 from openbox_agentrt.doors.openai.tool_call import (
     MalformedToolCallError,
     ToolCall,
@@ -28,8 +32,11 @@ from openbox_agentrt.doors.openai.tool_call import (
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Session
+    from openbox_agentrt.acel.outcome import OutcomeHook
 
 __all__ = ("MalformedToolCallError", "arun_tool_calls", "guard_openai_tool_call", "run_tool_calls")
+
+log = logging.getLogger(__name__)
 
 OnToolError = Literal["raise", "message"]
 Work = Callable[[Mapping[str, Any]], Any]
@@ -41,6 +48,7 @@ def guard_openai_tool_call(
     func: Callable[..., Any],
     *,
     governance: Governance | None = None,
+    outcome: OutcomeHook | None = None,
 ) -> Any:
     """
     Run one tool call of an OpenAI model if the session's contracts admit it.
@@ -52,6 +60,7 @@ def guard_openai_tool_call(
         func: Does the work, called with the arguments by keyword. The text for a custom tool is passed by
             position, and contracts know it as ``input``.
         governance: Has Core judge the call as well, in the run that the caller is in.
+        outcome: Says what became of a call that returned, as for `openbox_agentrt.doors.callables.guard`.
 
     Returns:
         What `func` returned; a coroutine, if it is async or there is a governance.
@@ -61,7 +70,7 @@ def guard_openai_tool_call(
             ran, and no contract counted it.
         ContractViolation: As for `openbox_agentrt.doors.callables.guard`, and so is `GovernanceError`.
     """
-    call, work = _prepare(session, governance, read_tool_call(tool_call), func)
+    call, work = _prepare(session, governance, read_tool_call(tool_call), func, PlainAnswers(outcome))
     if governance is not None:
         return call.arun(functools.partial(_awaited, work))
     return call.run(work)
@@ -69,10 +78,11 @@ def guard_openai_tool_call(
 
 def run_tool_calls(
     session: Session,
-    tool_calls: Iterable[object],
+    tool_calls: Iterable[object] | None,
     tools: Mapping[str, Callable[..., Any]],
     *,
     on_tool_error: OnToolError = "raise",
+    outcome: OutcomeHook | None = None,
 ) -> list[dict[str, Any]]:
     """
     Run the tool calls of one turn, one after the other, and answer each.
@@ -82,10 +92,11 @@ def run_tool_calls(
 
     Args:
         session: Session that judges.
-        tool_calls: As for `guard_openai_tool_call`.
+        tool_calls: As for `guard_openai_tool_call`. None, as an answer without calls has it, is no call.
         tools: Functions by name.
         on_tool_error: What to do with an exception of a function: "raise" it, or tell the model in a
             "message" that names its type and nothing that it says.
+        outcome: Says what became of a call that returned, as for `openbox_agentrt.doors.callables.guard`.
 
     Returns:
         One message per call, to be sent back to the model: ``role: tool`` for chat completions,
@@ -100,11 +111,11 @@ def run_tool_calls(
         if is_coroutine_function(func):
             raise TypeError(f"tool {name!r} is async: use arun_tool_calls")
     messages = []
-    for raw in filter(is_tool_call, tool_calls):
+    for raw in filter(is_tool_call, tool_calls or ()):
         # First, because a call that cannot be answered must not run.
         message = answer_to(raw)
         try:
-            call, work = _look_up(session, None, raw, tools)
+            call, work = _look_up(session, None, raw, tools, outcome)
             result = call.run(functools.partial(_not_awaited, work))
         except Exception as error:  # noqa: BLE001 - `_told` re-raises what is no answer to the model
             result = _told(error, on_tool_error)
@@ -114,18 +125,19 @@ def run_tool_calls(
 
 async def arun_tool_calls(
     session: Session | None,
-    tool_calls: Iterable[object],
+    tool_calls: Iterable[object] | None,
     tools: Mapping[str, Callable[..., Any]],
     *,
     on_tool_error: OnToolError = "raise",
     governance: Governance | None = None,
+    outcome: OutcomeHook | None = None,
 ) -> list[dict[str, Any]]:
     """
     `run_tool_calls` for tools of which some are async. They run one after the other all the same.
 
     Args:
-        session, tool_calls, tools, on_tool_error: As there. The session may be None if `governance` has
-            contracts of its own.
+        session, tool_calls, tools, on_tool_error, outcome: As there. The session may be None if `governance`
+            has contracts of its own.
         governance: Has Core judge each call as well, in the run that the caller is in. What Core or a person
             decides against is an answer to the model too.
 
@@ -133,15 +145,12 @@ async def arun_tool_calls(
         GovernanceHaltError: The run was halted.
         UngovernedCallError: There is a governance and no run.
     """
-    always_raised = _always_raised(governance)
     messages = []
-    for raw in filter(is_tool_call, tool_calls):
+    for raw in filter(is_tool_call, tool_calls or ()):
         message = answer_to(raw)
         try:
-            call, work = _look_up(session, governance, raw, tools)
+            call, work = _look_up(session, governance, raw, tools, outcome)
             result = await call.arun(functools.partial(_awaited, work))
-        except always_raised:
-            raise
         except Exception as error:  # noqa: BLE001 - as above; a cancellation is no Exception and goes on
             result = _told(error, on_tool_error)
         messages.append(message | {output_field(message): _text(result)})
@@ -153,6 +162,7 @@ def _look_up(
     governance: Governance | None,
     raw: object,
     tools: Mapping[str, Callable[..., Any]],
+    outcome: OutcomeHook | None,
 ) -> tuple[GovernedCall, Work]:
     call = read_tool_call(raw)
     func = tools.get(call.tool)
@@ -160,44 +170,41 @@ def _look_up(
         raise MalformedToolCallError(
             tool=call.tool, call_id=call.call_id, problem="there is no tool of this name"
         )
-    gated, work = _prepare(session, governance, call, func)
+    gated, work = _prepare(session, governance, call, func, PlainAnswers(outcome))
     return dataclasses.replace(gated, on_stop=told_of), work
 
 
 def _prepare(
-    session: Session | None, governance: Governance | None, call: ToolCall, func: Callable[..., Any]
+    session: Session | None,
+    governance: Governance | None,
+    call: ToolCall,
+    func: Callable[..., Any],
+    reading: Reading,
 ) -> tuple[GovernedCall, Work]:
-    if call.type in ("custom", "custom_tool_call"):
-        gated = GovernedCall(session=session, tool=call.tool, args=call.args, governance=governance)
-        _check(call, func, (call.args["input"],), {})
-        return gated, lambda named: func(named["input"])
-    names = _check(call, func, (), call.args)
+    parameters = Parameters(call.tool, func)
+    is_custom = call.type in ("custom", "custom_tool_call")
+    try:
+        bound = parameters.call((call.args["input"],), {}) if is_custom else parameters.call((), call.args)
+    except TypeError as error:
+        raise MalformedToolCallError(tool=call.tool, call_id=call.call_id, problem=str(error)) from error
     gated = GovernedCall(
-        session=session, tool=call.tool, args=names.read((), call.args), governance=governance
+        session=session,
+        tool=call.tool,
+        args=call.args if is_custom else bound.judged,
+        governance=governance,
+        reading=reading,
     )
 
-    def work(named: Mapping[str, Any]) -> Any:
-        if named is gated.args:
-            return func(**call.args)
-        args, kwargs = names.write((), call.args, named)
-        return func(*args, **kwargs)
+    def work(judged: Mapping[str, Any]) -> Any:
+        if judged is gated.args:
+            return bound.run(bound.judged)
+        return func(judged["input"]) if is_custom else bound.run(judged)
 
     return gated, work
 
 
-def _check(
-    call: ToolCall, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> ArgumentNames:
-    names = ArgumentNames(call.tool, func)
-    try:
-        names.read(args, kwargs)
-    except TypeError as error:
-        raise MalformedToolCallError(tool=call.tool, call_id=call.call_id, problem=str(error)) from error
-    return names
-
-
 def _not_awaited(work: Work, named: Mapping[str, Any]) -> Any:
-    result = work(named)
+    result = _run_through(work(named))
     if inspect.isawaitable(result):
         if inspect.iscoroutine(result):
             result.close()
@@ -206,30 +213,41 @@ def _not_awaited(work: Work, named: Mapping[str, Any]) -> Any:
 
 
 async def _awaited(work: Work, named: Mapping[str, Any]) -> Any:
-    result = work(named)
-    return await result if inspect.isawaitable(result) else result
+    result = _run_through(work(named))
+    if inspect.isawaitable(result):
+        result = _run_through(await result)
+    return [item async for item in result] if isinstance(result, AsyncGeneratorType) else result
 
 
-def _always_raised(governance: Governance | None) -> tuple[type[Exception], ...]:
-    if governance is None:
-        return ()
-    from openbox_agentrt.errors import GovernanceHaltError, UngovernedCallError
+def _run_through(result: Any) -> Any:
+    # A model is answered with what a generator gives, and not with the generator.
+    return list(result) if isinstance(result, GeneratorType) else result
 
-    return (GovernanceHaltError, UngovernedCallError)
+
+def _stops_the_run(error: Exception) -> bool:
+    if isinstance(error, ContractViolation):
+        return False
+    from openbox_agentrt.doors.verdicts import stops_the_run
+
+    return stops_the_run(error)
 
 
 def _told(error: Exception, on_tool_error: OnToolError) -> dict[str, Any]:
     if isinstance(error, MalformedToolCallError):
         return error.for_model()
-    if on_tool_error == "raise":
+    if on_tool_error == "raise" or _stops_the_run(error):
         raise error
     return {"error": "tool_failed", "type": type(error).__name__}
 
 
 def _text(result: object) -> str:
     if isinstance(result, str):
-        return result
-    return json.dumps(result, default=_json_form, skipkeys=True)
+        return result.encode("utf-8", "backslashreplace").decode()
+    try:
+        return json.dumps(result, default=_json_form, skipkeys=True)
+    except Exception as error:  # noqa: BLE001 - the tool has run, so its call is answered with what can be seen
+        log.debug("a result is written without its own code: %s", type(error).__name__)
+        return json.dumps(freeze(result))
 
 
 def _json_form(value: Any) -> Any:

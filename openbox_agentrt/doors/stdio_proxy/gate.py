@@ -12,17 +12,20 @@ for its success.
 import json
 import logging
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from ...acel import Reservation, Session
-from ...acel.outcome import settle
+from ...acel.engine.lifecycle import conclude
+from ...acel.outcome import OutcomeHook
 from ..mcp.calls import CALL, Call, gated_methods
-from ..mcp.outcome import is_waiting_error, read_answer
-from ..mcp.refusal import HALT, halted, refused_data, text_of, withheld_data
+from ..mcp.outcome import ServerReading, is_waiting_error
+from ..mcp.refusal import HALT, OFF_SCHEMA_REMEDY, halted, refused_data, text_of, unjudged, withheld_data
+from ..mcp.schema import OffSchemaError
+from .listing import Listing
 from .reading import Message, Noise, Unclear, id_key, read_client_line
 
 __all__ = ("Passage", "StdioGate")
@@ -50,10 +53,13 @@ class Passage:
     Attributes:
         to_server: What to send on; empty if nothing is.
         to_client: What to answer at once; empty if nothing is.
+        again: The line waits: `to_server` is a question of the gate's own, and the line is to be given again
+            once `StdioGate.answered` is set, or the server has had its time.
     """
 
     to_server: bytes = b""
     to_client: bytes = b""
+    again: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -84,13 +90,29 @@ class StdioGate:
     Args:
         session: The session in which calls are judged. In shadow mode every line passes as it is.
         gate: Methods that are gated, of "tools/call", "resources/read" and "prompts/get".
+        outcome: Says what became of a call whose result is complete and no error, from the value that it
+            holds.
+        schemas: The schemas of the server's tools, by name. None: the server is asked before the first call.
+
+    Attributes:
+        answered: Set while no question of the gate's own is open.
     """
 
-    def __init__(self, session: Session, *, gate: Iterable[str] = (CALL,)) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        gate: Iterable[str] = (CALL,),
+        outcome: OutcomeHook | None = None,
+        schemas: Mapping[str, Any] | None = None,
+    ) -> None:
         self._session = session
+        self._outcome = outcome
         self._gated = gated_methods(gate)
         self._enforces = session.mode == "enforce"
         self._lock = threading.Lock()
+        self._listing = Listing(schemas)
+        self.answered = self._listing.answered
         self._owed: dict[str, _Owed] = {}
         # Ids of cancelled calls: no answer is owed, and one may still come.
         self._spent: dict[str, None] = {}
@@ -102,6 +124,9 @@ class StdioGate:
             return Passage(to_server=line)
         if isinstance(found, Unclear):
             return self._refuse_unclear(line, found)
+        question = self._question(found)
+        if question:
+            return Passage(to_server=question, again=True)
         refusals: list[dict[str, Any]] = []
         passed = []
         for message in found:
@@ -118,7 +143,7 @@ class StdioGate:
 
     def from_server(self, line: bytes) -> bytes:
         """Settle the calls that a line from the server answers. Returns the line to pass on."""
-        if not self._owed and not self._spent:
+        if not self._owed and not self._spent and self._listing.is_settled(line):
             return line
         batched = line.lstrip()[:1] == b"["
         try:
@@ -130,6 +155,9 @@ class StdioGate:
         if all(raw is None for raw in passed):
             return line
         texts = [bytes(raw) if text is None else text for raw, text in zip(raws, passed, strict=True)]
+        texts = [text for text in texts if text]
+        if not texts:
+            return b""
         return (b"[" + b",".join(texts) + b"]\n") if batched else texts[0] + b"\n"
 
     def close(self) -> None:
@@ -137,9 +165,23 @@ class StdioGate:
         with self._lock:
             owed = list(self._owed.values())
             self._owed.clear()
+        self._listing.fail()
         for entry in owed:
             if entry.reservation is not None:
-                settle(entry.reservation, "unknown")
+                conclude(entry.reservation, outcome="unknown")
+
+    def give_up_asking(self) -> None:
+        """Stop waiting for the server to list its tools. The waiting call is refused; the next asks anew."""
+        self._listing.fail()
+
+    def _question(self, messages: list[Message]) -> bytes:
+        # What the gate has to ask before it can judge these; empty if nothing.
+        for message in messages:
+            if message.call is not None and message.method == CALL:
+                question = self._listing.question(message.call.tool, message.body.get("params"))
+                if question is not None:
+                    return _line(question)
+        return b""
 
     def _admit(self, message: Message) -> dict[str, Any] | None:
         # What the client is told instead of the server's answer; `None` if the message may pass.
@@ -166,22 +208,33 @@ class StdioGate:
         if message.call is None:
             return None
         entry.gated = True
-        refusal = self._reserve(entry, message.call)
+        refusal = self._as_listed(entry, message.call)
         if refusal is not None:
             with self._lock:
                 self._owed.pop(key, None)
         elif used_by is not None and entry.reservation is not None:
             # In shadow mode only: nothing tells the answers of the two apart.
-            settle(entry.reservation, "unknown")
+            conclude(entry.reservation, outcome="unknown")
         return refusal
 
     def _admit_unanswered(self, message: Message, call: Call) -> dict[str, Any] | None:
         # A call without an id is against the protocol, and a lenient server may run it all the same.
         entry = _Owed(method=message.method or "", id=None, gated=True)
-        refusal = self._reserve(entry, call)
+        refusal = self._as_listed(entry, call)
         if entry.reservation is not None:
-            settle(entry.reservation, "unknown")
+            conclude(entry.reservation, outcome="unknown")
         return refusal
+
+    def _as_listed(self, entry: _Owed, call: Call) -> dict[str, Any] | None:
+        if entry.method == CALL:
+            try:
+                call = replace(call, args=self._listing.read(call.tool, call.args))
+            except OffSchemaError as error:
+                if self._enforces:
+                    told = unjudged(call.tool, reason=error.reason, remedy=OFF_SCHEMA_REMEDY)
+                    return entry.answer(*told)
+                log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
+        return self._reserve(entry, call)
 
     def _reserve(self, entry: _Owed, call: Call) -> dict[str, Any] | None:
         try:
@@ -208,28 +261,36 @@ class StdioGate:
             while len(self._spent) > _MAX_SPENT:
                 del self._spent[next(iter(self._spent))]
         if entry.reservation is not None:
-            settle(entry.reservation, "unknown")
+            conclude(entry.reservation, outcome="unknown")
 
     def _answered(self, raw: bytes) -> bytes | None:
-        # The text that takes the answer's place; `None` if it may pass as it is.
+        # The text that takes the answer's place, empty for none at all; `None` if it may pass as it is.
         read = msgspec.json.decode(raw, type=_Response)
+        if read.method is not msgspec.UNSET:
+            self._listing.heed(bytes(read.method))
+            return None
         failed = read.error is not msgspec.UNSET
         said = read.error if failed else read.result
-        if read.method is not msgspec.UNSET or read.id is msgspec.UNSET or said is msgspec.UNSET:
+        if read.id is msgspec.UNSET or said is msgspec.UNSET:
             return None
+        if self._listing.is_ours(read.id):
+            self._listing.take(msgspec.json.decode(said), failed=failed)
+            return b""
         key = id_key(read.id)
         with self._lock:
             self._spent.pop(key, None)
             entry = self._owed.pop(key, None)
+        if entry is not None and entry.method == "tools/list" and not failed:
+            self._listing.note(msgspec.json.decode(said))
         if entry is None or entry.reservation is None:
             return None
         body = msgspec.json.decode(said)
         if failed:
             code = body.get("code") if isinstance(body, dict) else None
-            settle(entry.reservation, "aborted" if is_waiting_error(code) else "failed")
+            conclude(entry.reservation, outcome="aborted" if is_waiting_error(code) else "failed")
             return None
-        answer = read_answer(entry.method, body)
-        violation = settle(entry.reservation, answer.outcome, answer.value)
+        answer = ServerReading(entry.method, self._outcome).of_result(body)
+        violation = conclude(entry.reservation, answer.value, outcome=answer.outcome)
         if violation is None:
             return None
         told = {"jsonrpc": "2.0", "id": entry.id, **entry.answer(*withheld_data(violation))}

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
-from .gate import StdioGate
+from .gate import Passage, StdioGate
 
 __all__ = ("run_proxy",)
 
@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 _CHUNK = 1 << 16
 _DRAIN_SECONDS = 2.0
+_LISTING_SECONDS = 10.0
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
@@ -80,7 +81,7 @@ class _Pump:
     def from_client(self) -> None:
         try:
             for line in _lines(self._stdin):
-                passage = self._gate.from_client(line)
+                passage = self._judged(line)
                 if passage.to_client:
                     self._tell_client(passage.to_client)
                 if passage.to_server:
@@ -93,6 +94,15 @@ class _Pump:
         finally:
             self._server_in.close()
 
+    def _judged(self, line: bytes) -> Passage:
+        while True:
+            passage = self._gate.from_client(line)
+            if not passage.again:
+                return passage
+            _write(self._server_in.fileno(), passage.to_server)
+            if not self._gate.answered.wait(_LISTING_SECONDS):
+                self._gate.give_up_asking()
+
     def from_server(self) -> None:
         client_listens = True
         try:
@@ -100,7 +110,7 @@ class _Pump:
                 # Settled before it is passed on: the client's next call may depend on it.
                 passed = self._gate.from_server(line)
                 # Read on when nobody listens: the calls that are still running have to be settled.
-                client_listens = client_listens and self._tell_client(passed)
+                client_listens = client_listens and (not passed or self._tell_client(passed))
                 self._lines_passed += 1
         except Exception as error:  # noqa: BLE001 - fail-closed: it stops the server, and `run_proxy` raises it
             self._stop(error)

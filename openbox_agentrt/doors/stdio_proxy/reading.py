@@ -3,8 +3,8 @@ What a line from the client is: a tool call, something else, or a line that two 
 differently.
 
 The proxy stands in front of a server whose reader is not known. It may be Python's, Go's, a hand-written one;
-it may fold the case of keys, keep the first of two equal keys or the last, split lines at a carriage return,
-or decode UTF-16. A line is therefore one of three things, and only the first two are let through:
+it may fold the case of keys, keep the first of two equal keys or the last, or split lines at a carriage
+return. A line is therefore one of three things, and only the first two are let through:
 
 * *a message* that every such reader takes for the same message;
 * *noise*: not JSON, and nothing in it could be read as a call by anyone;
@@ -14,7 +14,6 @@ Lines are never re-written: what is let through is let through byte for byte.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,11 +26,6 @@ _ENVELOPE = {key.casefold(): key for key in ("jsonrpc", "id", "method", "params"
 _CALL_PARAMS = {
     key.casefold(): key for key in ("name", "uri", "arguments", "_meta", "inputResponses", "requestState")
 }
-
-# Where a reader might end a line other than at "\n". JSON allows a raw carriage return between two tokens,
-# and Python's text mode splits there; the others are legal inside a JSON string, and str.splitlines() or
-# Node's readline split there.
-_OTHER_LINE_ENDS = re.compile("[\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +176,8 @@ class _Reader:
         return Unclear(reason=reason) if self._could_carry_a_call(body) else Noise()
 
     def _could_carry_a_call(self, body: bytes) -> bool:
-        # A backslash may hide any letter. Without its NULs, UTF-16 and UTF-32 read as ASCII.
-        lowered = body.replace(b"\0", b"").lower()
+        # A backslash may hide any letter.
+        lowered = body.lower()
         return b"\\" in lowered or any(trace in lowered for trace in self._traces)
 
 
@@ -214,7 +208,8 @@ def _variant_of(keys: Mapping[str, Any], known: Mapping[str, str]) -> bool:
 
 
 def _splits_elsewhere(text: str) -> bool:
-    pieces = _OTHER_LINE_ENDS.split(text)
+    # JSON allows a raw carriage return between two tokens, and Python's text mode splits there.
+    pieces = text.split("\r")
     return len(pieces) > 1 and any(map(_is_container, pieces))
 
 

@@ -42,7 +42,7 @@ CONVERSATIONS: dict[str, list[Step]] = {
     "800 dollars": [OPEN, VERIFY, refund(800, "500 left of 500")],
     "split": [OPEN, VERIFY, refund(300), refund(200), refund(300, "0 left of 500")],
     "a negative amount": [OPEN, VERIFY, refund(-300, "at_most_total"), refund(600, "500 left of 500")],
-    "an amount in words": [OPEN, VERIFY, refund("three hundred", "at_most_total")],
+    "an amount in words": [OPEN, VERIFY, refund("three hundred", "valid number")],
     "a ticket that was never opened": [("close_ticket", {"ticket_id": "T-ghost"}, "needs open_ticket")],
     "a closed ticket": [OPEN, VERIFY, CLOSE, refund(20, CLOSED)],
     "an instruction from the data": [refund(450, "needs verify_customer")],
@@ -56,13 +56,15 @@ async def test_a_conversation_with_the_support_agent(conversation: list[Step]) -
     server, session = load_module(str(ROOT / "examples" / "support_agent_server.py")).build_server()
 
     async with Client(server) as client:
+        halted = 0
         for tool, arguments, broken in conversation:
             result = await client.call_tool(tool, arguments)
             assert bool(result.is_error) is (broken is not None), result
             assert broken is None or broken in result.model_dump_json()
+            halted += "acel_halted" in (result.structured_content or {})
 
     assert session.evidence.verify()
-    assert len(session.evidence) == sum(broken is not None for _, _, broken in conversation)
+    assert len(session.evidence) == halted
 
 
 @pytest.mark.parametrize("document", [AGENTS, GUIDE], ids=["agents", "guide"])

@@ -214,8 +214,8 @@ async def test_a_client_that_leaves_during_a_call_settles_it(open_shop: OpenShop
     assert [end.reason] == ["closed"]
 
 
-async def test_money_is_counted_as_sent(open_shop: OpenShop, connect: Connect) -> None:
-    """Amounts add up over calls, and a number sent as text is not let through unread."""
+async def test_money_is_counted_as_the_tool_gets_it(open_shop: OpenShop, connect: Connect) -> None:
+    """Amounts add up over calls, and a number sent as text is the number that the server makes of it."""
     shop = open_shop(lambda: [at_most_total("pay", "amount", limit=500)])
 
     async with connect(shop, "in memory") as client:
@@ -223,7 +223,7 @@ async def test_money_is_counted_as_sent(open_shop: OpenShop, connect: Connect) -
             await client.call_tool("pay", {"amount": amount}) for amount in (300, 250, "100", 200, 0.5)
         ]
 
-    assert [bool(result.is_error) for result in results] == [False, True, True, False, True]
+    assert [bool(result.is_error) for result in results] == [False, True, False, True, False]
 
 
 @EVERYWHERE

@@ -41,7 +41,7 @@ Mode = Literal["enforce", "shadow"]
 def gate(*contracts: Any, mode: Mode = "enforce", methods: Iterable[str] = ("tools/call",)) -> StdioGate:
     session = Session(mode=mode)
     session.add_contracts(contracts)
-    return StdioGate(session, gate=methods)
+    return StdioGate(session, gate=methods, schemas={})
 
 
 def passes(passage: Passage) -> bool:
@@ -307,7 +307,7 @@ def test_a_result_that_breaks_a_postcondition_is_withheld() -> None:
     """The call has run, and its result does not reach the client."""
     session = Session()
     session.register_tool("read", postcondition=lambda state, result: "secret" not in result["text"])
-    subject = StdioGate(session)
+    subject = StdioGate(session, schemas={})
     subject.from_client(call("read", 5))
     leaking = line(
         {"jsonrpc": "2.0", "id": 5, "result": {"content": [{"type": "text", "text": "the secret"}]}}
@@ -349,7 +349,7 @@ def test_shadow_mode_counts() -> None:
     """What would have been refused is recorded, once for each call."""
     session = Session(mode="shadow")
     session.add_contract(at_most_n_times("pay", 1))
-    subject = StdioGate(session)
+    subject = StdioGate(session, schemas={})
     for number in range(3):
         subject.from_client(call("pay", number))
         subject.from_server(done(number))
@@ -371,7 +371,7 @@ def test_closing_settles_what_is_owed() -> None:
     """When the server is gone, its calls stay counted and allow nothing."""
     session = Session()
     session.add_contracts([at_most_n_times("pay", 1), cannot_follow_without("delete", "pay")])
-    subject = StdioGate(session)
+    subject = StdioGate(session, schemas={})
     subject.from_client(call("pay", 1))
 
     subject.close()

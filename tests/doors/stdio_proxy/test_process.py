@@ -89,7 +89,8 @@ def test_calls_are_gated(start: Start) -> None:
     proxy.call("delete", 7)
     assert not proxy.refused()
     assert proxy.end() == 0
-    names = [json.loads(line)["params"]["name"] for line in proxy.received().splitlines()]
+    received = [json.loads(line) for line in proxy.received().splitlines()]
+    names = [body["params"]["name"] for body in received if body["method"] == "tools/call"]
     assert names == ["pay", "fail", "backup", "delete"]
 
 
@@ -242,7 +243,7 @@ def test_a_gate_that_fails_stops_the_server(monkeypatch: pytest.MonkeyPatch) -> 
     with open(os.devnull, "wb") as nowhere, pytest.raises(RuntimeError, match="gate is broken"):
         run_proxy(
             [sys.executable, "-c", "import time; time.sleep(60)"],
-            StdioGate(Session()),
+            StdioGate(Session(), schemas={}),
             stdin=read,
             stdout=nowhere.fileno(),
         )
@@ -272,7 +273,7 @@ def test_a_slow_client_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     codes: list[int] = []
 
     def run() -> None:
-        codes.append(process.run_proxy(server, StdioGate(Session()), stdin=stdin, stdout=stdout))
+        codes.append(process.run_proxy(server, StdioGate(Session(), schemas={}), stdin=stdin, stdout=stdout))
         os.close(stdout)
 
     running = threading.Thread(target=run)

@@ -108,48 +108,6 @@ def test_a_line_that_could_be_another_call_is_unclear(line: str) -> None:
     assert isinstance(read_client_line(line.encode()), Unclear)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
-def test_a_call_in_another_encoding_is_unclear(encoding: str) -> None:
-    """Readers that guess the encoding, as Python's json does, would find the call."""
-    assert isinstance(read_client_line(CALL.encode(encoding)), Unclear)
-
-
-def test_a_call_with_broken_bytes_is_unclear() -> None:
-    """A reader that replaces bytes that are not UTF-8 would see another name than was judged."""
-    assert isinstance(
-        read_client_line(CALL.replace("pay", "p\udcffy").encode(errors="surrogateescape")), Unclear
-    )
-
-
-def test_a_call_nested_too_deeply_is_unclear() -> None:
-    """A line that exhausts this reader may not exhaust the server's."""
-    deep = "[" * 200_000 + "]" * 200_000
-
-    assert isinstance(read_client_line(CALL.replace('{"amount":1}', deep).encode()), Unclear)
-
-
-def test_line_separators_inside_text_are_no_concern() -> None:
-    """JavaScript writes U+2028 into strings as it is; a call may carry such text."""
-    message = only(CALL.replace('"amount":1', '"memo":"one\u2028two\u0085three"'))
-
-    assert message.body["params"]["arguments"] == {"memo": "one\u2028two\u0085three"}
-
-
-def test_escaped_text_is_read_before_it_is_judged() -> None:
-    """A method written with escapes is the method that it spells."""
-    assert only(CALL.replace("tools/call", "\\u0074ools\\/call")).method == "tools/call"
-
-
-def test_a_batch_is_its_messages() -> None:
-    """The messages of a batch keep their texts, byte for byte."""
-    ping = '{"jsonrpc":"2.0", "id":2 ,"method":"ping"}'
-    found = read_client_line(f" [ {CALL} ,\t{ping}]\n".encode())
-
-    assert isinstance(found, list)
-    assert [message.raw.decode() for message in found] == [CALL, ping]
-    assert all(message.batched for message in found)
-
-
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [(1, 1.0, True), (1, "1", False), (1, True, False), ("a", "a", True), (None, 0, False), ([1], [1], True)],

@@ -1,0 +1,132 @@
+"""
+The arguments of a call as the server will read them.
+
+A server of the SDK validates arguments into the types of its function: ``"7"`` becomes 7, the text of a list
+the list, and what is left out its default. Contracts judge what comes of that. Of a server without types they
+judge what was sent, once it fits the schema that the tool was listed with.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..._plain.arguments import plain_arguments
+from .calls import Call
+from .schema import read_by_schema
+
+if TYPE_CHECKING:
+    from mcp.server.context import CallNext, ServerRequestContext
+
+__all__ = ("ServerArguments", "UnfitForServerError")
+
+_MAX_PAGES = 100
+
+
+class UnfitForServerError(ValueError):
+    """
+    The server's own types do not take the arguments. The call did not run.
+
+    Attributes:
+        text: What the server says of it.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__(text)
+
+
+class ServerArguments:
+    """Read the arguments of calls as their server will."""
+
+    def __init__(self) -> None:
+        # Schemas by tool, of servers without types. Listed again for a tool that is not there.
+        self._listed: dict[str, Any] = {}
+
+    async def read(self, call: Call, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Call:
+        """
+        Give a call with the arguments that will run.
+
+        Raises:
+            UnfitForServerError: The types of the tool do not take them.
+            OffSchemaError: They do not fit the schema that the tool was listed with.
+            Exception: Whatever a validator of the server's own raises.
+        """
+        server = _typed_server(call_next)
+        if server is None:
+            schema = await self._schema(call.tool, ctx, call_next)
+            return replace(call, args=read_by_schema(call.args, schema))
+        tool = server._tool_manager.get_tool(call.tool)
+        if tool is None:
+            # The server will say so.
+            return call
+        return replace(call, args=_validated(tool, call.args))
+
+    async def _schema(self, tool: str, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> object:
+        if tool not in self._listed:
+            async for name, schema in _list(ctx, call_next):
+                self._listed[name] = schema
+        return self._listed.get(tool)
+
+
+async def _list(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
+    from mcp import MCPError
+    from mcp_types import METHOD_NOT_FOUND
+
+    # The protocol's version stands in it, since the current revision has no handshake.
+    params = {name: value for name, value in (ctx.params or {}).items() if name == "_meta"}
+    for _ in range(_MAX_PAGES):
+        try:
+            page = await call_next(replace(ctx, method="tools/list", params=params))
+        except MCPError as error:
+            if error.code != METHOD_NOT_FOUND:
+                raise
+            # It lists no tools, so there is nothing that they were listed with.
+            return
+        tools = page.get("tools") if isinstance(page, dict) else None
+        for tool in tools if isinstance(tools, list) else ():
+            if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+                yield tool["name"], tool.get("inputSchema")
+        cursor = page.get("nextCursor") if isinstance(page, dict) else None
+        if cursor is None:
+            return
+        params = {**params, "cursor": cursor}
+
+
+def _validated(tool: Any, args: dict[str, Any]) -> dict[str, Any]:
+    from pydantic import ValidationError
+
+    try:
+        return plain_arguments(tool.fn_metadata.validate_arguments(args))
+    except ValidationError as error:
+        raise UnfitForServerError(f"Error executing tool {tool.name}: {error}") from error
+
+
+def _typed_server(call_next: Any) -> Any:
+    """
+    Find the SDK's typed server behind the rest of a chain; None if it is another one.
+
+    The SDK has no public way there. Where this one ends, the listed schema is what arguments have to fit.
+    """
+    from mcp.server.mcpserver import MCPServer
+
+    while isinstance(call_next, functools.partial):
+        call_next = call_next.args[-1]
+    runner = _held_by(call_next, "self")
+    find = getattr(getattr(runner, "server", None), "get_request_handler", None)
+    entry = None if find is None else find("tools/call")
+    handler = getattr(entry, "handler", None)
+    if not hasattr(handler, "__self__"):
+        # Extensions stand around it.
+        handler = _held_by(handler, "handler")
+    owner = getattr(handler, "__self__", None)
+    return owner if isinstance(owner, MCPServer) else None
+
+
+def _held_by(function: Callable[..., Any] | None, name: str) -> Any:
+    code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
+    if code is None or cells is None or name not in code.co_freevars:
+        return None
+    return cells[code.co_freevars.index(name)].cell_contents

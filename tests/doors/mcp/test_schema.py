@@ -1,0 +1,96 @@
+"""Arguments against the schema that a tool was listed with."""
+
+from typing import Any
+
+import pytest
+
+from openbox_agentrt.doors.mcp.schema import OffSchemaError, read_by_schema
+
+ITEM = {"type": "object", "properties": {"price": {"type": "number"}}}
+
+
+def schema(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "problem"),
+    [
+        pytest.param({"type": "integer"}, "7", "is a text, and the tool declares a whole", id="integer"),
+        pytest.param({"type": "integer"}, 7.5, "is a number, and", id="fraction"),
+        pytest.param({"type": "number"}, True, "is true or false, and", id="boolean"),
+        pytest.param({"type": "boolean"}, "true", "declares true or false", id="text for a boolean"),
+        pytest.param({"type": "array"}, '["a"]', "declares a list", id="text for a list"),
+        pytest.param({"type": "object"}, '{"a": 1}', "declares an object", id="text for an object"),
+        pytest.param({"type": "string"}, 7, "declares a text", id="number for text"),
+        pytest.param(
+            {"type": ["integer", "null"]}, "7", "declares a whole number or null", id="one of several"
+        ),
+        pytest.param({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "7", "a whole", id="any of"),
+        pytest.param({"oneOf": [{"type": "integer"}, {"type": "array"}]}, "7", "a whole", id="one of"),
+        pytest.param({"allOf": [{}, {"type": "integer"}]}, "7", "declares a whole number", id="all of"),
+        pytest.param({"enum": [1, 2]}, "1", "declares a whole number or a number", id="choices"),
+        pytest.param({"const": 1}, "1", "declares a whole number or a number", id="constant"),
+        pytest.param({"$ref": "#/$defs/Item"}, {"price": "7"}, "'x.price' is a text", id="reference"),
+        pytest.param({"$ref": "#/$defs/It~0em~1s"}, "7", "declares a whole number", id="escaped reference"),
+        pytest.param(
+            {"type": "array", "items": ITEM}, [{"price": 1}, {"price": "1"}], "x.1.price", id="items"
+        ),
+        pytest.param({"prefixItems": [{}, {"type": "integer"}]}, ["a", "1"], "x.1", id="position"),
+        pytest.param(
+            {"additionalProperties": {"type": "integer"}}, {"a": "1"}, "'x.a' is a text", id="any name"
+        ),
+    ],
+)
+def test_another_type_is_refused(declared: Any, value: Any, problem: str) -> None:
+    """At any depth, with the argument's name and no value of it."""
+    declared_with = {**schema(x=declared), "$defs": {"Item": ITEM, "It~em/s": {"type": "integer"}}}
+
+    with pytest.raises(OffSchemaError) as caught:
+        read_by_schema({"x": value}, declared_with)
+
+    assert problem in caught.value.reason
+
+
+@pytest.mark.parametrize(
+    ("declared", "value"),
+    [
+        pytest.param({"type": "integer"}, 7, id="integer"),
+        pytest.param({"type": "integer"}, 7.0, id="a whole number in another spelling"),
+        pytest.param({"type": "number"}, 7, id="a whole number is a number"),
+        pytest.param({"type": "string", "maxLength": 1}, "long", id="what the server checks itself"),
+        pytest.param({"type": "integer"}, None, id="null"),
+        pytest.param({}, "7", id="nothing declared"),
+        pytest.param(True, "7", id="anything"),
+        pytest.param({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "7", id="a text among others"),
+        pytest.param({"$ref": "https://example.com/item"}, "7", id="declared elsewhere"),
+        pytest.param({"$ref": "#/nowhere"}, "7", id="declared nowhere"),
+        pytest.param({"type": "object"}, {"any": "name"}, id="names that are not declared"),
+        pytest.param({"type": 5, "properties": [], "items": 3, "enum": "x"}, "7", id="no schema at all"),
+    ],
+)
+def test_what_fits_is_passed_on(declared: Any, value: Any) -> None:
+    """Unchanged."""
+    assert read_by_schema({"x": value}, schema(x=declared)) == {"x": value}
+
+
+def test_defaults_are_filled_in() -> None:
+    """What was sent goes before."""
+    declared = schema(a={"default": 1}, b={"default": [2]}, c={"type": "integer"})
+
+    assert read_by_schema({"b": 3}, declared) == {"a": 1, "b": 3}
+
+
+@pytest.mark.parametrize("declared", [None, 5, [], {}, {"properties": None}])
+def test_without_a_schema_everything_fits(declared: Any) -> None:
+    """There is nothing to hold arguments to."""
+    assert read_by_schema({"x": "7"}, declared) == {"x": "7"}
+
+
+def test_a_schema_that_refers_to_itself_ends() -> None:
+    """A value is finite; a schema that only refers to itself is refused."""
+    tree = {"type": "object", "properties": {"left": {"$ref": "#"}}}
+    assert read_by_schema({"left": {"left": {}}}, tree) == {"left": {"left": {}}}
+
+    with pytest.raises(OffSchemaError, match="too deeply"):
+        read_by_schema({}, {"$ref": "#"})

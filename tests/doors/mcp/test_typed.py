@@ -1,0 +1,191 @@
+"""A server of the SDK makes values of its types of what is sent, and those are judged."""
+
+import asyncio
+import enum
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mcp import Client
+from mcp.client._memory import InMemoryTransport
+from mcp.server import Server
+from mcp.server.extension import Extension
+from mcp.server.mcpserver import MCPServer
+from mcp_types import CallToolResult, ListToolsResult, TextContent
+from mcp_types import Tool as ListedTool
+from pydantic import BaseModel, BeforeValidator, Field
+
+from openbox_agentrt._plain.arguments import plain_arguments
+from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, matching, max_distinct
+from openbox_agentrt.doors.mcp import ACELMiddleware
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class Request(BaseModel):
+    cmd: str
+    sizes: list[int] = Field(default_factory=lambda: [1])
+
+
+class Shop:
+    """A typed server behind a gate, and what its tools received."""
+
+    def __init__(self, *contracts: Any, extensions: tuple[Extension, ...] = ()) -> None:
+        self.session = Session(contracts=contracts)
+        self.ran: list[dict[str, Any]] = []
+        gate = ACELMiddleware(self.session)
+        self.server: MCPServer[Any] = MCPServer(
+            "shop", middleware=[gate], log_level="CRITICAL", extensions=list(extensions)
+        )
+
+        @self.server.tool(structured_output=False)
+        def buy(
+            customer: int,
+            to: list[str] | None = None,
+            request: Request | None = None,
+            color: Color = Color.RED,
+            note: Annotated[str, BeforeValidator(lambda text: str(text).strip())] = "none",
+            price: float = 1.0,
+        ) -> str:
+            self.ran.append({name: value for name, value in locals().items() if name != "self"})
+            return "bought"
+
+    async def call(self, *calls: dict[str, Any]) -> list[str]:
+        async with Client(InMemoryTransport(self.server), mode="legacy") as client:
+            results = [await client.call_tool("buy", args) for args in calls]
+        return [what(result) for result in results]
+
+
+def what(result: CallToolResult) -> str:
+    assert isinstance(result.content[0], TextContent)
+    text = result.content[0].text
+    return ("refused" if text.startswith("ACEL HALT") else "error") if result.is_error else "done"
+
+
+async def test_one_customer_has_one_budget() -> None:
+    """However its number is written."""
+    shop = Shop(at_most_n_times("buy", 1, key="customer"))
+
+    came = await shop.call(*({"customer": spelling} for spelling in (7, "7", " 7", "07", "+7", 7.0)))
+
+    assert came == ["done"] + ["refused"] * 5
+
+
+async def test_a_list_sent_as_text_is_a_list() -> None:
+    """Each of its items counts."""
+    shop = Shop(max_distinct("buy", "to", 2))
+
+    assert await shop.call(
+        {"customer": 1, "to": ["ann", "bob"]}, {"customer": 1, "to": '["eve", "mallory"]'}
+    ) == ["done", "refused"]
+
+
+@pytest.mark.parametrize("sent", [{"cmd": "rm -rf /"}, '{"cmd": "rm \\u002drf /"}'], ids=["object", "text"])
+async def test_an_object_sent_as_text_is_an_object(sent: Any) -> None:
+    """A ban on its field holds, whatever its spelling."""
+    shop = Shop(at_most_n_times(matching("buy", "rm -rf", field="request.cmd"), 0))
+
+    assert await shop.call({"customer": 1, "request": sent}) == ["refused"]
+
+
+async def test_an_amount_sent_as_text_is_that_amount() -> None:
+    """It is not refused as unreadable, and it adds up."""
+    shop = Shop(at_most_total("buy", "price", 10))
+
+    assert await shop.call({"customer": 1, "price": "9"}, {"customer": 1, "price": 2}) == ["done", "refused"]
+
+
+async def test_what_is_left_out_is_judged() -> None:
+    """A default that is banned does not run."""
+    shop = Shop(at_most_n_times(matching("buy", "^red$", field="color"), 0))
+
+    assert await shop.call({"customer": 1}) == ["refused"]
+
+
+async def test_arguments_that_the_types_do_not_take_are_no_call() -> None:
+    """The client gets the server's own words, and nothing counts."""
+    shop = Shop(at_most_n_times("buy", 1))
+
+    assert await shop.call({"customer": "seven"}, {}, {"customer": 7}) == ["error", "error", "done"]
+    assert len(shop.ran) == 1
+    async with Client(InMemoryTransport(shop.server), mode="legacy") as client:
+        told = await client.call_tool("buy", {"customer": "seven"})
+    plain: MCPServer[Any] = MCPServer("plain", log_level="CRITICAL")
+
+    @plain.tool(structured_output=False)
+    def buy(customer: int) -> str:
+        return "bought"
+
+    async with Client(InMemoryTransport(plain), mode="legacy") as client:
+        expected = await client.call_tool("buy", {"customer": "seven"})
+    assert told.content == expected.content
+
+
+class Passing(Extension):
+    identifier = "com.example/passing"
+
+
+async def test_a_server_with_extensions_is_typed_too() -> None:
+    """Its handler stands inside of theirs."""
+    shop = Shop(at_most_n_times("buy", 1, key="customer"), extensions=(Passing(),))
+
+    assert await shop.call({"customer": 7}, {"customer": "7"}) == ["done", "refused"]
+
+
+def lowlevel(*contracts: Any, schema: Any, ran: list[Any]) -> Server[Any]:
+    async def call(ctx: Any, params: Any) -> CallToolResult:
+        ran.append(params.arguments)
+        return CallToolResult(content=[TextContent(type="text", text="done")])
+
+    async def listed(ctx: Any, params: Any) -> ListToolsResult:
+        return ListToolsResult(tools=[ListedTool(name="buy", input_schema=schema)])
+
+    server: Server[Any] = Server("low", on_call_tool=call, on_list_tools=listed)
+    server.middleware.append(ACELMiddleware(Session(contracts=contracts)))
+    return server
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_server_without_types_is_held_to_what_it_lists(mode: str) -> None:
+    """Text in the place of a number is refused, and defaults are judged."""
+    ran: list[Any] = []
+    schema = {
+        "type": "object",
+        "properties": {"customer": {"type": "integer"}, "to": {"type": "string", "default": "eve"}},
+    }
+    banned = at_most_n_times(matching("buy", "eve", field="to"), 0)
+    server = lowlevel(banned, schema=schema, ran=ran)
+
+    async with Client(server, mode=mode) as client:
+        came = [
+            what(await client.call_tool("buy", args))
+            for args in ({"customer": "7", "to": "ann"}, {"customer": 7}, {"customer": 7, "to": "ann"})
+        ]
+
+    assert came == ["refused", "refused", "done"]
+    assert ran == [{"customer": 7, "to": "ann"}]
+
+
+TEXTS = st.sampled_from(
+    ["7", " 7", "07", '["a"]', "[]", '{"cmd": "x"}', "red", "null", "1.0", "true", "", "x"]
+)
+JSON = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | TEXTS
+CALLS = st.dictionaries(
+    st.sampled_from(["customer", "to", "request", "color", "note", "price", "extra"]),
+    JSON | st.lists(JSON, max_size=2) | st.dictionaries(st.sampled_from(["cmd", "sizes"]), JSON, max_size=2),
+    max_size=5,
+)
+
+
+@given(calls=st.lists(CALLS, min_size=1, max_size=8))
+@settings(max_examples=40, deadline=None)
+def test_contracts_see_what_the_tool_receives(calls: list[dict[str, Any]]) -> None:
+    """Whatever a client sends, the contracts judged the very values that the function got."""
+    shop = Shop()
+
+    asyncio.run(shop.call(*({"customer": 7, **call} for call in calls)))
+
+    assert [row["args"] for row in shop.session.trace] == [plain_arguments(ran) for ran in shop.ran]

@@ -1,0 +1,164 @@
+"""The proxy judges arguments in the types that the server listed its tools with."""
+
+import json
+from typing import Any
+
+import pytest
+
+from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, matching
+from openbox_agentrt.doors.stdio_proxy import Passage, StdioGate
+
+AMOUNT = {"type": "object", "properties": {"amount": {"type": "number"}, "to": {"default": "eve"}}}
+
+
+def line(**body: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **body}).encode() + b"\n"
+
+
+def call(number: Any = 1, tool: str = "pay", meta: Any = None, **arguments: Any) -> bytes:
+    params = {"name": tool, "arguments": arguments}
+    return line(id=number, method="tools/call", params=params if meta is None else {**params, "_meta": meta})
+
+
+def ask(gate: StdioGate, raw: bytes) -> dict[str, Any]:
+    """The question that the gate has before it can judge this line."""
+    passage = gate.from_client(raw)
+    assert passage.again
+    assert not gate.answered.is_set()
+    question: dict[str, Any] = json.loads(passage.to_server)
+    assert question["method"] == "tools/list"
+    return question
+
+
+def tell(gate: StdioGate, question: dict[str, Any], *names: str, **more: Any) -> None:
+    tools = [{"name": name, "inputSchema": AMOUNT} for name in names]
+    assert gate.from_server(line(id=question["id"], result={"tools": tools, **more})) == b""
+    assert gate.answered.is_set()
+
+
+def refusal(passage: Passage) -> str:
+    assert not passage.to_server
+    text: str = json.loads(passage.to_client)["result"]["content"][0]["text"]
+    return text
+
+
+def test_the_server_is_asked_before_the_first_call() -> None:
+    """The client sees nothing of it, and the call passes as it came."""
+    gate = StdioGate(Session())
+
+    tell(gate, ask(gate, call(amount=5)), "pay")
+
+    assert gate.from_client(call(amount=5)) == Passage(to_server=call(amount=5))
+    assert gate.from_client(call(2, amount=5)) == Passage(to_server=call(2, amount=5))
+
+
+def test_text_in_the_place_of_a_number_is_refused() -> None:
+    """It says which argument, and nothing counts."""
+    session = Session(contracts=[at_most_n_times("pay", 1)])
+    gate = StdioGate(session)
+    tell(gate, ask(gate, call(amount="5")), "pay")
+
+    told = refusal(gate.from_client(call(amount="5")))
+
+    assert "argument 'amount' is a text, and the tool declares a number" in told
+    assert gate.from_client(call(amount=5)).to_server
+
+
+def test_the_default_of_a_schema_is_judged() -> None:
+    """A client that leaves an argument out gets no further than one that sends it."""
+    gate = StdioGate(Session(contracts=[at_most_n_times(matching("pay", "eve", field="to"), 0)]))
+    tell(gate, ask(gate, call(amount=5)), "pay")
+
+    assert "would break" in refusal(gate.from_client(call(amount=5)))
+    assert gate.from_client(call(2, amount=5, to="ann")).to_server
+
+
+def test_what_the_client_lists_need_not_be_asked() -> None:
+    """The gate reads along."""
+    gate = StdioGate(Session())
+    gate.from_client(line(id="l", method="tools/list"))
+    listed = line(id="l", result={"tools": [{"name": "pay", "inputSchema": AMOUNT}]})
+
+    assert gate.from_server(listed) == listed
+    assert "a text" in refusal(gate.from_client(call(amount="5")))
+
+
+def test_every_page_is_asked_for() -> None:
+    """A tool on the second page is known when it is called."""
+    gate = StdioGate(Session())
+    tell(gate, ask(gate, call(amount="5")), "refund", nextCursor="p2")
+    second = ask(gate, call(amount="5"))
+    assert second["params"] == {"cursor": "p2"}
+    tell(gate, second, "pay")
+
+    assert "a text" in refusal(gate.from_client(call(amount="5")))
+
+
+def test_the_question_speaks_the_clients_protocol() -> None:
+    """The current revision has its version in each request; a progress token is the client's own."""
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": 1}
+
+    question = ask(StdioGate(Session()), call(meta=meta, amount=1))
+
+    assert question["params"]["_meta"] == {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+
+
+def test_tools_that_change_are_asked_for_again() -> None:
+    """The server says so, and what was known is forgotten."""
+    gate = StdioGate(Session())
+    tell(gate, ask(gate, call(amount=1)), "pay")
+    changed = line(method="notifications/tools/list_changed")
+
+    assert gate.from_server(changed) == changed
+    tell(gate, ask(gate, call(amount=1)), "pay")
+
+
+def test_a_server_that_lists_nothing() -> None:
+    """Where it knows no such request there is nothing to hold arguments to; contracts judge what was sent."""
+    gate = StdioGate(Session(contracts=[at_most_total("pay", "amount", 5)]))
+    question = ask(gate, call(amount="5"))
+
+    gate.from_server(line(id=question["id"], error={"code": -32601, "message": "Method not found"}))
+
+    assert "at_most_total" in refusal(gate.from_client(call(amount="5")))
+    assert gate.from_client(call(2, amount=5)).to_server
+
+
+@pytest.mark.parametrize("how", ["error", "silence", "gone"])
+def test_a_server_that_does_not_say(how: str) -> None:
+    """The call is refused, and the next one asks anew."""
+    gate = StdioGate(Session())
+    question = ask(gate, call(amount=1))
+    if how == "error":
+        gate.from_server(line(id=question["id"], error={"code": -32602, "message": "not initialized"}))
+    elif how == "silence":
+        gate.give_up_asking()
+    else:
+        gate.close()
+
+    assert "did not say which arguments" in refusal(gate.from_client(call(amount=1)))
+    if how == "silence":
+        # Its late answer is no answer to the client, and better than none.
+        tell(gate, question, "pay")
+    else:
+        tell(gate, ask(gate, call(2, amount=1)), "pay")
+    assert gate.from_client(call(2, amount=1)).to_server
+
+
+def test_shadow_mode_watches_only() -> None:
+    """A call that does not fit passes, and is judged as it was sent."""
+    session = Session(mode="shadow", contracts=[at_most_total("pay", "amount", 5)])
+    gate = StdioGate(session)
+    tell(gate, ask(gate, call(amount="5")), "pay")
+
+    assert gate.from_client(call(amount="5")).to_server
+    assert len(session.violations) == 1
+
+
+def test_a_client_cannot_take_the_place_of_the_gate() -> None:
+    """Its ids are its own, whatever they look like."""
+    gate = StdioGate(Session())
+    gate.from_client(line(id="openbox-agentrt/1", method="ping"))
+    answer = line(id="openbox-agentrt/1", result={})
+
+    assert gate.from_server(answer) == answer
