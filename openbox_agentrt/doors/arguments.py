@@ -19,6 +19,7 @@ from openbox_agentrt._plain.arguments import plain_arguments, plain_value
 from openbox_agentrt._plain.same import is_same
 
 __all__ = (
+    "BoundCall",
     "ChangedArgumentsError",
     "Parameters",
     "UnfitArgumentsError",
