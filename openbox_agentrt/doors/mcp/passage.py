@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .governed import ClientRuns
 
-__all__ = ("answer", "could_not_be_judged", "judged", "protocol_error")
+__all__ = ("answer", "could_not_be_judged", "finished", "judged", "protocol_error")
 
 log = logging.getLogger(__name__)
 
