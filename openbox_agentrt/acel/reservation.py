@@ -180,7 +180,7 @@ class Reservation(PlannedCall):
         # From here on it has to be settled, so nothing that may raise comes after.
         self.claim()
         self.final, self.measured, self.shown, self.conceal = ran, measured, seen, conceal
-        self.altered = True
+        self.altered = self.special = True
 
     def refuse(self, refusal: Refusal) -> None:
         """Refuse the call: it must not run, and there is nothing left to settle."""

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from .contracts.base import ENDED, TemporalContract
 from .contracts.conditions import collect_checks
@@ -25,6 +26,7 @@ from .engine.engine import Engine, check_mode
 from .engine.lifecycle import aconclude, conclude, running
 from .engine.records import Meter, ViolationRecorder
 from .engine.replay import replay_events
+from .engine.rule_set import RuleSet, shared_rules
 from .engine.snapshot import read_session_id, restore_snapshot, take_snapshot
 from .events import ToolCallEvent
 from .gate import Gate
@@ -36,6 +38,17 @@ from .violations import ContractViolation, Violation
 from .wording import shown
 
 __all__ = ("CommitFn", "Gate", "Session", "ToolSpec", "engine_of")
+
+
+_Deferred: TypeAlias = Collection[str] | Mapping[str, Any]
+
+
+@runtime_checkable
+class _HasContracts(Protocol):
+    """Rules that were read from a file, or anything else with a tuple of contracts."""
+
+    @property
+    def contracts(self) -> tuple[TemporalContract, ...]: ...
 
 
 class Session:
@@ -54,7 +67,9 @@ class Session:
         metrics: Counts calls and violations, see `Metrics`.
         evidence: Keeps violations; an `EvidenceLog` in memory if not given.
         session_id: A name for reports.
-        contracts: Contracts to start with.
+        contracts: Contracts to start with, or rules that were read from a file. A tuple and such rules are
+            compiled once and shared by all sessions that are given the very same object; a list is compiled
+            anew.
         clock: Seconds since the epoch; a steady one if not given.
         max_trace: How many rows of the trace, and how many violations, are kept; None for all.
         trace_window: How many rows a violation carries; None for all that are kept.
@@ -79,7 +94,7 @@ class Session:
         metrics: Meter | None = None,
         evidence: ViolationRecorder | None = None,
         session_id: str | None = None,
-        contracts: Iterable[TemporalContract] = (),
+        contracts: Iterable[TemporalContract] | _HasContracts = (),
         clock: Clock | None = None,
         max_trace: int | None = None,
         trace_window: int | None = 20,
@@ -100,12 +115,13 @@ class Session:
             raise TypeError(f"evidence must have a method record, got {shown(evidence)}")
         if evidence is not None and (signer is not None or redact_fields is not None):
             raise ValueError("signer and redact_fields belong to the evidence, give them to one of the two")
+        plain = signer is None and redact_fields is None
         self._engine = Engine(
             state,
             mode=mode,
             halts=halt_on_violation == "session",
             evidence=evidence,
-            make_evidence=lambda: _log(signer, redact_fields),
+            make_evidence=_log if plain else partial(_log, signer, redact_fields),
             metrics=metrics,
             session_id=session_id,
             clock=clock,
@@ -113,10 +129,10 @@ class Session:
             trace_window=trace_window,
             max_keys=max_keys,
             known=None if unknown_tools == "allow" else [tools] if isinstance(tools, str) else tools,
+            rules=_compiled(contracts),
         )
         self._groups: dict[str, list[TemporalContract]] = {}
         self.halt_on_violation = halt_on_violation
-        self.add_contracts(contracts)
 
     # What it is told
 
@@ -138,9 +154,7 @@ class Session:
         Raises:
             TypeError: It is one contract, or holds something that is none.
         """
-        if isinstance(contracts, TemporalContract):
-            raise TypeError(f"a collection of contracts is needed, got one contract: {contracts.spec}")
-        for contract in contracts:
+        for contract in _several(contracts):
             self.add_contract(contract)
 
     def add_contract_group(self, name: str, contracts: Iterable[TemporalContract]) -> list[TemporalContract]:
@@ -197,7 +211,7 @@ class Session:
         Raises:
             TypeError: One of them is not callable.
         """
-        self._engine.store.register(tool_spec(name, precondition, postcondition, commit))
+        self._engine.store.book.register(tool_spec(name, precondition, postcondition, commit))
 
     def register(
         self, func: Callable[..., Any], *, name: str | None = None, commit: CommitFn | None = None
@@ -205,7 +219,7 @@ class Session:
         """Attach to a tool the conditions that decorators put on its function."""
         tool = name or func.__name__
         before, after = collect_checks(func)
-        self._engine.store.register(tool_spec(tool, before, after, commit))
+        self._engine.store.book.register(tool_spec(tool, before, after, commit))
         return func
 
     def verdict(self, contract: TemporalContract) -> Verdict:
@@ -214,7 +228,7 @@ class Session:
 
     def has_conditions(self, tool: str) -> bool:
         """Tell whether something is attached to a tool."""
-        return self._engine.store.plan(tool).spec is not None
+        return self._engine.store.book.spec(tool) is not None
 
     # What was seen
 
@@ -275,7 +289,7 @@ class Session:
     # Calls
 
     def reserve(
-        self, tool: str, args: Mapping[str, Any] | None = None, *, deferred: Collection[str] = ()
+        self, tool: str, args: Mapping[str, Any] | None = None, *, deferred: _Deferred = ()
     ) -> Reservation:
         """
         Judge a call, and let it through if every contract in force agrees.
@@ -286,13 +300,17 @@ class Session:
             tool: Name of the tool.
             args: Its arguments.
             deferred: Arguments whose values are known only once the call has run, such as
-                ``total_tokens``. Until then they count as nothing, and a limit on them refuses only once it
-                is reached. Give them to `commit` as `measured`.
+                ``total_tokens``. Give them to `commit` as `measured`. Until then they count as nothing, and a
+                limit on them refuses only once it is reached. A mapping says what each is taken for until
+                then, so that calls side by side cannot pass the limit together.
+
+        Raises:
+            ValueError: What a deferred amount is taken for is no amount.
         """
         return self._engine.reserve(tool, args, deferred=deferred)
 
     async def areserve(
-        self, tool: str, args: Mapping[str, Any] | None = None, *, deferred: Collection[str] = ()
+        self, tool: str, args: Mapping[str, Any] | None = None, *, deferred: _Deferred = ()
     ) -> Reservation:
         """Do as `reserve`, and wait for preconditions that have to be awaited."""
         return await self._engine.areserve(tool, args, deferred=deferred)
@@ -358,9 +376,9 @@ class Session:
         back if the call failed.
         """
         reservation = self._engine.reserve(tool, args, early=True)
-        blocking = not reservation.allowed
-        broken = [v for v in reservation.violations if v.blocked or not blocking]
-        first = broken[0] if broken else None
+        blocking, first = not reservation.allowed, None
+        if reservation.violations:
+            first = next((v for v in reservation.violations if v.blocked or not blocking), None)
         return Gate(reservation.step, reservation.args, first, blocking, reservation=reservation)
 
     def postcheck(self, tool: str, gate: Gate, result: Any) -> Violation | None:
@@ -421,7 +439,7 @@ class Session:
     def restore(
         cls,
         snapshot: Mapping[str, Any],
-        contracts: Iterable[TemporalContract] = (),
+        contracts: Iterable[TemporalContract] | _HasContracts = (),
         *,
         migrate: bool = False,
         **options: Any,
@@ -468,13 +486,27 @@ def engine_of(session: Session) -> Engine:
     return session._engine
 
 
+def _several(contracts: Iterable[TemporalContract]) -> Iterable[TemporalContract]:
+    if isinstance(contracts, TemporalContract):
+        raise TypeError(f"a collection of contracts is needed, got one contract: {contracts.spec}")
+    return contracts
+
+
+def _compiled(contracts: Iterable[TemporalContract] | _HasContracts) -> RuleSet:
+    if type(contracts) is tuple:
+        return shared_rules(contracts)
+    if isinstance(contracts, _HasContracts):
+        return shared_rules(tuple(contracts.contracts))
+    return RuleSet(_several(contracts))
+
+
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
         *others, last = map(repr, allowed)
         raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {shown(value)}")
 
 
-def _log(signer: Callable[[bytes], str] | None, redact_fields: Any) -> ViolationRecorder:
+def _log(signer: Callable[[bytes], str] | None = None, redact_fields: Any = None) -> ViolationRecorder:
     from ..evidence import EvidenceLog
 
     return EvidenceLog(signer, redact_fields=redact_fields)

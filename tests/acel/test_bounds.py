@@ -22,7 +22,8 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
 from openbox_agentrt.acel.contracts.rules import MAX_IN_WINDOW
-from openbox_agentrt.acel.engine.registered import MAX_KEPT_NAME, MAX_PLANS
+from openbox_agentrt.acel.engine.plan_book import MAX_PLANS
+from openbox_agentrt.acel.engine.rule_set import MAX_KEPT_NAME
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.testing import ManualClock
 
@@ -246,6 +247,6 @@ def test_plans_are_bounded() -> None:
         session.reserve(f"tool{n}").abort()
     session.reserve("x" * (MAX_KEPT_NAME + 1)).abort()
 
-    assert len(engine_of(session).store.plans) <= MAX_PLANS
-    assert not any(len(name) > MAX_KEPT_NAME for name in engine_of(session).store.plans)
+    assert len(engine_of(session).store.book.plans) <= MAX_PLANS
+    assert not any(len(name) > MAX_KEPT_NAME for name in engine_of(session).store.book.plans)
     assert not session.reserve("db_1").allowed

@@ -63,7 +63,7 @@ def test_any_of_names_is_one_tool_s_business() -> None:
     """Calls of other tools do not even look at it."""
     session = Session(contracts=[at_most_n_times(any_of("a", "b"), 1)])
 
-    assert engine_of(session).store.plan("c").guards == ()
+    assert engine_of(session).store.book.plan("c").guards == ()
     session.call("a")
     assert not session.reserve("b").allowed
 

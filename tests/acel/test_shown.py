@@ -46,7 +46,7 @@ def test_a_concealed_result_is_not_in_a_violation(result: str) -> None:
     reservation = session.reserve("read", deferred=("size",))
     reservation.commit(result, measured={"size": 5}, conceal=lambda result: "hidden")
 
-    assert [violation.result for violation in session.violations] == ["hidden"]
+    assert {violation.result for violation in session.violations} == {"hidden"}
 
 
 def test_what_cannot_be_concealed_is_not_shown() -> None:

@@ -14,6 +14,7 @@ from ..match.matchers import ToolMatcher
 from ..match.paths import FieldPath
 from ..match.selector import select
 from ..memory.clock import Clock
+from ..memory.total import read_estimate
 from ..wording import shown
 from .declaration import Options, Role
 from .numbers import check_count, check_seconds
@@ -90,7 +91,8 @@ class CumulativeLimit(Template):
 
     Amounts are exact. A call whose amount is missing, no number, not finite, a boolean, or negative
     breaks the contract: an amount that cannot be read is not let through. `numeric_text` reads text as
-    a number, `allow_negative` lets an amount give something back.
+    a number, `allow_negative` lets an amount give something back. An amount that is known only once the call
+    has run, such as ``total_tokens``, is taken for `estimate` until then.
     """
 
     template = "at_most_total"
@@ -104,12 +106,15 @@ class CumulativeLimit(Template):
         numeric_text: bool = False,
         allow_negative: bool = False,
         refund_on_failure: bool = False,
+        estimate: Any = None,
         **options: Unpack[Options],
     ) -> None:
         what = select(tool)
         FieldPath(field)
+        expected = None if estimate is None else read_estimate(estimate)
         parts = [what.label, field, f"limit={limit}"]
         parts += ["numeric_text=True"] * numeric_text + ["allow_negative=True"] * allow_negative
+        parts += [f"estimate={expected}"] * (expected is not None)
         super().__init__([*parts, *_refund(refund_on_failure)], options)
         self.tool = tool
         self.field = field
@@ -117,9 +122,16 @@ class CumulativeLimit(Template):
         self.numeric_text = numeric_text
         self.allow_negative = allow_negative
         self.refund_on_failure = refund_on_failure
+        self.estimate = expected
         self.roles = (Role(selector=what, strict=True),)
         self._sum = self.cell(
-            "sum", what, field=field, refund=refund_on_failure, text=numeric_text, negative=allow_negative
+            "sum",
+            what,
+            field=field,
+            refund=refund_on_failure,
+            text=numeric_text,
+            negative=allow_negative,
+            estimate=expected,
         )
         self._spend = Guard(kind="spend", cell=self._sum, n=_limit(limit))
 

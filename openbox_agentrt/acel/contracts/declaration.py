@@ -8,7 +8,6 @@ rule that follows. That is all it holds; remembering and comparing is the engine
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypedDict, get_args
@@ -145,9 +144,9 @@ class Declaration(TemporalContract):
         home = None if self._home is None else self._home()
         return self._verdict if home is None else home.verdict_of(self)
 
-    def settle_in(self, home: Home) -> None:
+    def settle_in(self, home: Callable[[], Home | None]) -> None:
         """Let `verdict` tell how it stands in a session's memory from now on."""
-        self._home = weakref.ref(home)
+        self._home = home
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_home": None}

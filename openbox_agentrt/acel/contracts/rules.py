@@ -57,6 +57,7 @@ class Cell:
         negative: Whether amounts below zero are allowed.
         saving: Whether unused prerequisites add up.
         lasting: Whether a value that was used is remembered to the end.
+        estimate: What an amount that is measured later is taken for until then.
         clock: A clock of its own, by identity.
     """
 
@@ -72,6 +73,7 @@ class Cell:
     negative: bool = False
     saving: bool = True
     lasting: bool = False
+    estimate: Amount | None = None
     clock: Hashable = None
 
     def name(self) -> str:
@@ -88,6 +90,7 @@ class Cell:
                 ("negative", self.negative),
                 ("once", not self.saving),
                 ("lasting", self.lasting),
+                (f"estimate={self.estimate}", self.estimate is not None),
                 ("own clock", self.clock is not None),
             )
             if on

@@ -19,6 +19,7 @@ from ..contracts.tools import Asked, Commits, ToolSpec
 from ..memory.clock import Clock
 from ..memory.guard import Breach, Never
 from ..memory.state import StateStore
+from ..memory.total import read_estimate
 from ..refusal import Refusal
 from ..reservation import Reservation
 from ..verdict import Mode
@@ -26,6 +27,7 @@ from ..violations import SESSION_END, Violation
 from ..wording import shown
 from . import findings
 from .records import Meter, Records, ViolationRecorder
+from .rule_set import RuleSet
 from .store import SessionStore
 from .trace import Trace
 
@@ -61,11 +63,13 @@ class Engine:
         trace_window: int | None,
         max_keys: int,
         known: Iterable[str] | None,
+        rules: RuleSet,
     ) -> None:
         self.mode = mode
         self.session_id = session_id
         self.state = StateStore(state)
         self.store = SessionStore(
+            rules,
             self.state,
             clock,
             max_keys=max_keys,
@@ -86,8 +90,8 @@ class Engine:
         )
         self.view = self.state.view()
         self._meter = metrics
-        self._plans = self.store.plans
-        self._replayed: set[int] = set()
+        self._plans = self.store.book.plans
+        self._replayed: frozenset[int] = frozenset()
 
     @property
     def mode(self) -> Mode:
@@ -115,14 +119,12 @@ class Engine:
 
     def add(self, contract: TemporalContract) -> None:
         """
-        Watch a contract. It sees the calls from now on.
+        Let the session watch a contract, which sees the calls from now on.
 
         Raises:
             TypeError: It is no contract.
             ValueError: It was added before.
         """
-        if not isinstance(contract, TemporalContract):
-            raise TypeError(f"a contract is needed, got {shown(contract)}")
         self.store.add(contract)
 
     def reserve(
@@ -130,7 +132,7 @@ class Engine:
         tool: str,
         args: Mapping[str, Any] | None = None,
         *,
-        deferred: Collection[str] = (),
+        deferred: Collection[str] | Mapping[str, Any] = (),
         early: bool = False,
     ) -> Reservation:
         """
@@ -142,19 +144,21 @@ class Engine:
             tool: Name of the tool.
             args: Its arguments.
             deferred: Arguments whose values are known only once the call has run, such as
-                ``total_tokens``. Until then they count as nothing, and a limit on them refuses only once it
-                is reached. Give them to `commit` as `measured`.
+                ``total_tokens``. Give them to `commit` as `measured`. Until then they count as nothing, and a
+                limit on them refuses only once it is reached. A mapping says what each is taken for until
+                then, so that calls side by side cannot pass the limit together.
             early: Let a prerequisite count from now, as `precheck` does.
         """
         began = 0.0 if self._meter is None else time.perf_counter()
         if type(tool) is str and type(args) is dict:
-            plan = self._plans.get(tool) or self.store.plan(tool)
+            plan = self._plans.get(tool) or self.store.book.plan(tool)
             call = Reservation(self, plan.tool, plain_args(args), plan)
         else:
             call = self.enter(tool, args)
         if deferred or early:
-            call.deferred = _names(deferred)
+            call.deferred = _deferred(deferred)
             call.early = early
+            call.special = True
         spec = call.plan.spec
         failed = None if spec is None else spec.before(self.view, call.args)
         breaches = self.store.reserve(call, force=self._watching, refuse=failed and not self._watching)
@@ -167,12 +171,14 @@ class Engine:
         tool: str,
         args: Mapping[str, Any] | None = None,
         *,
-        deferred: Collection[str] = (),
+        deferred: Collection[str] | Mapping[str, Any] = (),
     ) -> Reservation:
         """Do as `reserve`, and wait for preconditions that have to be awaited."""
         began = 0.0 if self._meter is None else time.perf_counter()
         call = self.enter(tool, args)
-        call.deferred = _names(deferred)
+        if deferred:
+            call.deferred = _deferred(deferred)
+            call.special = True
         spec = call.plan.spec
         failed = None if spec is None else await spec.abefore(self.view, call.args)
         breaches = self.store.reserve(call, force=self._watching, refuse=failed and not self._watching)
@@ -183,7 +189,11 @@ class Engine:
         """Settle a call that ran: check its result, let it become state, and commit it."""
         spec = call.plan.spec
         if spec is None:
-            self._succeeded(call, result)
+            over = self.store.commit(call)
+            if over or call.altered:
+                self._succeeded(call, result, over)
+            else:
+                self.rows.add(call.step, call.tool, call.args, result)
             return None
         try:
             found = self.check(call, spec, result)
@@ -196,7 +206,7 @@ class Engine:
         """Do as `settle`, and wait for conditions and a commit function that have to be awaited."""
         spec = call.plan.spec
         if spec is None:
-            self._succeeded(call, result)
+            self._succeeded(call, result, self.store.commit(call))
             return None
         try:
             failed = await spec.aafter(self.view, result)
@@ -211,10 +221,11 @@ class Engine:
 
     def give_up(self, call: Reservation, *, ran: bool) -> None:
         """Settle a call that failed, if it `ran`, or never ran."""
-        self.store.abort(call, ran=ran)
+        self._report_late(call, self.store.abort(call, ran=ran), None)
 
     def lose(self, call: Reservation) -> None:
         """Settle a call that was dropped, or whose end nobody knows."""
+        call.as_ran()
         self.store.lose(call)
 
     def close(self, shut: SessionRule | None) -> list[Violation]:
@@ -230,7 +241,7 @@ class Engine:
     def report_once(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> list[Violation]:
         """Record what a replayed call breaks; a contract that was reported before is not again."""
         new = [breach for breach in breaches if id(breach.contract) not in self._replayed]
-        self._replayed.update(id(breach.contract) for breach in new)
+        self._replayed |= {id(breach.contract) for breach in new}
         if failed or new:
             self._report(call, failed, new)
         return list(call.violations)
@@ -251,7 +262,7 @@ class Engine:
                 own = plain_args(args) if isinstance(args, Mapping) else None
             except Exception:  # noqa: BLE001 - a mapping whose own code raises is as good as none
                 own = None
-        plan = self.store.plan(type(tool).__name__ if name is None else name)
+        plan = self.store.book.plan(type(tool).__name__ if name is None else name)
         call = Reservation(self, plan.tool, own or {}, plan)
         if name is None or own is None:
             # What a model sends may have any shape. It is refused like any other call, not raised.
@@ -287,21 +298,24 @@ class Engine:
 
     def _concluded(self, call: Reservation, result: Any, found: Violation | None) -> Violation | None:
         if found is None:
-            self._succeeded(call, result)
+            self._succeeded(call, result, self.store.commit(call))
             return None
         # A result that must not be used is a failed call: it allows nothing.
-        self.store.abort(call, ran=True)
+        self._report_late(call, self.store.abort(call, ran=True), result)
         if not self._watching:
             return found
         self._trace(call, result)
         return None
 
-    def _succeeded(self, call: Reservation, result: Any) -> None:
-        over = self.store.commit(call)
+    def _succeeded(self, call: Reservation, result: Any, over: list[Breach] | None) -> None:
         if call.altered:
             self._trace(call, result)
         else:
             self.rows.add(call.step, call.tool, call.args, result)
+        self._report_late(call, over, result)
+
+    def _report_late(self, call: Reservation, over: list[Breach] | None, result: Any) -> None:
+        # It could not be refused any more, and is not passed over.
         if over:
             found = [findings.of_breach(breach, self._mode) for breach in over]
             self.records.record(call, found, result=_seen(call, result))
@@ -336,6 +350,10 @@ def check_mode(mode: object) -> None:
         raise ValueError(f"mode must be 'enforce' or 'shadow', got {shown(mode)}")
 
 
-def _names(fields: Collection[str]) -> Collection[str]:
+def _deferred(fields: Collection[str] | Mapping[str, Any]) -> Collection[str]:
     # One name given as text is one name, not its letters.
-    return (fields,) if isinstance(fields, str) else frozenset(fields)
+    if isinstance(fields, str):
+        return (fields,)
+    if isinstance(fields, Mapping):
+        return {name: None if value is None else read_estimate(value) for name, value in fields.items()}
+    return frozenset(fields)

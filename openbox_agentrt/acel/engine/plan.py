@@ -1,5 +1,5 @@
 """
-What has to be done for a call of one tool.
+What has to be done for a call of one tool in one session.
 
 A plan is made when a tool is first called and kept. It holds the guards and moves of the contracts
 about this tool and of no others, so the number of other contracts does not matter. Comparisons of
@@ -28,65 +28,63 @@ from ..memory.session_memory import SessionMemory
 from ..memory.tally import Ban, Cap, Need, Tally
 from ..memory.total import Spend
 from ..memory.window import Stamps, WindowCap
+from .rule_set import FiledContract, Hits
 
 
 @dataclass(slots=True, kw_only=True)
 class LiveRule:
-    """A contract's rule for one combination of roles, bound to memory."""
+    """Hold a contract's rule for one combination of roles, bound to memory."""
 
     guards: list[LiveGuard] = field(default_factory=list)
-    # The movers of prerequisites; the others are strict.
-    lenient: list[Mover] = field(default_factory=list)
-    strict: list[Mover] = field(default_factory=list)
+    movers: list[Mover] = field(default_factory=list)
 
 
 class BoundContract:
     """
-    A contract in a session: its rules, bound when they are first needed.
+    Bind the rules of a contract to the memory of a session, each when it is first needed.
 
     Attributes:
         contract: The contract.
-        index: Its position among the contracts of the session.
         since: The step after which it was added.
     """
 
-    __slots__ = ("_memory", "_rules", "contract", "index", "since")
+    __slots__ = ("_at_end", "_filed", "_memory", "_rules", "contract", "since")
 
-    def __init__(self, contract: Declaration, index: int, memory: SessionMemory, since: int) -> None:
-        self.contract = contract
-        self.index = index
+    def __init__(self, filed: FiledContract, memory: SessionMemory, since: int) -> None:
+        self.contract: Declaration = filed.contract
         self.since = since
+        self._filed = filed
         self._memory = memory
-        self._rules: dict[tuple[bool, ...], LiveRule] = {}
+        self._rules: dict[Hits, LiveRule] = {}
+        self._at_end: list[CellGuard] | None = None
 
-    def rule(self, hits: tuple[bool, ...]) -> LiveRule:
-        """The rule for a call that matches the roles for which `hits` is true."""
+    def rule(self, hits: Hits) -> LiveRule:
+        """Bind the rule for a call that matches the roles for which `hits` is true."""
         live = self._rules.get(hits)
         if live is None:
             live = self._rules[hits] = self._bind(hits)
         return live
 
     def every_rule(self) -> list[LiveRule]:
-        """The rules for every combination."""
-        combinations: list[tuple[bool, ...]] = [()]
-        for _ in self.contract.roles:
-            combinations = [(*hits, hit) for hits in combinations for hit in (False, True)]
-        return [self.rule(hits) for hits in combinations]
+        """Bind the rules for every combination of roles."""
+        return [self.rule(hits) for hits in self._filed.combinations()]
 
     def guard(self, guard: Guard) -> LiveGuard:
-        """A guard of the contract, bound to memory."""
+        """Bind a guard of the contract."""
         return self._memory.guard(self.contract, guard, self.since)
 
     def at_end(self) -> list[CellGuard]:
-        """What has to hold at the end, bound to memory."""
-        guards = [self.guard(guard) for guard in self.contract.at_end]
-        return [guard for guard in guards if isinstance(guard, CellGuard)]
+        """Bind what has to hold at the end."""
+        if self._at_end is None:
+            guards = [self.guard(guard) for guard in self.contract.at_end]
+            self._at_end = [guard for guard in guards if isinstance(guard, CellGuard)]
+        return self._at_end
 
-    def _bind(self, hits: tuple[bool, ...]) -> LiveRule:
-        rule, memory, live = self.contract.rule(hits), self._memory, LiveRule()
-        live.guards += [self.guard(guard) for guard in rule.guards]
+    def _bind(self, hits: Hits) -> LiveRule:
+        rule, memory = self._filed.rule(hits), self._memory
+        live = LiveRule(guards=[self.guard(guard) for guard in rule.guards])
         for move in rule.moves:
-            (live.strict if move.strict else live.lenient).append(memory.mover(move, self.since))
+            live.movers.append(memory.mover(move, self.since))
             room = memory.room(self.contract, move, self.since)
             if room is not None:
                 live.guards.append(room)
@@ -95,18 +93,17 @@ class BoundContract:
 
 @dataclass(slots=True, kw_only=True)
 class ArgumentRules:
-    """What the contracts that look at arguments say about one call."""
+    """Hold what the contracts that look at arguments say about one call."""
 
     guards: list[LiveGuard] = field(default_factory=list)
     counts: list[Tally] = field(default_factory=list)
     movers: list[Mover] = field(default_factory=list)
-    lenient: set[Hashable] = field(default_factory=set)
     faults: dict[int, str] = field(default_factory=dict)
 
 
 class Plan:
     """
-    Everything that a call of one tool needs.
+    Hold everything that a call of one tool needs.
 
     Attributes:
         tool: Name of the tool, in NFC.
@@ -142,27 +139,25 @@ class Plan:
     def __init__(
         self,
         tool: str,
-        bound: Sequence[BoundContract],
+        *,
+        decided: Sequence[tuple[BoundContract, Hits]],
+        asked: Sequence[tuple[BoundContract, tuple[Hit, ...]]],
         guards: Sequence[LiveGuard],
         movers: Sequence[Mover],
         spec: ToolSpec | None,
     ) -> None:
-        """`guards` and `movers` are those that come from no bound contract."""
+        """`guards` and `movers` are those that come from no declared contract."""
         self.tool = tool
         self.spec = spec
-        self.asked: list[tuple[BoundContract, tuple[Hit, ...]]] = []
+        self.asked = asked
         guards = list(guards)
         movers = list(movers)
-        for entry in bound:
-            hits = tuple(role.selector.on(tool) for role in entry.contract.roles)
-            if not all(isinstance(hit, bool) for hit in hits):
-                self.asked.append((entry, hits))
-            elif any(hits) or entry.contract.everywhere:
-                rule = entry.rule(tuple(map(bool, hits)))
-                guards += rule.guards
-                movers += rule.lenient + rule.strict
+        for entry, hits in decided:
+            rule = entry.rule(hits)
+            guards += rule.guards
+            movers += rule.movers
         self.guards = tuple(guards)
-        tallies, others = split(movers)
+        tallies, others = _split(movers)
         self.counts = tuple(tallies)
         self.movers = tuple(others)
         self._moved = frozenset(map(identity, others))
@@ -170,14 +165,13 @@ class Plan:
         self._find_clocks()
 
     def ask(self, args: Args) -> ArgumentRules:
-        """What the contracts that look at arguments say."""
+        """Ask the contracts that look at arguments about a call with these."""
         extra = ArgumentRules()
         answers: dict[Any, bool | str] = {}
         movers: list[Mover] = []
         for entry, hits in self.asked:
-            roles = entry.contract.roles
             settled = []
-            for role, hit in zip(roles, hits, strict=True):
+            for role, hit in zip(entry.contract.roles, hits, strict=True):
                 if isinstance(hit, bool):
                     settled.append(hit)
                     continue
@@ -189,10 +183,9 @@ class Plan:
             if any(settled) or entry.contract.everywhere:
                 rule = entry.rule(tuple(settled))
                 extra.guards += rule.guards
-                movers += rule.lenient + rule.strict
-                extra.lenient.update(map(identity, rule.lenient))
+                movers += rule.movers
         # What is moved anyway is not moved twice.
-        tallies, others = split(movers)
+        tallies, others = _split(movers)
         extra.counts = [tally for tally in tallies if tally not in self.counts]
         extra.movers = [mover for mover in others if identity(mover) not in self._moved]
         return extra
@@ -230,26 +223,25 @@ class Plan:
         for entry, _ in self.asked:
             for rule in entry.every_rule():
                 cells += [guard.clocked() for guard in rule.guards]
-                cells += [getattr(mover, "cell", mover) for mover in rule.lenient + rule.strict]
+                cells += [getattr(mover, "cell", mover) for mover in rule.movers]
         self.timelines = _clocks(cells)
         self.later = _clocks([cell for cell in cells if not isinstance(cell, Stamps)])
 
 
-def split(movers: Sequence[Mover]) -> tuple[list[Tally], list[Mover]]:
-    """The tallies and the others, each once."""
+def identity(mover: Mover) -> Hashable:
+    """Name what a mover does: each contract has a mover of its own over a cell that it shares."""
+    return (type(mover), id(getattr(mover, "cell", mover)), getattr(mover, "role", None))
+
+
+def _split(movers: Sequence[Mover]) -> tuple[list[Tally], list[Mover]]:
     once = {identity(mover): mover for mover in movers}.values()
     return [m for m in once if type(m) is Tally], [m for m in once if type(m) is not Tally]
 
 
-def identity(mover: Mover) -> Hashable:
-    """Equal for two movers that do the same: each contract has its own over a cell that it shares."""
-    return (type(mover), id(getattr(mover, "cell", mover)), getattr(mover, "role", None))
-
-
-def _answer(answers: dict[Any, bool | str], identity: Any, predicate: Predicate, args: Args) -> bool | str:
-    if identity not in answers:
-        answers[identity] = ask(predicate, args)
-    return answers[identity]
+def _answer(answers: dict[Any, bool | str], same: Any, predicate: Predicate, args: Args) -> bool | str:
+    if same not in answers:
+        answers[same] = ask(predicate, args)
+    return answers[same]
 
 
 def _clocks(cells: Sequence[Any]) -> tuple[MonotoneClock, ...]:

@@ -17,8 +17,11 @@ class PlannedCall(JudgedCall):
         plan: What has to be done for calls of its tool.
         extra: What the contracts that look at arguments say about this one.
         tickets: What cells need to settle it.
+        special: Whether it is deferred or early, or other arguments ran than were judged.
         early: Whether prerequisites count before the call has run, as with acel-core's `precheck`.
         admitted: Whether the store let it through.
+        watched: Whether it was let through in any case.
+        ran: The call with the arguments that really ran, if they are not those that were judged.
         shown: What the trace holds in the place of the arguments, if they must not be seen there.
         conceal: Makes of the result what the trace and violations hold in its place.
         altered: Whether what the trace holds is not what was judged and returned.
@@ -26,8 +29,11 @@ class PlannedCall(JudgedCall):
 
     extra: ArgumentRules | None = None
     tickets: list[Any] | None = None
+    special: bool = False
     early: bool = False
     admitted: bool = True
+    watched: bool = False
+    ran: PlannedCall | None = None
     shown: dict[str, Any] | None = None
     conceal: Callable[[Any], Any] | None = None
     altered: bool = False
@@ -35,3 +41,13 @@ class PlannedCall(JudgedCall):
     def __init__(self, tool: str, args: dict[str, Any], plan: Plan) -> None:
         super().__init__(tool, args)
         self.plan = plan
+
+    def as_ran(self) -> PlannedCall | None:
+        """Ask what contracts say about the arguments that really ran; None if those were judged."""
+        if self.final is not None and self.ran is None:
+            ran = PlannedCall(self.tool, self.final, self.plan)
+            ran.step, ran.deferred, ran.measured = self.step, self.deferred, self.measured
+            if self.plan.asked:
+                ran.extra = self.plan.ask(self.final)
+            self.ran = ran
+        return self.ran

@@ -20,6 +20,8 @@ from .findings import Finding
 from .trace import Trace
 
 _log = logging.getLogger("openbox_agentrt.acel")
+# Held while a session makes what keeps its violations. That is rare, so all sessions share it.
+_making = threading.Lock()
 
 
 class ViolationRecorder(Protocol):
@@ -74,12 +76,11 @@ class Records:
         self._evidence = evidence
         self._make_evidence = make_evidence
         self._watching: dict[int, tuple[object, ViolationRecorder]] = {}
-        self._lock = threading.Lock()
 
     @property
     def evidence(self) -> Any:
         """Give the recorder that violations go to. It is made when it is first needed, once."""
-        with self._lock:
+        with _making:
             if self._evidence is None:
                 self._evidence = self._make_evidence()
             return self._evidence

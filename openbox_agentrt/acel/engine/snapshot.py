@@ -89,12 +89,13 @@ def restore_snapshot(engine: Engine, snapshot: Mapping[str, Any], *, migrate: bo
 def _dump(store: SessionStore) -> dict[str, Any]:
     store.settle()
     cells = _cells(store)
+    since = store.book.since
     with store.lock:
         return {
             "step": store.step,
-            "time": store.memory.timeline.now if store.memory.timeline.now > float("-inf") else None,
+            "time": store.memory.now,
             "closed": None if store.shut is None else store.shut.spec,
-            "since": [[bound.contract.spec, bound.since] for bound in store.bound.values() if bound.since],
+            "since": [[c.spec, since[id(c)]] for c in store.contracts if id(c) in since],
             "violated": [c.spec for c in store.contracts if id(c) in store.violated],
             "cells": {name: cell.dump() for name, cell in cells.items() if not cell.idle()},
             "written": store.memory.state.written(),
@@ -103,12 +104,12 @@ def _dump(store: SessionStore) -> dict[str, Any]:
 
 def _load(store: SessionStore, data: Mapping[str, Any], *, migrate: bool) -> None:
     since = [(str(spec), int(step)) for spec, step in data["since"]]
-    for bound in store.bound.values():
+    for contract in store.contracts:
         # A contract that was added on the way has memory of its own.
-        mine = next((entry for entry in since if entry[0] == bound.contract.spec), None)
+        mine = next((entry for entry in since if entry[0] == contract.spec), None)
         if mine is not None:
             since.remove(mine)
-            bound.since = mine[1]
+            store.book.since[id(contract)] = mine[1]
     cells = _cells(store)
     unknown = data["cells"].keys() - cells.keys()
     if unknown and not migrate:
@@ -116,7 +117,7 @@ def _load(store: SessionStore, data: Mapping[str, Any], *, migrate: bool) -> Non
     with store.lock:
         store.step = int(data["step"])
         store.shut = None if data["closed"] is None else _SHUT[data["closed"]]
-        store.violated = {id(c) for c in store.contracts if c.spec in set(data["violated"])}
+        store.violated = frozenset(id(c) for c in store.contracts if c.spec in set(data["violated"]))
         if data["time"] is not None:
             store.memory.timeline.advance(float(data["time"]))
         store.memory.state.resume({str(key): float(at) for key, at in data["written"].items()})
@@ -125,14 +126,13 @@ def _load(store: SessionStore, data: Mapping[str, Any], *, migrate: bool) -> Non
 
 
 def _cells(store: SessionStore) -> dict[str, LiveCell]:
-    own = [c.spec for c in store.contracts if id(c) not in store.bound]
-    if own:
-        raise SnapshotError(f"contract {shown(own[0])} has code of its own, which has no snapshot")
+    if store.book.rules.custom:
+        own = store.book.rules.custom[0].contract.spec
+        raise SnapshotError(f"contract {shown(own)} has code of its own, which has no snapshot")
     with store.lock:
-        for bound in store.bound.values():
-            bound.every_rule()
+        cells = store.book.every_cell()
     named: dict[str, LiveCell] = {}
-    for name, cell in store.memory.cells():
+    for name, cell in cells:
         if name in named:
             raise SnapshotError(f"two matchers are written alike in {name!r:.200}, give them labels")
         named[name] = cell

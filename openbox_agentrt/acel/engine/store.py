@@ -10,8 +10,9 @@ exception is a contract that is itself code (`custom`), which cannot be judged a
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+import threading
+import weakref
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..._plain.arguments import plain_args
@@ -21,28 +22,48 @@ from ..contracts.declaration import Declaration
 from ..match.names import canonical
 from ..memory.call import JudgedCall
 from ..memory.clock import Clock, MonotoneClock
-from ..memory.guard import Breach
+from ..memory.guard import Breach, LiveGuard
+from ..memory.session_memory import SessionMemory
 from ..memory.state import StateStore
-from ..memory.tally import Tally
 from ..verdict import Verdict
-from .plan import Plan, identity
+from .as_ran import End, settle_as_ran
+from .plan import Plan
+from .plan_book import PlanBook
 from .planned_call import PlannedCall
-from .registered import Registered
+from .rule_set import RuleSet, SharedRules
 
 
-class SessionStore(Registered):
+class SessionStore:
     """
-    A store in this process.
+    Judge and settle the calls of one session, each in one atomic step.
 
     Attributes:
+        book: The contracts of the session, and what has to be done for each tool.
+        memory: What the contracts remember.
+        lock: Held around every change.
         step: Position of the latest call.
         flying: How many calls are under way.
         shut: Why nothing is admitted any more.
         violated: Contracts that were broken by what happened, by identity.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_dropped",
+        "_ended",
+        "_halts",
+        "book",
+        "flying",
+        "lock",
+        "memory",
+        "shut",
+        "step",
+        "violated",
+    )
+
     def __init__(
         self,
+        rules: RuleSet | None = None,
         state: StateStore | None = None,
         clock: Clock | None = None,
         *,
@@ -50,21 +71,40 @@ class SessionStore(Registered):
         known: Iterable[str] | None = None,
         halts: bool = False,
     ) -> None:
-        super().__init__(state, clock, max_keys=max_keys, known=known)
+        self.lock = threading.Lock()
+        self.memory = SessionMemory(StateStore() if state is None else state, clock, max_keys=max_keys)
+        self.book = PlanBook(RuleSet() if rules is None else rules, self.memory, self.lock, known)
+        self.step = 0
         self.flying = 0
         self.shut: SessionRule | None = None
-        self.violated: set[int] = set()
-        self._ended: set[int] = set()
+        self.violated: frozenset[int] = frozenset()
+        self._ended: frozenset[int] = frozenset()
         self._halts = halts
         # Filled by finalizers, which may run anywhere, inside a locked section included. Appending is
         # atomic; whoever takes the lock next settles what is in it.
-        self._dropped: deque[PlannedCall] = deque()
+        self._dropped: list[PlannedCall] = []
+        if isinstance(rules, SharedRules):
+            rules.opened(self)
+        elif rules is not None:
+            for filed in rules.filed.values():
+                filed.contract.settle_in(weakref.ref(self))
+
+    @property
+    def contracts(self) -> list[TemporalContract]:
+        """List the contracts, in the order in which they were added."""
+        return self.book.rules.contracts
 
     def add(self, contract: TemporalContract) -> None:
-        """Watch a contract from now on, and answer for its verdict."""
-        super().add(contract)
+        """
+        Watch a contract from now on, and answer for its verdict.
+
+        Raises:
+            TypeError: It is no contract.
+            ValueError: It was added before.
+        """
+        self.book.add(contract, self.step)
         if isinstance(contract, Declaration):
-            contract.settle_in(self)
+            contract.settle_in(weakref.ref(self))
 
     def reserve(
         self, call: PlannedCall, *, at: float | None = None, force: bool = False, refuse: object = False
@@ -82,6 +122,8 @@ class SessionStore(Registered):
             What it would break, contracts that only watch included; None if nothing.
         """
         plan = call.plan
+        if force:
+            call.watched = True
         if plan.asked and call.extra is None:
             call.extra = plan.ask(call.args)
         shown = _look(plan.timelines, at) if plan.timelines else ()
@@ -97,37 +139,10 @@ class SessionStore(Registered):
             return self._object(plan, call, force, refuse)
 
     def commit(self, call: PlannedCall, *, at: float | None = None) -> list[Breach] | None:
-        """A call ran and succeeded. Returns limits that only what was measured shows to be broken."""
+        """Settle a call that succeeded. Returns limits that only what really ran shows to be broken."""
         plan = call.plan
-        if call.tickets is None:
-            with self.lock:
-                if self._dropped:
-                    self._settle_dropped()
-                self.flying -= 1
-                if not call.early:
-                    for tally in plan.counts:
-                        tally.done += 1
-            return None
-        kept = None if call.final is None else self._kept(call)
-        shown = _look(plan.later, at) if plan.later else ()
-        with self.lock:
-            for timeline, moment in zip(plan.later, shown, strict=True) if shown else ():
-                timeline.advance(moment)
-            if self._dropped:
-                self._settle_dropped()
-            self.flying -= 1
-            if call.early or kept is not None:
-                self._commit_some(call, kept)
-            else:
-                for tally in plan.counts:
-                    tally.done += 1
-                for mover, ticket in call.tickets:
-                    mover.commit(ticket, call)
-            return self._overshot(call) if call.deferred or call.final is not None else None
-
-    def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> None:
-        """A call failed, if it `ran`, or never ran."""
-        plan = call.plan
+        if call.special:
+            return self._settle(call, "commit", at)
         shown = _look(plan.later, at) if plan.later else ()
         with self.lock:
             for timeline, moment in zip(plan.later, shown, strict=True) if shown else ():
@@ -136,20 +151,18 @@ class SessionStore(Registered):
                 self._settle_dropped()
             self.flying -= 1
             for tally in plan.counts:
-                if not ran or tally.refund:
-                    tally.undo(call.step, call)
+                tally.done += 1
             for mover, ticket in call.tickets or ():
-                if ran:
-                    mover.fail(ticket, call)
-                else:
-                    mover.undo(ticket, call)
-            if call.early:
-                for tally in (*plan.counts, *(call.extra.counts if call.extra is not None else ())):
-                    tally.done -= 1
+                mover.commit(ticket, call)
+        return None
+
+    def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> list[Breach] | None:
+        """Settle a call that failed, if it `ran`, or never ran. Returns what `commit` does."""
+        return self._settle(call, "fail" if ran else "undo", at)
 
     def lose(self, call: PlannedCall) -> None:
         """
-        Nobody knows how a call ended, and nobody will.
+        Settle a call of which nobody knows how it ended, when the lock is taken next.
 
         Takes no lock, since a finalizer may call it at any point. It stays counted where it limits, and
         allows nothing.
@@ -157,25 +170,25 @@ class SessionStore(Registered):
         self._dropped.append(call)
 
     def skip(self, call: PlannedCall) -> None:
-        """A recorded call that never ran: it has a step and nothing else."""
+        """Give a step to a recorded call that never ran, and nothing else."""
         with self.lock:
             self.step += 1
             call.step = self.step
 
     def verdict_of(self, contract: TemporalContract) -> Verdict:
-        """How a contract stands."""
+        """Tell how a contract stands."""
         if not isinstance(contract, Declaration):
             return contract.verdict
         with self.lock:
             if id(contract) in self.violated:
                 return Verdict.VIOLATED
+            bound = self.book.bound_to(contract)
             if contract.goal is None:
                 return Verdict.UNKNOWN
-            guard = self.bound[id(contract)].guard(contract.goal)
-            return Verdict.SATISFIED if guard.passes(_nothing()) else Verdict.UNKNOWN
+            return Verdict.SATISFIED if bound.guard(contract.goal).passes(_nothing()) else Verdict.UNKNOWN
 
     def end(self, *, at: float | None = None, shut: SessionRule | None = None) -> list[Breach]:
-        """What is unmet when no more calls come, each contract once. With `shut`, no more may come."""
+        """Report what is unmet when no more calls come, each contract once. With `shut`, no more may come."""
         timelines = self.memory.timelines()
         shown = _look(timelines, at)
         with self.lock:
@@ -183,30 +196,30 @@ class SessionStore(Registered):
                 timeline.advance(moment)
             self._settle_dropped()
             self.shut = shut or self.shut
-            unmet = []
-            for guard in self._at_end:
-                breach = None if id(guard.contract) in self._ended else guard.at_end(_nothing())
+            unmet: dict[int, Breach] = {}
+            for guard in self.book.at_end():
+                key = id(guard.contract)
+                breach = None if key in self._ended or key in unmet else guard.at_end(_nothing())
                 if breach is not None:
-                    unmet.append(breach)
-                    self._ended.add(id(guard.contract))
+                    unmet[key] = breach
+            self._ended |= unmet.keys()
             self.violated |= self._ended
-            return unmet
+            return list(unmet.values())
 
     def unmet(self) -> list[Breach]:
-        """What `end` would say now. Nothing ends."""
+        """Say what `end` would report now. Nothing ends."""
         timelines = self.memory.timelines()
         shown = _look(timelines, None)
         with self.lock:
             for timeline, moment in zip(timelines, shown, strict=True):
                 timeline.advance(moment)
-            guards = [
-                g for g in self._at_end if id(g.contract) not in self._ended and type(g) is not CustomGuard
-            ]
-            return [breach for guard in guards if (breach := guard.at_end(_nothing())) is not None]
+            guards = [guard for guard in self.book.at_end() if type(guard) is not CustomGuard]
+            asked = [guard for guard in guards if id(guard.contract) not in self._ended]
+            return [breach for guard in asked if (breach := guard.at_end(_nothing())) is not None]
 
     def happened(self, tool: str, args: dict[str, Any], contract: TemporalContract) -> Verdict:
-        """A call that happened, for a store that watches one contract."""
-        call = PlannedCall(canonical(tool), plain_args(args), self.plan(tool))
+        """Take note of a call that happened, in a store that watches one contract."""
+        call = PlannedCall(canonical(tool), plain_args(args), self.book.plan(tool))
         if self.reserve(call):
             return Verdict.VIOLATED
         self.commit(call)
@@ -217,6 +230,17 @@ class SessionStore(Registered):
         with self.lock:
             self._settle_dropped()
             return self.flying
+
+    def _settle(self, call: PlannedCall, end: End, at: float | None) -> list[Breach] | None:
+        plan = call.plan
+        ran = call.as_ran() if end != "undo" else None
+        shown = _look(plan.later, at) if plan.later else ()
+        with self.lock:
+            for timeline, moment in zip(plan.later, shown, strict=True) if shown else ():
+                timeline.advance(moment)
+            if self._dropped:
+                self._settle_dropped()
+            return self._end(call, ran, end)
 
     # The rest is called with the lock held.
 
@@ -243,24 +267,36 @@ class SessionStore(Registered):
         breaches = self._explain(plan, call)
         if self.shut is not None and not force:
             breaches = [Breach(contract=self.shut)]
+        halting = not force and any(breach.halts() for breach in breaches)
+        if halting and not any(breach.blocks() for breach in breaches):
+            # What is overdue stops no call by itself; a session that it halts admits none.
+            breaches.append(Breach(contract=HALTED))
         if refuse or (not force and any(breach.blocks() for breach in breaches)):
             call.admitted = False
-            if self.shut is None and (self._halts or any(breach.halts() for breach in breaches)):
+            if self.shut is None and (self._halts or halting):
                 self.shut = HALTED
         else:
             self._move(plan, call)
-            self.violated.update(id(breach.contract) for breach in breaches)
+            self._note(breaches)
         return breaches
 
     def _explain(self, plan: Plan, call: PlannedCall) -> list[Breach]:
         extra = call.extra
-        breaches: dict[int, Breach] = {}
-        for guard in (*plan.guards, *(extra.guards if extra is not None else ())):
-            if id(guard.contract) not in breaches and not guard.passes(call):
-                breach = breaches[id(guard.contract)] = guard.explain(call)
-                if breach.fault is None and extra is not None:
-                    breach.fault = extra.faults.get(id(guard.contract))
-        return sorted(breaches.values(), key=lambda breach: self.order.get(id(breach.contract), -1))
+        guards = (*plan.guards, *(extra.guards if extra is not None else ()))
+        # All are asked before one explains: what is told to one contract is still owed to another.
+        broken: dict[int, LiveGuard] = {}
+        for guard in guards:
+            if id(guard.contract) not in broken and not guard.passes(call):
+                broken[id(guard.contract)] = guard
+        breaches = []
+        for key, guard in broken.items():
+            breach = guard.explain(call)
+            if breach.fault is None and extra is not None:
+                breach.fault = extra.faults.get(key)
+            breaches.append(breach)
+        for guard in broken.values():
+            guard.told(call)
+        return self._in_order(breaches)
 
     def _move(self, plan: Plan, call: PlannedCall) -> None:
         self.flying += 1
@@ -276,36 +312,29 @@ class SessionStore(Registered):
             for tally in (*plan.counts, *(extra.counts if extra is not None else ())):
                 tally.done += 1
 
-    def _commit_some(self, call: PlannedCall, kept: frozenset[Hashable] | None) -> None:
-        for tally in call.plan.counts:
-            tally.done += not call.early
-        for mover, ticket in call.tickets or ():
-            if kept is not None and identity(mover) not in kept:
-                mover.fail(ticket, call)
-            elif not (call.early and type(mover) is Tally):
-                mover.commit(ticket, call)
-
-    def _overshot(self, call: PlannedCall) -> list[Breach]:
-        guards = (*call.plan.guards, *(call.extra.guards if call.extra is not None else ()))
-        over = [Breach(contract=g.contract, stops=False) for g in guards if g.overshoots(call)]
-        self.violated.update(id(breach.contract) for breach in over)
-        return over
-
-    def _kept(self, call: PlannedCall) -> frozenset[Hashable] | None:
-        """What still counts if other arguments ran than were judged; None for everything."""
-        if call.extra is None or call.final is None:
+    def _end(self, call: PlannedCall, ran: PlannedCall | None, end: End) -> list[Breach] | None:
+        self.flying -= 1
+        over = settle_as_ran(call, ran, end)
+        if over is None:
             return None
-        ran = call.plan.ask(call.final)
-        # A prerequisite that what ran does not match is none; a limit is kept.
-        lost = call.extra.lenient - ran.lenient
-        return frozenset(identity(mover) for mover, _ in call.tickets or ()) - lost
+        self._note(over)
+        if self.shut is None and not call.watched and any(breach.halts() for breach in over):
+            self.shut = HALTED
+        return self._in_order(over)
+
+    def _note(self, breaches: list[Breach]) -> None:
+        broken = {id(breach.contract) for breach in breaches}
+        if not broken <= self.violated:
+            self.violated |= broken
+
+    def _in_order(self, breaches: list[Breach]) -> list[Breach]:
+        order = self.book.rules.order
+        return sorted(breaches, key=lambda breach: order.get(id(breach.contract), -1))
 
     def _settle_dropped(self) -> None:
         while self._dropped:
-            call = self._dropped.popleft()
-            self.flying -= 1
-            for mover, ticket in call.tickets or ():
-                mover.lose(ticket, call)
+            call = self._dropped.pop()
+            self._end(call, call.ran, "lose")
 
 
 def _look(timelines: Sequence[MonotoneClock], at: float | None) -> list[float | str]:

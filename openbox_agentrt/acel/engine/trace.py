@@ -24,22 +24,26 @@ Row: TypeAlias = tuple[int, str, Mapping[str, Any], Any]
 
 class Trace:
     """
-    The trace of one session.
+    Keep the calls of one session that ran.
 
     Args:
         keep: How many of the latest rows are kept; None for all.
     """
 
+    __slots__ = ("_hash", "_keep", "_length", "_lock", "_new", "_rows")
+
     def __init__(self, keep: int | None = None) -> None:
-        # Appending to a deque is atomic, so adding a row takes no lock; whoever reads sorts them in.
-        self._new: deque[tuple[Row, bytes]] = deque()
-        self._rows: deque[Row] = deque(maxlen=keep)
-        self._hash = hashlib.sha256()
+        # Appending to a list is atomic, so adding a row takes no lock; whoever reads sorts them in.
+        self._new: list[tuple[Row, bytes]] = []
+        # A session that calls nothing has neither of the two.
+        self._rows: deque[Row] | None = None
+        self._hash: Any = None
+        self._keep = keep
         self._length = 0
         self._lock = threading.Lock()
 
     def add(self, step: int, tool: str, args: Mapping[str, Any], result: Any) -> None:
-        """A call ran."""
+        """Add a call that ran."""
         row = (step, tool, args, result)
         try:
             line = _encode(row)
@@ -55,16 +59,15 @@ class Trace:
                 self._lock.release()
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows that are kept."""
+        """List the rows that are kept."""
         with self._lock:
-            self._drain()
-            return [_as_dict(row) for row in self._rows]
+            return [_as_dict(row) for row in self._drain()]
 
     def last(self, count: int | None) -> tuple[list[dict[str, Any]], int, str]:
-        """The latest `count` rows (None for all), how many there were in all, and the hash of all."""
+        """Give the latest `count` rows (None for all), how many there were in all, and the hash of all."""
         with self._lock:
-            self._drain()
-            rows = list(self._rows if count is None else islice(reversed(self._rows), count))
+            kept = self._drain()
+            rows = list(kept if count is None else islice(reversed(kept), count))
             if count is not None:
                 rows.reverse()
             return [_as_dict(row) for row in rows], self._length, self._hash.hexdigest()
@@ -72,24 +75,27 @@ class Trace:
     def resume(self, rows: Iterable[dict[str, Any]], length: int, digest: str) -> None:
         """Go on after a trace of `length` calls with that hash, of which the latest rows are given."""
         with self._lock:
-            self._rows.extend((row["step"], row["tool"], row["args"], row["result"]) for row in rows)
+            self._drain().extend((row["step"], row["tool"], row["args"], row["result"]) for row in rows)
             self._length = length
             self._hash = hashlib.sha256(f"after {digest}\n".encode()) if length else self._hash
 
-    def _drain(self) -> None:
-        block = []
-        while self._new:
-            row, encoded = self._new.popleft()
-            self._rows.append(row)
-            block.append(encoded)
+    def _drain(self) -> deque[Row]:
+        if self._rows is None:
+            self._rows = deque(maxlen=self._keep)
+            self._hash = hashlib.sha256()
+        new = self._new
+        block = new[:]
         if block:
+            del new[: len(block)]
+            self._rows.extend(row for row, _ in block)
             self._length += len(block)
-            self._hash.update(b"\n".join(block) + b"\n")
+            self._hash.update(b"\n".join([line for _, line in block]) + b"\n")
+        return self._rows
 
 
 def hash_rows(rows: Iterable[Mapping[str, Any]]) -> str:
     """
-    The hash of a whole trace, given as rows of ``{"step", "tool", "args", "result"}``.
+    Hash a whole trace, given as rows of ``{"step", "tool", "args", "result"}``.
 
     It is SHA-256 over one line of JSON per row: ``[step, tool, args, result]`` with sorted keys and no
     spaces, each line ended by a line feed. What JSON cannot hold is written as evidence writes it.

@@ -19,7 +19,8 @@ class JudgedCall:
         tool: Name of the tool, in NFC.
         args: The arguments that are judged; no one else holds these containers.
         step: Position in the session, counting from 1; 0 until the store has given it.
-        deferred: Argument fields whose values are known only once the call has run.
+        deferred: Argument fields whose values are known only once the call has run; a mapping says what each
+            is taken for until then.
         measured: Their values.
         final: The arguments that really ran, if they are not `args`.
         memo: What was read out of the arguments.
@@ -34,6 +35,12 @@ class JudgedCall:
     def __init__(self, tool: str, args: dict[str, Any]) -> None:
         self.tool = tool
         self.args = args
+
+    def as_judged(self) -> JudgedCall:
+        """Give the call as if what was judged had run."""
+        judged = JudgedCall(self.tool, self.args)
+        judged.step, judged.deferred, judged.measured = self.step, self.deferred, self.measured
+        return judged
 
     def key(self, key: Key) -> str | FieldError:
         """Read the value of a key, or say why there is none. It is read once."""

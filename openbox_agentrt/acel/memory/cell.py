@@ -52,6 +52,10 @@ class Mover:
     def undo(self, ticket: Any, call: JudgedCall) -> None:
         """Take note that it never ran, and give back what `reserve` took."""
 
+    def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
+        """Tell whether it moves the same memory for a call as it was judged and as it ran."""
+        return True
+
 
 class RoleMover(Mover):
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 from ..contracts.rules import MAX_IN_WINDOW
@@ -12,7 +13,9 @@ from .call import JudgedCall
 from .cell import LiveCell
 from .clock import MonotoneClock
 from .guard import Breach, CellGuard
-from .total import DEFERRED
+
+# The ticket of a call whose values are to be measured.
+DEFERRED = "deferred"
 
 
 class Distinct(LiveCell):
@@ -69,22 +72,22 @@ class Distinct(LiveCell):
         return None if isinstance(values, FieldError) else [entry for v in values if (entry := self._put(v))]
 
     def commit(self, ticket: Any, call: JudgedCall) -> None:
-        if ticket is DEFERRED and call.measured is not None:
-            values = self._read(call.measured)
-            for value in () if isinstance(values, FieldError) else values:
-                self._put(value)
+        if ticket is DEFERRED:
+            self._count(None if call.measured is None else self._read(call.measured))
+        elif call.final is not None:
+            self._correct(ticket, call.final)
 
     def fail(self, ticket: Any, call: JudgedCall) -> None:
         if self._refund:
             self.undo(ticket, call)
+        else:
+            self.commit(ticket, call)
+
+    def lose(self, ticket: Any, call: JudgedCall) -> None:
+        self.commit(ticket, call)
 
     def undo(self, ticket: Any, call: JudgedCall) -> None:
-        for entry in () if ticket is None or ticket is DEFERRED else ticket:
-            if self.timeline is None:
-                self._drop(entry[1])
-            elif entry in self._entries:
-                self._entries.remove(entry)
-                self._drop(entry[1])
+        self._take(() if ticket is None or ticket is DEFERRED else ticket)
 
     def idle(self) -> bool:
         return not self.known()
@@ -109,6 +112,25 @@ class Distinct(LiveCell):
 
     def _spelt(self, value: str) -> str:
         return key_text(value, self._field.text, fold=self._how[2])
+
+    def _correct(self, ticket: Any, final: dict[str, Any]) -> None:
+        values = self._read(final)
+        if not isinstance(values, FieldError):
+            # What ran is what was used. If it cannot be told, what was judged still counts.
+            self._take(ticket or ())
+            self._count(values)
+
+    def _take(self, ticket: Iterable[tuple[float, str]]) -> None:
+        for entry in ticket:
+            if self.timeline is None:
+                self._drop(entry[1])
+            elif entry in self._entries:
+                self._entries.remove(entry)
+                self._drop(entry[1])
+
+    def _count(self, values: list[str] | FieldError | None) -> None:
+        for value in () if values is None or isinstance(values, FieldError) else values:
+            self._put(value)
 
     def _put(self, value: str) -> tuple[float, str] | None:
         # Only shadow mode gets to a bound; enforced, the guard has refused.
@@ -149,3 +171,10 @@ class Differ(CellGuard):
             breach.fault = str(values)
         elif cell.full():
             breach.fault = "the window holds as many calls as it can"
+
+    def overshoots(self, call: JudgedCall) -> bool:
+        """Tell whether a value that was known only after the call broke the limit."""
+        cell = self.cell.at(call)
+        if cell is None or not (cell.is_deferred(call) or call.final is not None):
+            return False
+        return len(cell.known()) > self.guard.n

@@ -49,7 +49,7 @@ class Breach:
 
     def halts(self) -> bool:
         """Tell whether it is a reason to admit nothing more."""
-        return self.blocks() and self.contract.on_violation == "halt"
+        return self.contract.mode == "enforce" and self.contract.on_violation == "halt"
 
 
 class LiveGuard(ABC):
@@ -72,6 +72,13 @@ class LiveGuard(ABC):
     def overshoots(self, call: JudgedCall) -> bool:
         """Tell whether what was known only after the call broke it. Most guards know everything before."""
         return False
+
+    def told(self, call: JudgedCall) -> None:  # noqa: B027 - most guards have nothing to note
+        """Take note that what it explained is reported."""
+
+    def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
+        """Tell whether it looks at the same memory for a call as it was judged and as it ran."""
+        return True
 
     def clocked(self) -> Any:
         """Give what knows the clock that it lives by, if there is one."""
@@ -130,6 +137,9 @@ class CellGuard(LiveGuard):
                 breach.fault = cell.timeline.fault if unknown else None
                 return breach
         return None
+
+    def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
+        return bool(self.cell.is_same(call, ran))
 
     def clocked(self) -> Any:
         return self.cell

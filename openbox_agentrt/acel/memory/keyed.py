@@ -99,6 +99,10 @@ class Keyed(LiveCell):
     def each(self) -> list[tuple[str | None, LiveCell]]:
         return [(key, entry.cell) for key, entry in self._entries.items()]
 
+    def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
+        key = call.key(self.key)
+        return isinstance(key, str) and key == ran.key(self.key)
+
     def unknown(self, call: JudgedCall) -> str | None:
         key = call.key(self.key)
         return super().unknown(call) if isinstance(key, str) else str(key)
@@ -164,6 +168,9 @@ class _KeyedMover(Mover):
     def undo(self, ticket: Any, call: JudgedCall) -> None:
         for mover, inner in self._landed(ticket):
             mover.undo(inner, call)
+
+    def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
+        return self.cell.is_same(call, ran)
 
     def _landed(self, ticket: Any) -> Iterator[tuple[Mover, Any]]:
         if ticket is not None:

@@ -148,7 +148,9 @@ class Overdue(CellGuard):
 
     def detail(self, breach: Breach, cell: Any, call: JudgedCall) -> None:
         breach.stops = False
-        late = cell.overdue()
-        breach.blame = late[0]
-        for step in late:
+        breach.blame = cell.overdue()[0]
+
+    def told(self, call: JudgedCall) -> None:
+        cell = self.cell.at(call)
+        for step in () if cell is None else cell.overdue():
             cell.cancel(step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, assert_never
 
@@ -9,7 +10,7 @@ from ..contracts.base import TemporalContract
 from ..contracts.rules import Cell, Guard, Move
 from ..match.selector import ById
 from .cell import LiveCell, Mover
-from .clock import Clock, MonotoneClock
+from .clock import Clock, MonotoneClock, steady_clock
 from .distinct import Differ, Distinct
 from .guard import LiveGuard, Never
 from .keyed import Keyed, Room
@@ -27,16 +28,31 @@ class SessionMemory:
     Hold the cells of one session, each made when a contract first names it.
 
     Attributes:
-        timeline: The session's time.
         state: The session's state.
     """
 
-    def __init__(self, state: StateStore, clock: Clock, *, max_keys: int) -> None:
-        self.timeline = MonotoneClock(clock)
+    __slots__ = ("_cells", "_clock", "_max_keys", "_timeline", "_timelines", "state")
+
+    def __init__(self, state: StateStore, clock: Clock | None, *, max_keys: int) -> None:
         self.state = state
+        self._clock = clock
+        self._timeline: MonotoneClock | None = None
         self._max_keys = max_keys
         self._cells: dict[tuple[Cell, int], LiveCell] = {}
         self._timelines: dict[ById, MonotoneClock] = {}
+
+    @property
+    def timeline(self) -> MonotoneClock:
+        """Give the session's time, which begins when it is first needed."""
+        if self._timeline is None:
+            self._timeline = MonotoneClock(steady_clock() if self._clock is None else self._clock)
+        return self._timeline
+
+    @property
+    def now(self) -> float | None:
+        """Give the latest time, if any was needed yet."""
+        shown = None if self._timeline is None else self._timeline.now
+        return None if shown is None or shown == -math.inf else shown
 
     def cell(self, cell: Cell, since: int) -> LiveCell:
         """
@@ -59,12 +75,13 @@ class SessionMemory:
 
     def timelines(self) -> list[MonotoneClock]:
         """List every clock that is in use."""
-        return [self.timeline, *self._timelines.values()]
+        own = () if self._timeline is None else (self._timeline,)
+        return [*own, *self._timelines.values()]
 
     def guard(self, contract: TemporalContract, guard: Guard, since: int) -> LiveGuard:
         """Make a guard that looks at its memory."""
         if guard.kind == "state":
-            return InState(contract, guard, self.state, self.timeline)
+            return InState(contract, guard, self.state, None if guard.within is None else self.timeline)
         if guard.kind == "never":
             return Never(contract, guard)
         assert guard.cell is not None
@@ -110,7 +127,7 @@ class SessionMemory:
         shown = self.timeline.look()
         return self.timeline.now if isinstance(shown, str) else max(shown, self.timeline.now)
 
-    def _timeline(self, cell: Cell) -> MonotoneClock | None:
+    def _timeline_of(self, cell: Cell) -> MonotoneClock | None:
         if cell.within is None:
             return None
         if isinstance(cell.clock, ById):
@@ -119,7 +136,7 @@ class SessionMemory:
         return self.timeline
 
     def _make(self, cell: Cell) -> LiveCell:
-        timeline = self._timeline(cell)
+        timeline = self._timeline_of(cell)
         make = _maker(cell, timeline)
         if cell.key is None:
             return make()
@@ -146,6 +163,7 @@ def _maker(cell: Cell, timeline: MonotoneClock | None) -> Callable[[], LiveCell]
                 text=cell.text,
                 negative=cell.negative,
                 refund=refund,
+                estimate=cell.estimate,
                 timeline=timeline,
                 within=within,
             )

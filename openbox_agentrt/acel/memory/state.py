@@ -191,12 +191,12 @@ class InState(LiveGuard):
         contract: TemporalContract | SessionRule,
         guard: Guard,
         state: StateStore,
-        timeline: MonotoneClock,
+        timeline: MonotoneClock | None,
     ) -> None:
         super().__init__(contract, guard)
         self._state = state
         self._key = guard.key
-        self.timeline = None if guard.within is None else timeline
+        self.timeline = timeline
 
     def passes(self, call: JudgedCall) -> bool:
         found = self._state.raw(self.guard.entry)
@@ -212,6 +212,9 @@ class InState(LiveGuard):
         elif self.timeline is not None:
             breach.fault = self.timeline.fault
         return breach
+
+    def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
+        return self._key is None or call.key(self._key) == ran.key(self._key)
 
     def clocked(self) -> Any:
         return self

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..contracts.rules import MAX_IN_WINDOW, Guard
 from ..match.amounts import BIGGEST, Amount, AmountError, add, read_amount, show, subtract
 from ..match.paths import FieldError, FieldPath
+from ..wording import shown
 from .call import JudgedCall
 from .cell import LiveCell, after
 from .clock import MonotoneClock
@@ -16,7 +17,24 @@ from .guard import Breach, CellGuard, wait_for
 if TYPE_CHECKING:
     from ..contracts.base import SessionRule, TemporalContract
 
-DEFERRED = "deferred"
+
+class _Deferred(NamedTuple):
+    """Ticket of a call whose amount is to be measured, with what stands for it until then."""
+
+    estimate: tuple[float | None, Amount] | None
+
+
+def read_estimate(value: object) -> Amount:
+    """
+    Accept what an amount that is measured later is taken for until then.
+
+    Raises:
+        ValueError: It is no amount.
+    """
+    try:
+        return read_amount(value)
+    except AmountError as error:
+        raise ValueError(f"estimate {error}, got {shown(value)}") from None
 
 
 class Sum(LiveCell):
@@ -31,7 +49,18 @@ class Sum(LiveCell):
         unread: Step of a call whose amount was to be measured and was not. The total is then unknown.
     """
 
-    __slots__ = ("_entries", "_field", "_how", "_refund", "name", "timeline", "total", "unread", "within")
+    __slots__ = (
+        "_entries",
+        "_estimate",
+        "_field",
+        "_how",
+        "_refund",
+        "name",
+        "timeline",
+        "total",
+        "unread",
+        "within",
+    )
 
     def __init__(
         self,
@@ -40,6 +69,7 @@ class Sum(LiveCell):
         text: bool = False,
         negative: bool = False,
         refund: bool = False,
+        estimate: Amount | None = None,
         timeline: MonotoneClock | None = None,
         within: float | None = None,
     ) -> None:
@@ -48,6 +78,7 @@ class Sum(LiveCell):
         self.name: Any = None if self._field.dotted else field
         self._how = ("amount", field, text, negative)
         self._refund = refund
+        self._estimate = estimate
         self.timeline = timeline
         self.within = within
         self._entries: deque[tuple[float, Amount]] = deque()
@@ -57,6 +88,11 @@ class Sum(LiveCell):
     def is_deferred(self, call: JudgedCall) -> bool:
         """Tell whether the call's amount is to be measured."""
         return bool(call.deferred) and self._field.text in call.deferred
+
+    def estimate(self, call: JudgedCall) -> Amount:
+        """Give what a call whose amount is to be measured is taken for until then; 0 if nothing says."""
+        said = call.deferred.get(self._field.text) if isinstance(call.deferred, dict) else None
+        return said or self._estimate or 0
 
     def amount(self, call: JudgedCall) -> Amount | ValueError:
         """Read the call's amount, or say why it cannot be read."""
@@ -95,7 +131,8 @@ class Sum(LiveCell):
 
     def reserve(self, call: JudgedCall) -> Any:
         if call.deferred and self.is_deferred(call):
-            return DEFERRED
+            estimate = self.estimate(call)
+            return _Deferred(self._put(estimate) if estimate else None)
         amount = self.amount(call)
         if isinstance(amount, ValueError):
             # It got here in shadow mode: there is nothing to add.
@@ -103,24 +140,35 @@ class Sum(LiveCell):
         return self._put(amount) if amount > 0 else (None, amount)
 
     def commit(self, ticket: Any, call: JudgedCall) -> None:
-        if ticket is DEFERRED:
-            self._measure(call, must=True)
+        if type(ticket) is _Deferred:
+            if not self._measure(ticket, call) and ticket.estimate is None:
+                # fail-closed: what was spent is not known, so nothing more is let through.
+                self.unread = call.step
         elif ticket is not None:
             _, amount = ticket
             if call.final is not None:
-                self._correct(ticket, call)
+                self._correct(ticket, self._read(call.final))
             elif amount < 0:
                 self._put(amount)
 
     def fail(self, ticket: Any, call: JudgedCall) -> None:
         if self._refund:
             self.undo(ticket, call)
-        elif ticket is DEFERRED:
-            self._measure(call, must=False)
+        elif type(ticket) is _Deferred:
+            self._measure(ticket, call)
+        else:
+            self._keep(ticket, call)
+
+    def lose(self, ticket: Any, call: JudgedCall) -> None:
+        if type(ticket) is _Deferred:
+            self.commit(ticket, call)
+        else:
+            self._keep(ticket, call)
 
     def undo(self, ticket: Any, call: JudgedCall) -> None:
-        if ticket is not None and ticket != DEFERRED:
-            self._take(ticket)
+        entry = ticket.estimate if type(ticket) is _Deferred else ticket
+        if entry is not None:
+            self._take(entry)
 
     def idle(self) -> bool:
         return not self.spent() and not self._entries and self.unread is None
@@ -145,23 +193,32 @@ class Sum(LiveCell):
         except AmountError as error:
             return AmountError(f"{self._field.text} {error}")
 
-    def _correct(self, ticket: tuple[float | None, Amount], call: JudgedCall) -> None:
-        ran = self._read(call.final)
-        if isinstance(ran, ValueError):
-            # What is spent is no longer told. What was judged still counts.
-            ran = ticket[1]
-        self._take(ticket)
-        self._put(ran)
+    def _keep(self, ticket: tuple[float | None, Amount] | None, call: JudgedCall) -> None:
+        # A call that did not succeed stays counted as what ran, and makes no room.
+        ran = None if call.final is None else self._read(call.final)
+        if ticket is not None and ran is not None and not isinstance(ran, ValueError):
+            self._correct(ticket, max(ran, 0))
 
-    def _measure(self, call: JudgedCall, *, must: bool) -> None:
+    def _correct(self, ticket: tuple[float | None, Amount], ran: Amount | ValueError) -> None:
+        self._take(ticket)
+        # If what was spent is no longer told, what was judged still counts.
+        self._put(ticket[1] if isinstance(ran, ValueError) else ran)
+
+    def _measure(self, ticket: _Deferred, call: JudgedCall) -> bool:
         measured = {} if call.measured is None else call.measured
-        if must or self._field.text in measured:
-            try:
-                _, _, text, negative = self._how
-                self._put(read_amount(measured.get(self._field.text), text=text, negative=negative))
-            except AmountError:
-                # fail-closed: what was spent is not known, so nothing more is let through.
-                self.unread = call.step
+        if self._field.text not in measured:
+            return False
+        _, _, text, negative = self._how
+        try:
+            amount = read_amount(measured[self._field.text], text=text, negative=negative)
+        except AmountError:
+            # fail-closed: what was spent is not known, so nothing more is let through.
+            self.unread = call.step
+            return True
+        if ticket.estimate is not None:
+            self._take(ticket.estimate)
+        self._put(amount)
+        return True
 
     def _put(self, amount: Amount) -> tuple[float | None, Amount]:
         total = self.total
@@ -208,7 +265,8 @@ class Spend(CellGuard):
             return False
         spent = cell.spent()
         if call.deferred and cell.is_deferred(call):
-            return bool(spent < self.guard.n)
+            estimate = cell.estimate(call)
+            return bool(add(spent, estimate) <= self.guard.n if estimate else spent < self.guard.n)
         amount = cell.amount(call)
         if isinstance(amount, ValueError) or cell.full():
             return False
@@ -217,7 +275,7 @@ class Spend(CellGuard):
     def detail(self, breach: Breach, cell: Any, call: JudgedCall) -> None:
         left = subtract(self.guard.n, cell.spent())
         breach.remaining = f"{show(max(left, 0))} left of {show(self.guard.n)}"
-        amount = 0 if cell.is_deferred(call) else cell.amount(call)
+        amount = cell.estimate(call) if cell.is_deferred(call) else cell.amount(call)
         if cell.unread is not None:
             breach.blame = cell.unread
             breach.fault = f"{self.guard.cell.field if self.guard.cell else 'the amount'} was not measured"

@@ -52,6 +52,7 @@ _KINDS: dict[ParameterKind, Any] = {
 # What a template asks of a parameter beyond its kind.
 _CLOSER: dict[tuple[str, str], Any] = {
     ("existence", "n"): {"type": "integer", "minimum": 1},
+    ("at_most_total", "estimate"): {"type": "number", "minimum": 0},
     ("rate_limit", "n"): {"type": "integer", "minimum": 1},
     ("rate_limit", "window_seconds"): {"type": "number", "exclusiveMinimum": 0},
     ("response", "within"): _OPTIONS["within"],

@@ -1,0 +1,142 @@
+"""The plans of one session: what has to be done for each tool that it has called."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from ..contracts.base import UNKNOWN_TOOL, TemporalContract
+from ..contracts.custom import CustomGuard
+from ..contracts.rules import Guard
+from ..contracts.tools import ToolSpec
+from ..match.names import canonical
+from ..memory.cell import LiveCell
+from ..memory.guard import CellGuard, LiveGuard, Never
+from ..memory.session_memory import SessionMemory
+from .plan import BoundContract, Plan
+from .rule_set import MAX_KEPT_NAME, FiledContract, RuleSet, SharedRules
+
+MAX_PLANS = 4096
+
+
+class PlanBook:
+    """
+    Keep the contracts of a session, bound to its memory as its tools are called.
+
+    Attributes:
+        rules: The contracts. A set that is shared with other sessions is never changed.
+        memory: What they remember.
+        plans: What is known about each tool that was called.
+        since: After which step a contract was added, by identity, for those added on the way.
+    """
+
+    __slots__ = ("_bound", "_known", "_lock", "_owned", "_specs", "memory", "plans", "rules", "since")
+
+    def __init__(
+        self,
+        rules: RuleSet,
+        memory: SessionMemory,
+        lock: threading.Lock,
+        known: Iterable[str] | None,
+    ) -> None:
+        self.rules = rules
+        self._owned = not isinstance(rules, SharedRules)
+        self.memory = memory
+        self.plans: dict[str, Plan] = {}
+        self.since: dict[int, int] = {}
+        self._lock = lock
+        self._bound: dict[int, BoundContract] = {}
+        self._known = None if known is None else {canonical(name) for name in known}
+        self._specs: dict[str, ToolSpec] = {}
+        if self.rules.keeps_times:
+            memory.keep_times()
+
+    def add(self, contract: TemporalContract, step: int) -> None:
+        """Watch a contract from a step on. What has happened so far does not count for it."""
+        with self._lock:
+            if self._owned:
+                self.rules.add(contract)
+            else:
+                self.rules = self.rules.extended(contract)
+                self._owned = True
+            if step:
+                self.since[id(contract)] = step
+            if self.rules.keeps_times:
+                self.memory.keep_times()
+            self.plans.clear()
+
+    def register(self, spec: ToolSpec) -> None:
+        """Know a tool, and what is registered for it, in place of what was before."""
+        with self._lock:
+            name = canonical(spec.name)
+            self._specs[name] = spec
+            if self._known is not None:
+                self._known.add(name)
+            self.plans.clear()
+
+    def spec(self, tool: str) -> ToolSpec | None:
+        """Give what is registered for a tool."""
+        return self._specs.get(canonical(tool))
+
+    def plan(self, tool: str) -> Plan:
+        """Plan what has to be done for calls of a tool."""
+        plan = self.plans.get(tool)
+        if plan is not None:
+            return plan
+        with self._lock:
+            plan = self._plan(canonical(tool))
+            if len(tool) <= MAX_KEPT_NAME:
+                # Names come from a model, so there is no end to them. A plan can always be made again.
+                if len(self.plans) >= MAX_PLANS:
+                    self.plans.clear()
+                self.plans[tool] = plan
+            return plan
+
+    # The rest is called with the lock held.
+
+    def bound(self, filed: FiledContract) -> BoundContract:
+        """Bind a contract to memory, once."""
+        key = id(filed.contract)
+        bound = self._bound.get(key)
+        if bound is None:
+            bound = self._bound[key] = BoundContract(filed, self.memory, self.since.get(key, 0))
+        return bound
+
+    def bound_to(self, contract: TemporalContract) -> BoundContract:
+        """
+        Find a declared contract of this session.
+
+        Raises:
+            KeyError: It is none.
+        """
+        return self.bound(self.rules.filed[id(contract)])
+
+    def at_end(self) -> list[CellGuard | CustomGuard]:
+        """List what has to hold when the session ends, in the order of the contracts."""
+        guards: list[CellGuard | CustomGuard] = list(self.rules.custom)
+        for filed in self.rules.at_end:
+            guards += self.bound(filed).at_end()
+        order = self.rules.order
+        return sorted(guards, key=lambda guard: order[id(guard.contract)])
+
+    def every_cell(self) -> list[tuple[str, LiveCell]]:
+        """List every piece of memory that a declared contract can have, with its name."""
+        for filed in self.rules.filed.values():
+            bound = self.bound(filed)
+            bound.every_rule()
+            bound.at_end()
+        return self.memory.cells()
+
+    def _plan(self, tool: str) -> Plan:
+        outline = self.rules.outline(tool)
+        guards: list[LiveGuard] = list(self.rules.custom)
+        if self._known is not None and tool not in self._known and not outline.named:
+            guards.append(Never(UNKNOWN_TOOL, Guard(kind="never")))
+        return Plan(
+            tool,
+            decided=[(self.bound(filed), hits) for filed, hits in outline.decided],
+            asked=[(self.bound(filed), hits) for filed, hits in outline.asked],
+            guards=guards,
+            movers=[guard.mover for guard in self.rules.custom],
+            spec=self._specs.get(tool),
+        )

@@ -1,0 +1,214 @@
+"""
+Contracts, filed by the tools that they are about and compiled once.
+
+A set knows nothing of any session, so any number of sessions share one: what a session adds is its memory,
+piece by piece, as its tools are first called. Contracts are filed by the names that they name. Those that
+only asking tells - patterns over names, functions, templates about every call - are in a list of their own
+and are looked through once per tool.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from ..contracts.base import TemporalContract
+from ..contracts.custom import CustomGuard
+from ..contracts.declaration import Declaration, Home
+from ..contracts.rules import Rule
+from ..match.selector import Hit
+from ..wording import shown
+
+MAX_OUTLINES = 4096
+MAX_KEPT_NAME = 256
+_MAX_SHARED = 64
+
+Hits: TypeAlias = tuple[bool, ...]
+
+
+class FiledContract:
+    """
+    Hold a declared contract with the rules that were compiled of it.
+
+    Attributes:
+        contract: The contract.
+        index: Its position in its set.
+    """
+
+    __slots__ = ("_rules", "contract", "index")
+
+    def __init__(self, contract: Declaration, index: int) -> None:
+        self.contract = contract
+        self.index = index
+        self._rules: dict[Hits, Rule] = {}
+
+    def rule(self, hits: Hits) -> Rule:
+        """Compile the rule for a call that matches the roles for which `hits` is true."""
+        rule = self._rules.get(hits)
+        if rule is None:
+            rule = self._rules[hits] = self.contract.rule(hits)
+        return rule
+
+    def combinations(self) -> list[Hits]:
+        """List every way in which a call can match the roles."""
+        found: list[Hits] = [()]
+        for _ in self.contract.roles:
+            found = [(*hits, hit) for hits in found for hit in (False, True)]
+        return found
+
+
+class Outline:
+    """
+    Say which contracts are about one tool.
+
+    Attributes:
+        decided: Contracts that the name decides on, with the roles that a call of the tool matches.
+        asked: Contracts that look at arguments, with what is left to ask about each role.
+        named: Whether a contract names the tool, so that it is a known one.
+    """
+
+    __slots__ = ("asked", "decided", "named")
+
+    def __init__(self, tool: str, filed: Iterable[FiledContract]) -> None:
+        self.decided: list[tuple[FiledContract, Hits]] = []
+        self.asked: list[tuple[FiledContract, tuple[Hit, ...]]] = []
+        self.named = False
+        for entry in filed:
+            roles = entry.contract.roles
+            hits = tuple(role.selector.on(tool) for role in roles)
+            self.named = self.named or any(role.selector.knows(tool) for role in roles)
+            decided = tuple(hit for hit in hits if isinstance(hit, bool))
+            if len(decided) < len(hits):
+                self.asked.append((entry, hits))
+            elif any(decided) or entry.contract.everywhere:
+                self.decided.append((entry, decided))
+
+
+class RuleSet:
+    """
+    Hold contracts, and say of each tool which are about it.
+
+    Attributes:
+        contracts: The contracts, in the order in which they were added.
+        order: The position of each, by identity: a subclass may define equality.
+        filed: Those that are declared, by identity.
+        custom: The guards of those with code of their own.
+        at_end: Those declared ones that require something of the end.
+        keeps_times: Whether one has to know when state entries were written.
+    """
+
+    def __init__(self, contracts: Iterable[TemporalContract] = ()) -> None:
+        self.contracts: list[TemporalContract] = []
+        self.order: dict[int, int] = {}
+        self.filed: dict[int, FiledContract] = {}
+        self.custom: list[CustomGuard] = []
+        self.at_end: list[FiledContract] = []
+        self.keeps_times = False
+        self._by_name: dict[str, list[FiledContract]] = {}
+        self._patterns: list[FiledContract] = []
+        self._outlines: dict[str, Outline] = {}
+        for contract in contracts:
+            self.add(contract)
+
+    def add(self, contract: TemporalContract) -> None:
+        """
+        Add a contract.
+
+        Raises:
+            TypeError: It is no contract.
+            ValueError: It was added before.
+        """
+        if not isinstance(contract, TemporalContract):
+            raise TypeError(f"a contract is needed, got {shown(contract)}")
+        if id(contract) in self.order:
+            raise ValueError(f"contract {contract.spec} was already added to this session")
+        self.order[id(contract)] = len(self.order)
+        self.contracts.append(contract)
+        self._outlines.clear()
+        if isinstance(contract, Declaration):
+            self._file(FiledContract(contract, len(self.contracts)))
+        else:
+            self.custom.append(CustomGuard(contract))
+
+    def extended(self, contract: TemporalContract) -> RuleSet:
+        """Make a set with one more contract. This one stays as it is."""
+        more = RuleSet()
+        more.contracts = list(self.contracts)
+        more.order = dict(self.order)
+        more.filed = dict(self.filed)
+        more.custom = list(self.custom)
+        more.at_end = list(self.at_end)
+        more.keeps_times = self.keeps_times
+        more._by_name = {name: list(filed) for name, filed in self._by_name.items()}
+        more._patterns = list(self._patterns)
+        more.add(contract)
+        return more
+
+    def outline(self, tool: str) -> Outline:
+        """Say which contracts are about a tool, whose name is in NFC."""
+        outline = self._outlines.get(tool)
+        if outline is None:
+            filed = [*self._by_name.get(tool, ()), *self._patterns]
+            outline = Outline(tool, sorted(filed, key=lambda entry: entry.index))
+            # Names come from a model, so there is no end to them. An outline can always be made again.
+            if len(tool) <= MAX_KEPT_NAME:
+                if len(self._outlines) >= MAX_OUTLINES:
+                    self._outlines.clear()
+                self._outlines[tool] = outline
+        return outline
+
+    def _file(self, filed: FiledContract) -> None:
+        contract = filed.contract
+        self.filed[id(contract)] = filed
+        if contract.at_end:
+            self.at_end.append(filed)
+        self.keeps_times = self.keeps_times or contract.keeps_times
+        if contract.names is None:
+            self._patterns.append(filed)
+        else:
+            for name in contract.names:
+                self._by_name.setdefault(name, []).append(filed)
+
+
+class SharedRules(RuleSet):
+    """
+    Hold contracts that many sessions share.
+
+    A contract of it tells how it stands in the session that was opened last.
+    """
+
+    def __init__(self, contracts: Iterable[TemporalContract]) -> None:
+        super().__init__(contracts)
+        self._latest: weakref.ref[Home] | None = None
+        for filed in self.filed.values():
+            filed.contract.settle_in(self._home)
+
+    def opened(self, home: Home) -> None:
+        """Take note of a session that was opened with these contracts."""
+        self._latest = weakref.ref(home)
+
+    def _home(self) -> Home | None:
+        return None if self._latest is None else self._latest()
+
+
+_shared: dict[int, tuple[tuple[TemporalContract, ...], SharedRules]] = {}
+
+
+def shared_rules(contracts: tuple[TemporalContract, ...]) -> SharedRules:
+    """
+    Compile a tuple of contracts, or find what was compiled of this very tuple.
+
+    Raises:
+        TypeError: It holds something that is no contract.
+        ValueError: It holds a contract twice.
+    """
+    known = _shared.get(id(contracts))
+    # The tuple is kept with its rules, so no other object can have its identity.
+    if known is not None and known[0] is contracts:
+        return known[1]
+    rules = SharedRules(contracts)
+    if len(_shared) >= _MAX_SHARED:
+        _shared.pop(next(iter(_shared)), None)
+    _shared[id(contracts)] = (contracts, rules)
+    return rules

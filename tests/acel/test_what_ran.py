@@ -1,0 +1,332 @@
+"""What ran is what counts, also where other arguments ran than were judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from openbox_agentrt.acel import (
+    Session,
+    alternate_precedence,
+    at_most_n_times,
+    at_most_total,
+    chain_precedence,
+    matching,
+    max_distinct,
+    must_precede,
+    mutually_exclusive,
+    never_after,
+    rate_limit,
+    required_before_session_end,
+    requires_state,
+    response,
+)
+from openbox_agentrt.acel.contracts.base import TemporalContract
+from openbox_agentrt.acel.verdict import Verdict
+
+LS, PUSH, SECRET, PYTEST = ({"command": text} for text in ("ls", "git push", "cat secret", "pytest"))
+
+
+def bash(pattern: str) -> Any:
+    return matching("Bash", pattern)
+
+
+def ran_as(session: Session, tool: str, judged: dict[str, Any], ran: dict[str, Any]) -> None:
+    """Let a call be judged with some arguments and run with others."""
+    reservation = session.reserve(tool, judged)
+    assert reservation.allowed
+    reservation.commit("done", args=ran)
+
+
+def test_a_prerequisite_is_that_of_the_customer_that_was_checked() -> None:
+    """Not that of the one that was to be checked."""
+    session = Session(contracts=[must_precede("verify", "refund", key="id")])
+
+    ran_as(session, "verify", {"id": 1}, {"id": 2})
+
+    assert not session.reserve("refund", {"id": 1}).allowed
+    assert session.reserve("refund", {"id": 2}).allowed
+
+
+@pytest.mark.parametrize(
+    "contract",
+    [
+        pytest.param(at_most_n_times("refund", 1, key="id"), id="count"),
+        pytest.param(rate_limit("refund", 1, 60, key="id"), id="rate"),
+        pytest.param(at_most_total("refund", "n", 5, key="id"), id="total"),
+        pytest.param(max_distinct("refund", "to", 1, key="id"), id="distinct"),
+    ],
+)
+def test_a_limit_per_customer_counts_both(contract: TemporalContract) -> None:
+    """The customer that the call was let through for, and the one that it was done for."""
+    session = Session(contracts=[contract])
+
+    ran_as(session, "refund", {"id": 1, "n": 5, "to": "x"}, {"id": 2, "n": 5, "to": "x"})
+
+    assert not session.reserve("refund", {"id": 2, "n": 5, "to": "y"}).allowed
+    assert not session.reserve("refund", {"id": 1, "n": 5, "to": "y"}).allowed
+    assert session.reserve("refund", {"id": 3, "n": 5, "to": "y"}).allowed
+    assert session.violations[0].step == 2
+
+
+@pytest.mark.parametrize(
+    ("contract", "ran", "refused"),
+    [
+        pytest.param(at_most_n_times(bash("push"), 1), PUSH, PUSH, id="at_most_n_times"),
+        pytest.param(rate_limit(bash("push"), 1, 60), PUSH, PUSH, id="rate_limit"),
+        pytest.param(never_after(bash("push"), bash("secret")), SECRET, PUSH, id="never_after"),
+        pytest.param(mutually_exclusive(bash("push"), bash("secret")), PUSH, SECRET, id="mutually_exclusive"),
+        pytest.param(mutually_exclusive(bash("push"), bash("secret")), SECRET, PUSH, id="and the other way"),
+    ],
+)
+def test_what_only_the_call_that_ran_is_counts(
+    contract: TemporalContract, ran: dict[str, Any], refused: dict[str, Any]
+) -> None:
+    """A hook that turns `ls` into a push has used up the push."""
+    session = Session(contracts=[contract])
+
+    ran_as(session, "Bash", LS, ran)
+
+    assert session.violations == []
+    assert not session.reserve("Bash", refused).allowed
+
+
+def test_a_prerequisite_that_ran_counts_whatever_was_judged() -> None:
+    """The tests ran, so they ran."""
+    session = Session(contracts=[must_precede(bash("pytest"), bash("push"))])
+
+    ran_as(session, "Bash", LS, PYTEST)
+
+    assert session.reserve("Bash", PUSH).allowed
+
+
+@pytest.mark.parametrize(
+    ("contract", "before"),
+    [
+        pytest.param(at_most_n_times(bash("push"), 1), [PUSH], id="at_most_n_times"),
+        pytest.param(never_after(bash("push"), bash("secret")), [SECRET], id="never_after"),
+        pytest.param(must_precede(bash("pytest"), bash("push")), [], id="must_precede"),
+        pytest.param(alternate_precedence(bash("pytest"), bash("push")), [], id="alternate_precedence"),
+        pytest.param(chain_precedence(bash("pytest"), bash("push")), [], id="chain_precedence"),
+        pytest.param(requires_state(bash("push"), "open", True), [], id="requires_state"),
+    ],
+)
+def test_what_could_not_be_refused_any_more_is_recorded(
+    contract: TemporalContract, before: list[dict[str, Any]]
+) -> None:
+    """Once, as a violation that stopped nothing."""
+    session = Session(contracts=[contract])
+    for args in before:
+        session.call("Bash", args)
+
+    ran_as(session, "Bash", LS, PUSH)
+
+    assert [(v.spec, v.blocked, v.args) for v in session.violations] == [(contract.spec, False, PUSH)]
+    assert session.verdict(contract) is Verdict.VIOLATED
+
+
+def test_what_was_judged_stays_counted_where_it_limits() -> None:
+    """A call that was let through as a push has used up the push, whatever it was turned into."""
+    session = Session(contracts=[at_most_n_times(bash("push"), 1)])
+
+    ran_as(session, "Bash", PUSH, LS)
+
+    assert not session.reserve("Bash", PUSH).allowed
+
+
+def test_the_values_that_were_used_are_those_that_ran() -> None:
+    """A recipient that was replaced got nothing."""
+    session = Session(contracts=[max_distinct("send", "to", 2)])
+
+    ran_as(session, "send", {"to": ["ann", "bob"]}, {"to": ["eve"]})
+
+    assert session.violations == []
+    assert session.reserve("send", {"to": "ann"}).allowed
+    assert not session.reserve("send", {"to": "bob"}).allowed
+
+
+def test_more_values_than_the_limit_are_recorded() -> None:
+    """As an amount is that grew over its limit."""
+    session = Session(contracts=[max_distinct("send", "to", 1)])
+
+    ran_as(session, "send", {"to": "ann"}, {"to": ["ann", "eve"]})
+
+    assert [violation.spec for violation in session.violations] == ["max_distinct(send, to, n=1)"]
+
+
+@pytest.mark.parametrize("end", ["failed", "lost"])
+def test_a_call_that_did_not_succeed_keeps_its_final_arguments(end: str) -> None:
+    """What it may have done, it did with them."""
+    contracts = [at_most_total("pay", "n", 10), at_most_n_times(matching("pay", "eve", field="to"), 1)]
+    session = Session(contracts=contracts)
+
+    reservation = session.reserve("pay", {"n": 1, "to": "ann"})
+    if end == "failed":
+        reservation.abort(ValueError("x"), ran=True, args={"n": 8, "to": "eve"})
+    else:
+        reservation.lose(args={"n": 8, "to": "eve"})
+
+    assert not session.reserve("pay", {"n": 0, "to": "eve"}).allowed
+    assert not session.reserve("pay", {"n": 3, "to": "ann"}).allowed
+    assert session.reserve("pay", {"n": 2, "to": "ann"}).allowed
+
+
+def test_a_call_that_failed_with_other_arguments_is_no_prerequisite() -> None:
+    """Neither as what was judged nor as what ran."""
+    session = Session(contracts=[must_precede(bash("pytest"), bash("push"))])
+
+    session.reserve("Bash", PYTEST).abort(ran=True, args=LS)
+    session.reserve("Bash", LS).abort(ran=True, args=PYTEST)
+
+    assert not session.reserve("Bash", PUSH).allowed
+
+
+def test_a_call_that_never_ran_has_no_final_arguments() -> None:
+    """It is taken back as what was judged, and nothing else counts."""
+    session = Session(contracts=[at_most_n_times(bash("push"), 1)])
+
+    session.reserve("Bash", LS).abort(args=PUSH)
+
+    assert session.reserve("Bash", PUSH).allowed
+
+
+def test_what_is_owed_is_owed_for_what_ran() -> None:
+    """A payment that a hook made of a question needs its receipt."""
+    session = Session(contracts=[response(matching("do", "pay", field="what"), "receipt")])
+
+    ran_as(session, "do", {"what": "ask"}, {"what": "pay"})
+
+    assert [violation.needs for violation in session.end_session()] == ["receipt"]
+
+
+def test_a_key_that_can_no_longer_be_read_allows_nothing() -> None:
+    """And stays counted for the value that was judged."""
+    contracts = [must_precede("verify", "refund", key="id"), at_most_n_times("verify", 1, key="id")]
+    session = Session(contracts=contracts)
+
+    ran_as(session, "verify", {"id": 1}, {})
+
+    assert not session.reserve("refund", {"id": 1}).allowed
+    assert not session.reserve("verify", {"id": 1}).allowed
+
+
+@pytest.mark.parametrize(
+    "settle",
+    [
+        pytest.param(lambda r: r.commit(measured={"tokens": 7}), id="succeeded"),
+        pytest.param(lambda r: r.abort(ran=True, measured={"tokens": 7}), id="failed"),
+        pytest.param(lambda r: r.lose(measured={"tokens": 7}), id="lost"),
+    ],
+)
+@pytest.mark.parametrize("estimate", [None, 5])
+def test_an_amount_that_was_measured_counts_however_the_call_ended(
+    settle: Callable[[Any], None], estimate: int | None
+) -> None:
+    """In the place of what it was taken for."""
+    session = Session(contracts=[at_most_total("llm_call", "tokens", 10, estimate=estimate)])
+
+    settle(session.reserve("llm_call", deferred=("tokens",)))
+
+    assert session.reserve("llm_call", {"tokens": 3}).allowed
+    assert not session.reserve("llm_call", {"tokens": 1}).allowed
+
+
+def test_an_amount_that_nobody_knows_lets_nothing_more_through() -> None:
+    """A call that was lost may have spent anything."""
+    session = Session(contracts=[at_most_total("llm_call", "tokens", 10)])
+
+    session.reserve("llm_call", deferred=("tokens",)).lose()
+
+    assert not session.reserve("llm_call", deferred=("tokens",)).allowed
+
+
+@pytest.mark.parametrize(
+    ("estimate", "deferred"), [(4, ("tokens",)), (None, {"tokens": 4}), (9, {"tokens": 4})]
+)
+def test_calls_side_by_side_cannot_pass_a_budget_that_is_measured_later(
+    estimate: int | None, deferred: Any
+) -> None:
+    """Each is taken for its estimate while it is under way: the contract's, or the call's own."""
+    session = Session(contracts=[at_most_total("llm_call", "tokens", 10, estimate=estimate)])
+
+    flying = [session.reserve("llm_call", deferred=deferred) for _ in range(10)]
+
+    assert [reservation.allowed for reservation in flying].count(True) == 2
+    for reservation in flying[:2]:
+        reservation.commit(measured={"tokens": 1})
+    assert session.reserve("llm_call", deferred=deferred).allowed
+
+
+def test_an_estimate_stays_where_nothing_was_measured() -> None:
+    """A call that failed or got lost is taken for what it may have spent; one that never ran is not."""
+    session = Session(contracts=[at_most_total("llm_call", "tokens", 10, estimate=4)])
+
+    session.reserve("llm_call", deferred=("tokens",)).abort(ran=True)
+    session.reserve("llm_call", deferred=("tokens",)).abort()
+    session.reserve("llm_call", deferred=("tokens",)).lose()
+
+    assert not session.reserve("llm_call", deferred=("tokens",)).allowed
+    assert session.reserve("llm_call", {"tokens": 2}).allowed
+
+
+@pytest.mark.parametrize("estimate", ["4", -1, float("nan"), True])
+def test_an_estimate_is_an_amount(estimate: Any) -> None:
+    """Both in a contract and of a call."""
+    with pytest.raises(ValueError, match="estimate"):
+        at_most_total("llm_call", "tokens", 10, estimate=estimate)
+    with pytest.raises(ValueError, match="estimate"):
+        Session().reserve("llm_call", deferred={"tokens": estimate})
+
+
+@pytest.mark.parametrize("mode", ["enforce", "shadow"])
+def test_a_budget_that_was_overshot_halts_a_session_where_its_contract_halts(mode: Any) -> None:
+    """What it could not refuse, it ends. A session that only watches goes on."""
+    contract = at_most_total("llm_call", "tokens", 10, on_violation="halt")
+    session = Session(contracts=[contract], mode=mode)
+
+    session.reserve("llm_call", deferred=("tokens",)).commit(measured={"tokens": 11})
+
+    assert session.reserve("other").allowed is (mode == "shadow")
+    assert (session.closed is None) is (mode == "shadow")
+
+
+def test_an_answer_that_is_overdue_halts_a_session_where_its_contract_halts() -> None:
+    """With the call that shows it, which is refused for that."""
+    now = [1000.0]
+    contract = response("ask", "answer", 60, on_violation="halt")
+    session = Session(contracts=[contract], clock=lambda: now[0])
+    session.call("ask")
+    now[0] += 61
+
+    refused = session.reserve("answer")
+
+    assert not refused.allowed
+    assert [(v.spec, v.blocked) for v in refused.violations] == [
+        (contract.spec, False),
+        ("the session was not halted", True),
+    ]
+    assert not session.reserve("other").allowed
+
+
+def test_two_contracts_of_one_shape_are_both_reported() -> None:
+    """Each has its own id and its own advice."""
+    now = [1000.0]
+    twice = [response("ask", "answer", 60, id=name) for name in ("first", "second")]
+    session = Session(contracts=twice, clock=lambda: now[0])
+    session.call("ask")
+    now[0] += 61
+
+    session.call("ask")
+
+    assert [violation.id for violation in session.violations] == ["first", "second"]
+    now[0] += 61
+    assert [violation.id for violation in session.end_session()] == ["first", "second"]
+
+
+def test_two_duties_of_one_shape_are_both_reported() -> None:
+    """At the end, too."""
+    session = Session(contracts=[required_before_session_end("log", id=name) for name in ("one", "two")])
+
+    assert [violation.id for violation in session.end_session()] == ["one", "two"]
