@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_TRACE = 1_000
 """Rows of its trace that a session keeps for evidence. What contracts have counted does not depend on it."""
+
+log = logging.getLogger(__name__)
 
 BuildOwn = Callable[..., Any]
 
@@ -88,6 +91,8 @@ def _rules_file(path: str | os.PathLike[str]) -> ContractSource:
         rules = read_rules(path)
     except ConfigError as error:
         raise OptionError("contracts", f"cannot be used: {error}") from error
+    for warning in rules.warnings:
+        log.warning("%s", warning.within(rules.name))
     return ContractSource(contracts=rules.contracts, state=rules.state, rules_hash=rules.rules_hash)
 
 

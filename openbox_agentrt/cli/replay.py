@@ -17,7 +17,7 @@ from ..acel.violations import Violation
 from ..evidence import EvidenceFile, EvidenceLog, ed25519_signer
 from .progress import Progress
 from .running import InputError
-from .text import printable
+from .text import print_warnings, printable
 from .traces import read_trace
 
 app = typer.Typer(add_completion=False)
@@ -52,9 +52,7 @@ def replay(
 ) -> int:
     """Check a recorded trace against contracts. Nothing is run."""
     understood = read_rules(rules)
-    for warning in understood.warnings:
-        place = rules if warning.line is None else f"{rules}:{warning.line}"
-        print(printable(f"warning: {place}: {warning.message}"), file=sys.stderr)
+    print_warnings(rules, understood.warnings)
     signer = None
     if signing_key is not None:
         signer, public_key = ed25519_signer(signing_key)

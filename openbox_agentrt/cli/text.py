@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 import unicodedata
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-__all__ = ("compact_json", "printable")
+if TYPE_CHECKING:
+    from ..acel.rulesfile import RulesWarning
+
+__all__ = ("compact_json", "print_warnings", "printable")
 
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
@@ -27,3 +33,9 @@ def compact_json(value: object) -> str:
     return printable(
         json.dumps(value, sort_keys=True, separators=(", ", ": "), default=str, ensure_ascii=False)
     )
+
+
+def print_warnings(rules: str, warnings: Iterable[RulesWarning]) -> None:
+    """Print what is odd about a rules file on standard error, with the file and the line."""
+    for warning in warnings:
+        print(printable(f"warning: {warning.within(rules)}"), file=sys.stderr)

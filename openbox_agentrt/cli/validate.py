@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
 
 from ..acel.contracts.template import Template
 from ..acel.rulesfile import Rules, read_rules
-from .text import compact_json, printable
+from .text import compact_json, print_warnings, printable
 
 app = typer.Typer(add_completion=False)
 
@@ -27,36 +26,42 @@ def validate(
 ) -> int:
     """Read a rules file strictly and print the contracts that it declares."""
     understood = read_rules(rules)
-    for warning in understood.warnings:
-        place = rules if warning.line is None else f"{rules}:{warning.line}"
-        print(printable(f"warning: {place}: {warning.message}"), file=sys.stderr)
+    failed = strict and bool(understood.warnings)
+    print_warnings(rules, understood.warnings)
     if as_json:
-        print(json.dumps(_result(understood)))
+        print(json.dumps({"ok": not failed, **_result(understood)}))
     else:
-        _print(rules, understood)
-    return 2 if strict and understood.warnings else 0
+        print(printable(_verdict(rules, len(understood.warnings), failed)))
+        for line in _lines(understood):
+            print(printable(line))
+    return 2 if failed else 0
 
 
-def _print(name: str, rules: Rules) -> None:
-    print(printable(f"OK — {name} parses cleanly."))
-    print(f"Initial state: {compact_json(rules.state) if rules.state else '(none)'}")
-    if not rules.contracts:
-        print("Contracts: (none declared)")
-    else:
-        print(f"Contracts ({len(rules.contracts)}):")
-        _list(rules.contracts, "  - ")
+def _verdict(name: str, warnings: int, failed: bool) -> str:
+    counted = "1 warning" if warnings == 1 else f"{warnings} warnings"
+    if failed:
+        return f"FAIL — {name} has {counted}."
+    return f"OK — {name} parses cleanly{f', with {counted}' if warnings else ''}."
+
+
+def _lines(rules: Rules) -> Iterator[str]:
+    yield "State:" if rules.state else "State: (none)"
+    yield from (f"  {name}: {compact_json(value)}" for name, value in rules.state.items())
+    yield f"Contracts ({len(rules.contracts)}):" if rules.contracts else "Contracts: (none)"
+    yield from _contracts(rules.contracts, "  ")
     if rules.groups:
-        print(f"Groups ({len(rules.groups)}):")
-        for group, contracts in rules.groups.items():
-            print(printable(f"  - {group} ({len(contracts)}):"))
-            _list(contracts, "      - ")
-    print(f"Rules hash: {rules.rules_hash}")
+        yield f"Groups ({len(rules.groups)}):"
+    for group, contracts in rules.groups.items():
+        yield f"  - {group} ({len(contracts)}):"
+        yield from _contracts(contracts, "      ")
+    yield f"Rules hash: {rules.rules_hash}"
 
 
-def _list(contracts: Iterable[Template], bullet: str) -> None:
+def _contracts(contracts: Iterable[Template], indent: str) -> Iterator[str]:
     for contract in contracts:
-        said = [f"{name}={value}" for name, value in _options(contract).items()]
-        print(printable(bullet + contract.spec + (f"  [{', '.join(said)}]" if said else "")))
+        yield f"{indent}- {contract.spec}"
+        # Each on a line of its own, as in the file, so that none is broken in the middle.
+        yield from (f"{indent}    {name}: {value}" for name, value in _options(contract).items())
 
 
 def _options(contract: Template) -> dict[str, str]:
@@ -66,7 +71,6 @@ def _options(contract: Template) -> dict[str, str]:
 
 def _result(rules: Rules) -> dict[str, Any]:
     return {
-        "ok": True,
         "state": rules.state,
         "contracts": [_described(contract) for contract in rules.contracts],
         "groups": {

@@ -143,6 +143,19 @@ async def test_a_rules_file_that_is_wrong_is_named_with_its_line(tmp_path: Path)
     assert "\n" not in str(caught.value)
 
 
+async def test_rules_that_cannot_bite_are_logged(
+    tmp_path: Path, make_stage: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever starts the run sees it, once."""
+    path = tmp_path / "rules.yaml"
+    path.write_text("contracts:\n  - {template: at_most_n_times, args: ['Edit|Write', 0]}\n")
+
+    await make_stage(contracts=path)
+
+    (said,) = [record.message for record in caplog.records if "rules.yaml" in record.message]
+    assert f"{path}:2: no tool is called 'Edit|Write'" in said
+
+
 async def test_evidence_is_of_the_rules(tmp_path: Path, rules: Path) -> None:
     """Also before anything is recorded, it verifies with the hash of the rules file."""
     path = tmp_path / "evidence.jsonl"

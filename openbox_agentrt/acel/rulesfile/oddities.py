@@ -9,6 +9,7 @@ from ..contracts.shapes import Place, written
 from ..contracts.spec import tools_in
 from ..contracts.template import Template
 from ..match.names import suspicious_names
+from .never_match import Oddity, empty_options, unlikely_names, unlikely_paths, unset_entries
 from .parts import Parts
 
 __all__ = ("RulesWarning", "oddities")
@@ -27,6 +28,11 @@ class RulesWarning:
     message: str
     line: int | None = None
 
+    def within(self, name: str | None) -> str:
+        """Write it in one line, with the name of the file and the line."""
+        place = ":".join(str(part) for part in (name, self.line) if part is not None)
+        return f"{place}: {self.message}" if place else self.message
+
 
 def oddities(parts: Parts, contracts: Sequence[Template]) -> Iterator[RulesWarning]:
     """Find what is odd about the parts of a rules file and the contracts that were built of them."""
@@ -35,7 +41,9 @@ def oddities(parts: Parts, contracts: Sequence[Template]) -> Iterator[RulesWarni
         yield _warning(parts, message, ("initial_state",))
     yield from _groups(parts)
     yield from _doubles(parts, contracts)
-    yield from _names(parts)
+    names = _names(parts)
+    yield from (_warning(parts, report.describe(), names[report.name]) for report in suspicious_names(names))
+    yield from (_warning(parts, message, place) for place, message in _toothless(parts, names))
 
 
 def _groups(parts: Parts) -> Iterator[RulesWarning]:
@@ -59,13 +67,20 @@ def _doubles(parts: Parts, contracts: Sequence[Template]) -> Iterator[RulesWarni
             yield _warning(parts, message, place)
 
 
-def _names(parts: Parts) -> Iterator[RulesWarning]:
-    tools: dict[str, Place] = {}
+def _names(parts: Parts) -> dict[str, Place]:
+    names: dict[str, Place] = {}
     for place, spec in parts.contracts:
         for _, name in tools_in(spec):
-            tools.setdefault(name, place)
-    for report in suspicious_names(tools):
-        yield _warning(parts, report.describe(), tools[report.name])
+            names.setdefault(name, place)
+    return names
+
+
+def _toothless(parts: Parts, names: dict[str, Place]) -> Iterator[Oddity]:
+    yield from unlikely_names(names)
+    for place, spec in dict(parts.contracts).items():
+        yield from unlikely_paths(spec, place)
+        yield from empty_options(spec, place)
+        yield from unset_entries(spec, place, parts.state)
 
 
 def _warning(parts: Parts, message: str, place: Place) -> RulesWarning:

@@ -70,8 +70,7 @@ def proxy(
 
 def _announce(command: Sequence[str], session: Session, rules: Rules) -> None:
     for warning in rules.warnings:
-        place = rules.name if warning.line is None else f"{rules.name}:{warning.line}"
-        _say(f"warning: {place}: {warning.message}")
+        _say(f"warning: {warning.within(rules.name)}")
     name = os.path.basename(command[0])
     _say(f"openbox-agentrt: {name!r} behind {len(rules.contracts)} contract(s), mode={session.mode}")
 

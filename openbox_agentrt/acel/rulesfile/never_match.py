@@ -1,0 +1,112 @@
+"""Rules that cannot bite: names that no tool has, paths that no argument has, entries that nobody sets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from ..contracts.parameters import Parameter, parameters_of
+from ..contracts.shapes import Place
+
+__all__ = ("Oddity", "empty_options", "unlikely_names", "unlikely_paths", "unset_entries")
+
+Oddity: TypeAlias = tuple[Place, str]
+"""Where something stands, and why it cannot work."""
+
+# The forms in which other tools write matchers, and how the same is written here.
+_FORMS = (
+    (re.compile(r"(\w[\w-]*)\((.*)\)"), "a call by its argument is {{tool: {0}, matches: PATTERN}}"),
+    (re.compile(r"[\w-]+(?:\|[\w-]+)+"), "several tools are {any_of: [A, B]}"),
+    (re.compile(r".*\.[*+].*"), "any text is * and not .*"),
+    (re.compile(r"\^.*|.*\$"), "a name has no anchors, it is compared whole, and * is any text"),
+    (re.compile(r".*[\[\]{}].*"), "brackets are characters here, several tools are {any_of: [A, B]}"),
+    (re.compile(r".*,.*"), "several tools are {any_of: [A, B]}"),
+    (re.compile(r".*[|()\\+;\"'`<>].*"), "names are no patterns, but * is any text and ? one character"),
+)
+_PATH_FORMS = (
+    (re.compile(r".*,.*"), "it is one argument, and a comma is part of its name"),
+    (re.compile(r".*\*.*"), "a path has no *, it names one value"),
+    (re.compile(r".*[\[\]].*"), "a position in a list is written items.0 and not items[0]"),
+    (re.compile(r"\$.*"), "a path begins with the name of an argument"),
+    (re.compile(r".*[/\\|].*"), "the parts of a path are separated by points"),
+)
+
+
+def unlikely_names(names: Mapping[str, Place]) -> Iterator[Oddity]:
+    """Find names that no tool has, because they are written as patterns elsewhere are."""
+    for name, place in names.items():
+        hint = _hint(name, _FORMS)
+        if hint is not None:
+            yield place, f"no tool is called {name!r}: {hint}"
+
+
+def unlikely_paths(spec: Mapping[str, Any], place: Place) -> Iterator[Oddity]:
+    """Find the paths in a contract that no argument has."""
+    for name, path, here in _paths_in(spec, place):
+        hint = _hint(path, _PATH_FORMS)
+        if hint is not None:
+            yield here, f"{name} {path!r} is in no call: {hint}"
+
+
+def empty_options(spec: Mapping[str, Any], place: Place) -> Iterator[Oddity]:
+    """Find options that are there and say nothing."""
+    for name, value in spec.items():
+        if value is None:
+            yield (*place, name), f"{name!r} is empty and says nothing"
+
+
+def unset_entries(spec: Mapping[str, Any], place: Place, state: Mapping[str, Any]) -> Iterator[Oddity]:
+    """Find state entries that a contract requires and that only code could set."""
+    if spec["template"] != "requires_state":
+        return
+    named = {parameter.name: value for parameter, value, _ in _given(spec, place)}
+    entry = named["state_key"]
+    if entry not in state:
+        yield place, f"state entry {entry!r} is not in 'state': until code sets it, no call is allowed"
+    elif _has_key(spec) and not isinstance(state[entry], dict):
+        yield place, f"state entry {entry!r} is no mapping, so it has no entry for a key"
+
+
+def _has_key(spec: Mapping[str, Any]) -> bool:
+    # By name, and beside `state_key`, `key` is the option; alone among kwargs it is the entry.
+    return spec.get("key") is not None or ("state_key" in spec.get("kwargs", {}) and "key" in spec["kwargs"])
+
+
+def _hint(text: str, forms: tuple[tuple[re.Pattern[str], str], ...]) -> str | None:
+    if text != text.strip():
+        return "blanks at its ends are part of it"
+    for form, hint in forms:
+        found = form.fullmatch(text)
+        if found is not None:
+            return hint.format(*found.groups()) if found.groups() else hint
+    return None
+
+
+def _paths_in(spec: Mapping[str, Any], place: Place) -> Iterator[tuple[str, str, Place]]:
+    for parameter, value, here in _given(spec, place):
+        if parameter.kind == "tool":
+            yield from (("field", path, inner) for path, inner in _fields_in(value, here))
+        elif parameter.name == "field":
+            yield "field", value, here
+    if isinstance(spec.get("key"), str):
+        yield "key", spec["key"], (*place, "key")
+
+
+def _fields_in(matcher: Any, place: Place) -> Iterator[tuple[str, Place]]:
+    if not isinstance(matcher, dict):
+        return
+    if isinstance(matcher.get("field"), str):
+        yield matcher["field"], (*place, "field")
+    for index, inner in enumerate(matcher.get("any_of", ())):
+        yield from _fields_in(inner, (*place, "any_of", index))
+
+
+def _given(spec: Mapping[str, Any], place: Place) -> Iterator[tuple[Parameter, Any, Place]]:
+    parameters = parameters_of(spec["template"])
+    for index, (parameter, value) in enumerate(zip(parameters, spec.get("args", ()), strict=False)):
+        yield parameter, value, (*place, "args", index)
+    by_name = {name: each for each in parameters for name in (each.name, each.alias) if name}
+    for name, value in spec.get("kwargs", {}).items():
+        if name in by_name:
+            yield by_name[name], value, (*place, "kwargs", name)
