@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from openbox_core.context import activity_scope
 
-from ._activity.activity import Activity
 from ._activity.binding import activity_context
-from ._activity.decide import decide
-from ._activity.perform import check, guarded
-from ._activity.request import custom_request
+from ._activity.custom import GovernedActivity, custom_activity
 from ._activity.screening import screen_prompt
 from ._core.connection import connect
 from ._loop.coverage import Coverage, coverage_of
@@ -203,6 +200,9 @@ class OpenBoxAgentRTGovernance:
         """
         Have a piece of work of your own judged before the block runs, and closed when it ends.
 
+        Set what it gives as the activity's `output`, and read it there again after the block: with
+        ``outputs="enforce"``, that is what may be seen of it.
+
         Args:
             activity_type: What policies and contracts call it.
             activity_input: What is judged: a list of arguments, or one argument.
@@ -212,20 +212,8 @@ class OpenBoxAgentRTGovernance:
         """
         items = list(activity_input) if isinstance(activity_input, list | tuple) else [activity_input]
         run = self._runs.around(activity_type)
-        work = Activity(run, custom_request(run, activity_type, items))
-        await decide(work)
-        handle = GovernedActivity(work)
-        work.begin()
-        try:
-            with work.bound():
-                async with guarded(work):
-                    yield handle
-        except BaseException as error:
-            # However the block ended, its row is closed.
-            await check(work, error)
-            raise
-        await check(work, None)
-        await work.complete(handle.output, result=handle.output)
+        async with custom_activity(run, activity_type, items) as activity:
+            yield activity
 
     def end_session(self, session_id: str) -> tuple[Violation, ...]:
         """
@@ -270,30 +258,6 @@ class OpenBoxAgentRTGovernance:
     def __repr__(self) -> str:
         state = "closed" if self._runs.closed else "open"
         return f"<OpenBoxAgentRTGovernance {self.runtime.config.api_url} {state}>"
-
-
-class GovernedActivity:
-    """
-    Hold a user's own activity while it runs.
-
-    Attributes:
-        output: What Core is told of the result; set it inside the block.
-    """
-
-    def __init__(self, activity: Activity) -> None:
-        self._activity = activity
-        self.output: Any = None
-
-    @property
-    def id(self) -> str:
-        """Give Core's id of the activity."""
-        return self._activity.id
-
-    @property
-    def input(self) -> list[Any]:
-        """Give the input to use: what was passed, or Core's redacted copy."""
-        content: list[Any] = self._activity.content
-        return content
 
 
 @takes_options

@@ -204,6 +204,7 @@ def activity_completed(
     status: ActivityStatus = "completed",
     output: Any = None,
     error: Mapping[str, Any] | None = None,
+    told: Any = None,
     duration_ms: float | None = None,
     extra: Mapping[str, Any] | None = None,
     max_bytes: int = DEFAULT_MAX_BYTES,
@@ -215,11 +216,14 @@ def activity_completed(
     Args:
         output: What it gave; left out when there is an `error`.
         error: `error_info` of what went wrong.
+        told: What work that has failed gave all the same, such as an error for a model to read.
         duration_ms: How long it ran; a negative one, from a clock that stepped back, counts as 0.
     """
     fields: dict[str, Any] = {"status": status}
     if error is None:
         fields["activity_output"] = json_safe(output, max_bytes=max_bytes)
+    elif told is not None:
+        fields["activity_output"] = json_safe(told, max_bytes=max_bytes)
     if duration_ms is not None:
         fields["duration_ms"] = max(0, round(duration_ms))
     payload = run.payload(run.extra_fields(fields, extra, max_bytes))

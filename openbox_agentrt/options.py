@@ -95,8 +95,10 @@ class GovernanceOptions(
         record: What goes into the evidence: ``violations``, or ``all`` decisions.
         on_tool_block: ``raise``, or ``return_error``: the model sees a tool error and the run goes on.
         on_unknown_verdict: What an answer that is not understood counts as. It is never an ALLOW.
-        redact_outputs: Apply Core's output redaction to what the model sees next.
-        buffer_streams: Hold a model stream back until its completed response has been judged.
+        outputs: ``enforce``: what Core says about a result decides what the model and the caller see of it.
+        redact_outputs: An older spelling of ``outputs="enforce"``.
+        buffer_streams: An older spelling of ``outputs="enforce"``.
+        outcomes: Say by tool name what became of a call that returned, as `acel.outcome.OutcomeHook` does.
         constraint_handlers: Handlers for CONSTRAIN by constraint name.
         on_decision: Called with every `Decision`.
         fail_closed_destructive: Keep consequential and destructive tools closed in an outage all the same.

@@ -658,7 +658,7 @@ async def test_a_constraint_on_a_prompt_cannot_be_put_around_it(make_stage: Any)
 
 
 async def test_a_guard_may_swallow_the_error_of_the_work(make_stage: Any, kit: Any) -> None:
-    """Then the tool has given nothing, and the run goes on."""
+    """Then the tool has given nothing, and the run goes on. The tool has failed all the same."""
     from contextlib import suppress
 
     def fail(**_: Any) -> None:
@@ -674,7 +674,8 @@ async def test_a_guard_may_swallow_the_error_of_the_work(make_stage: Any, kit: A
     result = await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("1 + 2?")])
 
     assert result.termination_reason == "completed"
-    assert stage.completed("add")["status"] == "completed"
+    assert stage.completed("add")["status"] == "failed"
+    assert stage.completed("add")["error"] == {"type": "ValueError", "message": "swallowed"}
 
 
 def test_a_governance_is_used_from_several_event_loops(kit: Any) -> None:

@@ -27,6 +27,7 @@ from .._run.contract_events import broken_result
 from .._run.current import POSITION
 from .._run.report_answers import apply_report_answer
 from .._wire.error_info import error_info
+from ..acel.engine.lifecycle import aconclude
 from ..decision import Verdict
 from ..errors import GovernanceError, GovernanceHaltError, UngovernedCallError, find_governance_error
 from ..evidence.redaction import redaction_marker
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
 
     from .._run.state import RunState
+    from ..acel.events import Outcome
     from ..acel.reservation import Reservation
     from ..decision import Answer, Decision, DecisionSource
     from ..lifecycle_events import ActivityStatus
@@ -234,15 +236,19 @@ class Activity:
         output: Any,
         *,
         result: Any = None,
+        outcome: Outcome = "ok",
+        error: BaseException | None = None,
         measured: Mapping[str, Any] | None = None,
         shown: Mapping[str, Any] | None = None,
     ) -> Answer | None:
         """
-        Close it because the work succeeded.
+        Close it because the work has come to its end, well or not, and gave something.
 
         Args:
             output: What Core is told.
             result: What postconditions see.
+            outcome: What became of the work. What has not succeeded stays counted and allows nothing.
+            error: What it failed with, if that is known.
             measured: Arguments that were deferred.
             shown: What the trace is to show of the input, if not the input.
 
@@ -257,26 +263,38 @@ class Activity:
             if not self.ran:
                 self._abort(None)  # a dry run: the work was let through and did not happen
             elif self.reservation is not None:
-                await self._commit(result, measured=measured, shown=shown)
-        except BaseException as error:
+                await self._conclude(result, outcome, error, measured, shown)
+        except BaseException as interruption:
             # The result is not to be used, or the commit was interrupted: either way the work failed.
-            await self.fail(error)
+            await self.fail(interruption)
             raise
         beside = self._beside()
-        event = self._close("completed", output=output)
+        if outcome == "ok":
+            event = self._close("completed", output=output)
+        else:
+            status: ActivityStatus = "cancelled" if outcome == "aborted" else "failed"
+            event = self._close(status, error=self._failure(outcome, error), told=output)
         if event is None:
             return None
         return await self.run.reports.send(event, heed=self._apply_answer(), beside=beside)
 
-    async def _commit(
-        self, result: Any, *, measured: Mapping[str, Any] | None, shown: Mapping[str, Any] | None
+    async def _conclude(
+        self,
+        result: Any,
+        outcome: Outcome,
+        error: BaseException | None,
+        measured: Mapping[str, Any] | None,
+        shown: Mapping[str, Any] | None,
     ) -> None:
-        """Let what the contracts have reserved count: the work ran, with `content` as its input."""
+        """Tell the contracts what became of the work, which ran with `content` as its input."""
         reservation, self.reservation = self.reservation, None
         if reservation is None:
             return
-        failed = await reservation.acommit(
+        failed = await aconclude(
+            reservation,
             result,
+            outcome=outcome,
+            error=error,
             args=self.request.arguments_of(self.content),
             measured=measured,
             shown=shown,
@@ -288,7 +306,7 @@ class Activity:
     async def fail(self, error: BaseException) -> None:
         """Close it because the work failed, or never ran."""
         beside = self._beside()
-        event = self._close(_status_of(error), error=self.run.redactions.value(error_info(error)))
+        event = self._close(_status_of(error), error=self._failure("failed", error))
         self._abort(error)
         if event is None:
             return
@@ -333,9 +351,19 @@ class Activity:
             self.run.reports.post(event, heed=self._apply_answer())
 
     def _close(
-        self, status: ActivityStatus, *, output: Any = None, error: Mapping[str, Any] | None = None
+        self,
+        status: ActivityStatus,
+        *,
+        output: Any = None,
+        error: Mapping[str, Any] | None = None,
+        told: Any = None,
     ) -> EventEnvelope | None:
-        """Close the row, and give the report of it; None when there is nothing to close, or to report."""
+        """
+        Close the row, and give the report of it; None when there is nothing to close, or to report.
+
+        Args:
+            told: What work that has failed gave all the same: somebody will read it, so Core has to.
+        """
         if self.state == "closed":
             return None
         run, request = self.run, self.request
@@ -352,6 +380,7 @@ class Activity:
             status=status,
             output=run.redactions.value(output),
             error=error,
+            told=run.redactions.value(told),
             duration_ms=None if self._began is None else (perf_counter() - self._began) * 1000,
             max_bytes=run.services.options.max_payload_bytes,
         )
@@ -359,7 +388,14 @@ class Activity:
     def _abort(self, error: BaseException | None) -> None:
         reservation, self.reservation = self.reservation, None
         if reservation is not None:
-            reservation.abort(error, ran=self.ran)
+            args = self.request.arguments_of(self.content) if self.ran else None
+            reservation.abort(error, ran=self.ran, args=args)
+
+    def _failure(self, outcome: Outcome, error: BaseException | None) -> Mapping[str, Any]:
+        """Say to Core what the work failed with."""
+        if error is None:
+            return error_info(type="UnsuccessfulCall", message=f"the outcome of the call is {outcome!r}")
+        return self.run.redactions.value(error_info(error))
 
     def _was_asked(self) -> bool:
         return self.request.envelope is not None and self.state != "new"
@@ -375,7 +411,7 @@ class Activity:
     def _concealer(self) -> Callable[[Any], Any] | None:
         """Say what becomes of a result in the trace, which outlives the run and goes into evidence."""
         run = self.run
-        if self.request.reported and run.services.options.redact_outputs:
+        if self.request.reported and run.services.options.enforces_outputs:
             # Core redacts outputs when it is told of them, and that is later.
             return lambda result: redaction_marker(freeze(result), run.services.marker_key)
         return (lambda result: run.redactions.value(freeze(result))) if run.redactions else None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+from agent_rt import ContentPart, ModelMessage, ModelResponse
 
 from ..errors import ContractRefusedError, GovernanceError, GovernanceHaltError, UngovernedCallError
 
 BLOCKED = "governance_blocked"
+WITHHELD_OUTPUT = "the output is withheld by policy"
 
 
 class Unstored(dict[str, Any]):
@@ -31,11 +35,19 @@ def denial(tool: str, error: GovernanceError) -> Unstored:
     return Unstored(error=told)
 
 
-def withheld(tool: str) -> Unstored:
-    """Tell the model that an output had to be redacted and could not be."""
-    return Unstored(
-        error={"type": BLOCKED, "tool": tool, "message": "the output had to be redacted and is withheld"}
-    )
+def withheld(tool: str) -> dict[str, Any]:
+    """
+    Tell the model that a tool ran and that its output is not for it to see.
+
+    An idempotency store keeps this: the tool must not run a second time.
+    """
+    return {"error": {"type": BLOCKED, "tool": tool, "message": WITHHELD_OUTPUT}}
+
+
+def withheld_response(response: ModelResponse) -> ModelResponse:
+    """Put a few words of ours in the place of a model's answer, tool calls included."""
+    message = ModelMessage("assistant", (ContentPart("text", WITHHELD_OUTPUT),))
+    return replace(response, message=message, finish_reason="content_filter", raw=None)
 
 
 def timed_out(tool: str, seconds: float) -> Unstored:

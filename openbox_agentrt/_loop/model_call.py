@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from agent_rt import ModelRequest, ModelResponse
 
+from .._activity.outputs import WITHHELD, seen
 from .._activity.screening import check_redacted, judge_input, take_prescreen
 from .._wire.model_input import message_elements
-from ..decision import MISSING
-from ..errors import GovernanceUnavailableError
 from ..lifecycle_events import LLM_ACTIVITY
-from ..message_extraction import redacted_output, response_output, with_text
+from ..message_extraction import response_output, with_text
+from .denial import withheld_response
+from .reasoning import reasoning_text, without_reasoning
 
 if TYPE_CHECKING:
     from .._activity.activity import Activity
     from .._run.runs import Runs
     from .._run.state import RunState
-    from ..decision import Answer
 
 log = logging.getLogger(__name__)
 
@@ -50,24 +50,32 @@ def redacted_request(run: RunState, request: ModelRequest) -> ModelRequest:
     return request if messages is request.messages else replace(request, messages=messages)
 
 
-async def end_model_call(activity: Activity, response: ModelResponse) -> tuple[ModelResponse, Answer | None]:
+async def end_model_call(
+    activity: Activity, response: ModelResponse, *, reasoning: str = ""
+) -> ModelResponse:
     """
-    Report a model's response.
+    Report a model's response, and give what may be seen of it.
 
-    Returns:
-        The response to hand on - redacted, where outputs are - and Core's answer to the report.
+    Args:
+        reasoning: What the model thought aloud while it was streamed.
+
+    Raises:
+        ContractRefusedError: The response breaks a postcondition and must not be used.
     """
     output = response_output(response)
-    answer = await activity.complete(
-        output, result=output, measured=_measured(activity.run, response, output)
-    )
     run, options = activity.run, activity.run.services.options
-    if options.redact_outputs:
-        response = _redacted_response(run, response, output, answer)
-    if answer is not None or not options.send_llm_end_event or options.reports_in_background:
+    measured = _measured(run, response, output)
+    if options.enforces_outputs:
+        thoughts = reasoning or reasoning_text(response.message)
+        output |= {"reasoning": thoughts} if thoughts else {}
+    answer = await activity.complete(output, result=output, measured=measured)
+    shown = seen(activity, output, answer)
+    response = withheld_response(response) if shown is WITHHELD else _as_seen(run, response, output, shown)
+    told = shown is WITHHELD or answer is not None
+    if told or not options.send_llm_end_event or options.reports_in_background:
         # Core has been told, or nobody wants it to be.
         run.judged.remember(message_elements(run.redactions.messages((response.message,))))
-    return response, answer
+    return response
 
 
 def _measured(run: RunState, response: ModelResponse, output: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,28 +93,22 @@ def _measured(run: RunState, response: ModelResponse, output: Mapping[str, Any])
     return measured
 
 
-def _redacted_response(
-    run: RunState, response: ModelResponse, output: Mapping[str, Any], answer: Answer | None
+def _as_seen(
+    run: RunState, response: ModelResponse, output: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> ModelResponse:
-    text = output["completion"]
-    if answer is None:
-        options = run.services.options
-        if options.send_llm_end_event and options.withholds_unjudged_output():
-            # Fail-closed: nobody has said whether there is something in the text that must not be seen.
-            log.warning("core could not be told of a model's output; its text is withheld")
-            text = ""
-    elif answer.guardrails is not None and answer.guardrails.redacted_input is not MISSING:
-        try:
-            text = redacted_output(output, answer.guardrails.redacted_input)["completion"]
-        except GovernanceUnavailableError:
-            # Fail-closed for the text: what cannot be redacted is taken out, since the answer said that it
-            # must be.
-            log.warning("the redaction of a model's output does not fit; its text is withheld")
-            text = ""
+    """Give `response` with what may be seen of its text and its reasoning."""
+    if not run.services.options.enforces_outputs:
+        return response
     message = response.message
+    text = shown["completion"] or ""
     if text != output["completion"]:
-        run.redactions.learn(output["completion"], text or "")
-        message = with_text(message, text or "")
+        run.redactions.learn(output["completion"], text)
+        message = with_text(message, text)
+    thoughts_redacted = shown.get("reasoning") != output.get("reasoning")
+    if thoughts_redacted:
+        message = without_reasoning(message)
     # Core was not shown what it has redacted before, and says nothing about it.
     (message,) = run.redactions.messages((message,))
-    return response if message is response.message else replace(response, message=message, raw=None)
+    if message is response.message and not thoughts_redacted:
+        return response
+    return replace(response, message=message, raw=None)

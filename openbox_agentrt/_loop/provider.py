@@ -38,8 +38,7 @@ class GovernedProvider(StandIn[ModelProvider]):
     async def complete(self, request: ModelRequest, *args: Any, **kwargs: Any) -> ModelResponse:
         activity, request = await begin_model_call(self.__judge__, request)
         response = await perform(activity, lambda: self.__wrapped__.complete(request, *args, **kwargs))
-        response, _ = await end_model_call(activity, response)
-        return response
+        return await end_model_call(activity, response)
 
 
 class GovernedStreamingProvider(GovernedProvider):

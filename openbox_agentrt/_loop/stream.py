@@ -38,9 +38,8 @@ class GovernedStream:
     """
     Hand on the events of one model call.
 
-    With the option ``buffer_streams``, nothing is handed on before the whole response is there and Core has
-    been told of it; what it answers then still counts. Without it, text that was handed on cannot be taken
-    back.
+    With ``outputs="enforce"``, nothing is handed on before the whole response is there and Core has been told
+    of it; what it answers then still counts. Without it, text that was handed on cannot be taken back.
 
     Args:
         request: The request as it came; what is sent is its redacted copy.
@@ -115,7 +114,7 @@ class GovernedStream:
             await activity.fail(error)
             raise
         if event.type == "completed" and event.response is not None and activity.state != "closed":
-            response, _ = await end_model_call(activity, event.response)
+            response = await end_model_call(activity, event.response)
             if response is not event.response:
                 event = replace(event, response=response, raw=None)
         return event
@@ -124,7 +123,7 @@ class GovernedStream:
         activity, self._request = await begin_model_call(self._judge, self._request)
         self._activity = activity
         activity.run.open_streams.add(self)
-        if self._judge.options.buffer_streams or activity.guards:
+        if self._judge.options.enforces_outputs or activity.guards:
             self._held = held_events(activity, lambda: self._open(self._request))
         else:
             activity.begin()

@@ -20,6 +20,7 @@ from agent_rt import (
 from .._activity.activity import Activity, ApprovalPending
 from .._activity.decide import decide, decide_again, resume
 from .._activity.judged_input import JudgedInput, snapshot
+from .._activity.outputs import WITHHELD, seen
 from .._activity.perform import perform
 from .._activity.request import tool_request
 from .._run.contracts import adopt_conditions
@@ -27,15 +28,14 @@ from .._run.current import current_run
 from .._run.record import write
 from .._run.suspended import call_key
 from .._wire.model_input import content_elements
-from ..decision import MISSING, Verdict
-from ..errors import GovernanceBlockedError, GovernanceError, GovernanceUnavailableError
-from ..message_extraction import redacted_output
+from ..acel.outcome import outcome_of
+from ..decision import Verdict
+from ..errors import GovernanceBlockedError, GovernanceError
 from .denial import denial, is_soft, withheld
 
 if TYPE_CHECKING:
     from .._run.runs import Runs
     from .._run.state import RunState
-    from ..decision import Answer
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,7 @@ class ToolRun:
         self._side_effect = side_effect
         self._judged = JudgedInput(activity.content, shared=shared)
         self._clock: asyncio.Timeout | None = None
+        self._failure: BaseException | None = None
 
     async def run(self, arguments: Mapping[str, Any], work: Work) -> Any:
         """Do `work` with `arguments`, once it is sure that they are what was judged."""
@@ -78,10 +79,38 @@ class ToolRun:
                 )
                 raise activity.denied
         activity.ran = True
-        if activity.request is request:
-            return await work(arguments)
-        with activity.bound():  # nested work belongs to the new row
-            return await work(arguments)
+        self._failure = None
+        try:
+            if activity.request is request:
+                return await work(arguments)
+            with activity.bound():  # nested work belongs to the new row
+                return await work(arguments)
+        except BaseException as error:
+            # Whoever called this may make a value of it: see `end`.
+            self._failure = error
+            raise
+
+    async def end(self, value: Any) -> Any:
+        """
+        Report what the call gave, and give what may be seen of it.
+
+        A handler that raised has failed, also where Agent-RT makes a value of that for the model.
+
+        Raises:
+            ContractRefusedError: The result breaks a postcondition and must not be used.
+        """
+        activity, failure = self.activity, self._failure
+        hook = activity.run.services.options.outcomes.get(self.name)
+        outcome = "failed" if failure is not None else outcome_of(value, hook)
+        answer = await activity.complete(value, result=value, outcome=outcome, error=failure)
+        shown = seen(activity, value, answer)
+        if shown is WITHHELD:
+            return _known(activity.run, withheld(self.name))
+        options = activity.run.services.options
+        if answer is not None or not options.send_tool_end_event or options.reports_in_background:
+            # Core has been told, or nobody wants it to be.
+            _known(activity.run, shown)
+        return shown
 
     async def within(self, seconds: float, work: Callable[[], Awaitable[Any]]) -> Any:
         """
@@ -95,7 +124,8 @@ class ToolRun:
             async with asyncio.timeout(seconds) as self._clock:
                 return await work()
         except TimeoutError as error:
-            raise ToolTimeoutError(self.name, seconds) from error
+            self._failure = ToolTimeoutError(self.name, seconds)
+            raise self._failure from error
 
     async def _judge_again(self, arguments: Mapping[str, Any]) -> None:
         log.info("the arguments of %r were changed after they were judged; judging them again", self.name)
@@ -157,7 +187,7 @@ async def call_tool(
             shared=not (untouched and is_private),
         )
         value = await perform(activity, lambda: invoke(ready, tool_run), runs_at_once=not prepares)
-        answer = await activity.complete(value, result=value)
+        return await tool_run.end(value)
     except ApprovalPending:
         assert activity is not None  # only an activity that exists can wait
         run.paused.setdefault(key, []).append(activity)
@@ -166,14 +196,6 @@ async def call_tool(
         if judge.options.on_tool_block == "return_error" and is_soft(error):
             return _known(run, denial(call.name, error))
         raise
-    options = judge.options
-    if options.redact_outputs:
-        value = _redacted_value(activity, value, answer)
-    if answer is not None or not options.send_tool_end_event or options.reports_in_background:
-        # Core has been told, or nobody wants it to be.
-        told = marshal_tool_result(run.redactions.value(value))
-        run.judged.remember(content_elements("tool", told))
-    return value
 
 
 async def run_skipped(tool: str, work: Awaitable[Any]) -> Any:
@@ -216,22 +238,3 @@ def _approval_required(
             session_id=activity.run.session_id,
         )
     )
-
-
-def _redacted_value(activity: Activity, value: Any, answer: Answer | None) -> Any:
-    options, tool = activity.run.services.options, activity.request.event
-    if answer is None:
-        destructive = activity.request.destructive
-        if options.send_tool_end_event and options.withholds_unjudged_output(destructive=destructive):
-            # Fail-closed: nobody has said whether there is something in it that must not be seen.
-            log.warning("core could not be told of the output of %r; it is withheld", tool)
-            return withheld(tool)
-    elif answer.guardrails is not None and answer.guardrails.redacted_input is not MISSING:
-        try:
-            value = redacted_output(value, answer.guardrails.redacted_input)
-        except GovernanceUnavailableError:
-            # Fail-closed for the output: Core said that it must not be seen as it is.
-            log.warning("the redaction of the output of %r does not fit; it is withheld", tool)
-            return withheld(tool)
-    # Core was not shown what it has redacted before, and says nothing about it.
-    return activity.run.redactions.value(value)

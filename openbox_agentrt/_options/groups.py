@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..acel.contracts.base import TemporalContract
     from ..acel.engine.records import Meter, ViolationRecorder
+    from ..acel.outcome import OutcomeHook
     from ..acel.session import Session
     from ..decision import Decision
     from .in_process import InProcessCore
@@ -130,13 +131,20 @@ class RunOptions:
     max_payload_bytes: int = field(default=1_000_000, metadata=holds(kinds.WHOLE))
     tool_type_map: Mapping[str, str] = field(default_factory=dict, metadata=holds(kinds.TEXT_BY_NAME))
     skip_tools: Collection[str] = field(default=(), metadata=holds(kinds.NAMES))
+    outputs: Literal["off", "enforce"] = field(default="off", metadata=holds(kinds.choice("off", "enforce")))
     redact_outputs: bool = field(default=False, metadata=holds(kinds.FLAG))
     buffer_streams: bool = field(default=False, metadata=holds(kinds.FLAG))
+    outcomes: Mapping[str, OutcomeHook] = field(default_factory=dict, metadata=holds(kinds.CALLABLES_BY_NAME))
+
+    @property
+    def enforces_outputs(self) -> bool:
+        """Tell whether what Core says about a result decides what is seen of it."""
+        return self.outputs == "enforce" or self.redact_outputs or self.buffer_streams
 
     @property
     def reports_in_background(self) -> bool:
         """Tell whether ends are told in the background: never where the answer redacts or refuses."""
-        return self.telemetry == "ordered" and not (self.redact_outputs or self.buffer_streams)
+        return self.telemetry == "ordered" and not self.enforces_outputs
 
 
 @dataclass(frozen=True, kw_only=True)

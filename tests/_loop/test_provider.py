@@ -261,6 +261,4 @@ async def test_an_output_whose_redaction_does_not_fit_is_withheld(make_stage: An
     result = await loop.run(kit.agent(), [kit.user("who?")])
 
     assert "Ann" not in repr(result.messages)
-    assert [error["message"] for error in kit.tool_errors(result)] == [
-        "the output had to be redacted and is withheld"
-    ]
+    assert [error["message"] for error in kit.tool_errors(result)] == ["the output is withheld by policy"]

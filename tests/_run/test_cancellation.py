@@ -64,7 +64,7 @@ class _Reservation:
         self.commit(result, **kwargs)
         await asyncio.sleep(0)
 
-    def abort(self, error: Any = None, *, ran: bool = False) -> None:
+    def abort(self, error: Any = None, *, ran: bool = False, **final: Any) -> None:
         self._settle("abort ran" if ran else "abort")
 
     def _settle(self, how: str) -> None:

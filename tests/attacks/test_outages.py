@@ -61,7 +61,7 @@ async def test_a_short_outage_leaves_no_row_open(kit: Any, fault: Fault, policy:
 
 @pytest.mark.leaves_rows_open("core never hears of what starts in an outage")
 async def test_a_held_stream_that_core_was_not_told_of_is_not_handed_on(kit: Any) -> None:
-    """Fail-closed: it was held to be judged. The error says that the model has run."""
+    """Fail-closed: it was held to be judged, and was not. The run goes on without it."""
     with FaultyCore() as faulty:
         outage = faulty.always(Fault.respond(503), path="/evaluate")
 
@@ -81,9 +81,11 @@ async def test_a_held_stream_that_core_was_not_told_of_is_not_handed_on(kit: Any
             stream = governance.wrap_provider(ScriptedProvider(speak)).stream(
                 ModelRequest(messages=(kit.user("hi"),), model="m")
             )
-            with pytest.raises(GovernanceUnavailableError) as caught:
-                async with governance.run_scope():
-                    await anext(stream)
+            async with governance.run_scope() as run:
+                events = [event async for event in stream]
             outage.__exit__(None, None, None)
 
-    assert caught.value.ran
+    assert [event.text for event in events] == ["the output is withheld by policy", None]
+    assert [(each.event, each.source) for each in run.decisions if each.unreachable] == [
+        ("llm_call", "unreachable")
+    ]

@@ -1,0 +1,98 @@
+"""
+Outputs: what Core says to the report of a result decides what may be seen of it.
+
+Only with ``outputs="enforce"``. It is never a failure of the run: the work has been done, and its result is
+handed on, redacted, or withheld. A HALT stops what would start next as well, which is the run's to see to.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from .._errors.refusals import error_of
+from .._run.record import facts_of, write
+from ..decision import MISSING, Verdict
+from ..errors import GovernanceUnavailableError
+from ..message_extraction import redacted_output
+
+if TYPE_CHECKING:
+    from ..decision import Answer
+    from .activity import Activity
+
+__all__ = ("WITHHELD", "Withheld", "seen")
+
+log = logging.getLogger(__name__)
+
+
+class Withheld(Enum):
+    """Give `WITHHELD` a type of its own: None and the empty text are results like others."""
+
+    WITHHELD = "withheld"
+
+
+WITHHELD: Final = Withheld.WITHHELD
+"""Stands for an output of which nothing may be seen."""
+
+
+def seen(activity: Activity, output: Any, answer: Answer | None) -> Any:
+    """
+    Give what may be seen of `output`.
+
+    Args:
+        output: What Core was told of it.
+        answer: What Core said to that; None if it could not be told.
+
+    Returns:
+        `output` itself, a redacted copy, or `WITHHELD`.
+    """
+    run, options = activity.run, activity.run.services.options
+    if not options.enforces_outputs:
+        return output
+    if answer is None:
+        destructive = activity.request.destructive
+        if activity.request.reported and options.withholds_unjudged_output(destructive=destructive):
+            # Fail-closed: nobody has said whether there is something in it that must not be seen.
+            return _withheld(activity, "core could not be told of the output")
+    elif _is_refused(activity, answer):
+        return WITHHELD
+    elif answer.guardrails is not None and answer.guardrails.redacted_input is not MISSING:
+        try:
+            output = redacted_output(output, answer.guardrails.redacted_input)
+        except GovernanceUnavailableError as error:
+            # Fail-closed for the output: Core said that it must not be seen as it is.
+            return _withheld(activity, error.reason, answer)
+    # Core was not shown what it has redacted before, and says nothing about it.
+    return run.redactions.value(output)
+
+
+def _is_refused(activity: Activity, answer: Answer) -> bool:
+    error = error_of(answer, event=activity.request.event, ran=True)
+    if error is None:
+        return False
+    if not answer.latches:  # a HALT of Core's was written when it came
+        _withheld(activity, getattr(error, "reason", None) or str(error), answer)
+    return True
+
+
+def _withheld(activity: Activity, reason: str, answer: Answer | None = None) -> Withheld:
+    """Write that an output is withheld."""
+    request = activity.request
+    log.warning("the output of %r is withheld", request.event)
+    if answer is None:
+        write(
+            activity.run,
+            request.event,
+            Verdict.BLOCK,
+            "unreachable",
+            activity_id=request.activity_id,
+            reason=reason,
+            unreachable=True,
+        )
+    else:
+        facts = facts_of(answer)
+        facts["activity_id"] = request.activity_id
+        facts["reason"] = reason
+        write(activity.run, request.event, Verdict.BLOCK, "core", **facts)
+    return WITHHELD

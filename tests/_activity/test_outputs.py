@@ -1,0 +1,209 @@
+"""A no to an output: the same answer has the same effect on every path."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+from agent_rt import AgentLoop, InMemoryIdempotencyStore, ModelRequest
+
+from openbox_agentrt import GovernanceHaltError
+from openbox_agentrt.decision import Verdict
+from openbox_agentrt.local_core import LocalCore
+from openbox_agentrt.testing import Call, Reply, ScriptedProvider
+
+SECRET = "the launch code"
+WITHHELD = "the output is withheld by policy"
+
+BLOCK = {"decision": "BLOCK", "reason": "no"}
+HALT = {"decision": "HALT", "reason": "no"}
+FAILED_GUARDRAILS = {
+    "decision": "CONTINUE",
+    "guardrails_result": {
+        "input_type": "activity_output",
+        "validation_passed": False,
+        "reasons": [{"type": "t", "field": "f", "reason": "no"}],
+    },
+}
+UNFIT = {
+    "decision": "CONTINUE",
+    "guardrails_result": {"validation_passed": True, "redacted_input": [1, 2, 3, 4]},
+}
+
+
+def refusing(answer: Any) -> Any:
+    """A policy that says `answer` to every end that shows the secret."""
+
+    def policy(event: Mapping[str, Any]) -> Any:
+        shown = event["event_type"] == "ActivityCompleted" and SECRET in repr(event.get("activity_output"))
+        return answer if shown else None
+
+    return policy
+
+
+async def tool_of_a_loop(stage: Any, kit: Any) -> Any:
+    """Give what the model reads of a tool's result."""
+    model = ScriptedProvider(Call(name="look"), "done")
+    loop = AgentLoop(model, tool_registry=kit.registry({"look": lambda: SECRET}))
+    await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("go")])
+    return model.requests[1].messages
+
+
+async def tool_of_an_executor(stage: Any, kit: Any) -> Any:
+    """Give what an executor returns."""
+
+    class Executor:
+        async def execute(self, call: Any, token: Any = None) -> Any:
+            return SECRET
+
+    async with stage.governance.run_scope():
+        return await stage.governance.wrap_tool_executor(Executor()).execute(kit.call("look"))
+
+
+async def tool_that_says_it_failed(stage: Any, kit: Any) -> Any:
+    """Give what a tool returns as its failure: somebody reads that as well."""
+    registry = kit.registry({"look": lambda: {"isError": True, "content": SECRET}})
+    async with stage.governance.run_scope():
+        return await stage.governance.wrap_tool_registry(registry).execute(kit.call("look"))
+
+
+async def answer_of_a_model(stage: Any, kit: Any) -> Any:
+    """Give the answer of a model."""
+    provider = stage.governance.wrap_provider(ScriptedProvider(SECRET))
+    async with stage.governance.run_scope():
+        return await provider.complete(ModelRequest(messages=(kit.user("go"),), model="m"))
+
+
+async def streamed_answer(stage: Any, kit: Any) -> Any:
+    """Give all that is streamed of an answer."""
+    provider = stage.governance.wrap_provider(ScriptedProvider(SECRET))
+    async with stage.governance.run_scope():
+        events = [e async for e in provider.stream(ModelRequest(messages=(kit.user("go"),), model="m"))]
+    return events, "".join(event.text or "" for event in events)
+
+
+async def streamed_reasoning(stage: Any, kit: Any) -> Any:
+    """Give all that is streamed of an answer whose reasoning has the secret."""
+    provider = stage.governance.wrap_provider(ScriptedProvider(Reply(text="fine", reasoning=SECRET)))
+    async with stage.governance.run_scope():
+        events = [e async for e in provider.stream(ModelRequest(messages=(kit.user("go"),), model="m"))]
+    return events, "".join(event.text or "" for event in events)
+
+
+async def own_activity(stage: Any, kit: Any) -> Any:
+    """Give what is left in a user's own activity."""
+    async with stage.governance.run_scope():
+        async with stage.governance.activity("look", [1]) as activity:
+            activity.output = SECRET
+        assert activity.withheld
+        return activity.output
+
+
+async def agent_as_tool(stage: Any, kit: Any) -> Any:
+    """Give what the outer model reads of an agent that is its tool."""
+    inner = stage.governance.govern_loop(AgentLoop(ScriptedProvider(SECRET)))
+
+    async def ask() -> Any:
+        result = await inner.run(kit.agent("Inner"), [kit.user("go")])
+        return result.final_response.message.content[0].text
+
+    model = ScriptedProvider(Call(name="ask"), "done")
+    loop = AgentLoop(model, tool_registry=kit.registry({"ask": ask}))
+    await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("go")])
+    return model.requests[1].messages
+
+
+PATHS = [
+    tool_of_a_loop,
+    tool_of_an_executor,
+    tool_that_says_it_failed,
+    answer_of_a_model,
+    streamed_answer,
+    streamed_reasoning,
+    own_activity,
+    agent_as_tool,
+]
+Path = Callable[[Any, Any], Awaitable[Any]]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.__name__)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(BLOCK, id="block"),
+        pytest.param(FAILED_GUARDRAILS, id="failed guardrails"),
+        pytest.param(UNFIT, id="a redaction that does not fit"),
+    ],
+)
+async def test_what_is_refused_is_seen_by_nobody(make_stage: Any, kit: Any, path: Path, answer: Any) -> None:
+    """It is withheld from the model and from the caller, on record, and the run goes on."""
+    decisions: list[Any] = []
+    stage = await make_stage(
+        core=LocalCore(refusing(answer), guardrails=False), outputs="enforce", on_decision=decisions.append
+    )
+
+    seen = await path(stage, kit)
+
+    assert SECRET not in repr(seen)
+    refused = [decision for decision in decisions if decision.verdict is Verdict.BLOCK]
+    assert len(refused) == 1
+    assert refused[0].source == "core"
+    assert refused[0].reason
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if path not in (tool_of_a_loop, agent_as_tool)])
+async def test_a_halt_withholds_it_too(make_stage: Any, kit: Any, path: Path) -> None:
+    """What has been done stands, and nobody sees what it gave."""
+    stage = await make_stage(core=LocalCore(refusing(HALT), guardrails=False), outputs="enforce")
+
+    assert SECRET not in repr(await path(stage, kit))
+
+
+@pytest.mark.parametrize("path", [tool_of_a_loop, agent_as_tool])
+async def test_a_halt_starts_nothing_more(make_stage: Any, kit: Any, path: Path) -> None:
+    """The model is not called with it, nor with anything else."""
+    stage = await make_stage(core=LocalCore(refusing(HALT), guardrails=False), outputs="enforce")
+
+    with pytest.raises(GovernanceHaltError):
+        await path(stage, kit)
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if path is not own_activity])
+async def test_nothing_is_withheld_unless_that_is_asked_for(make_stage: Any, kit: Any, path: Path) -> None:
+    """By default, what Core says to a report changes nothing."""
+    stage = await make_stage(core=LocalCore(refusing(BLOCK), guardrails=False))
+
+    assert SECRET in repr(await path(stage, kit))
+
+
+@pytest.mark.parametrize("older", ["redact_outputs", "buffer_streams"])
+async def test_older_spellings_mean_the_same(make_stage: Any, kit: Any, older: str) -> None:
+    """Each of the two switches all of it on."""
+    stage = await make_stage(core=LocalCore(refusing(BLOCK), guardrails=False), **{older: True})
+
+    assert SECRET not in repr(await streamed_answer(stage, kit))
+    assert SECRET not in repr(await tool_of_an_executor(stage, kit))
+
+
+async def test_a_withheld_result_is_not_fetched_again(make_stage: Any, kit: Any) -> None:
+    """The tool has run. An idempotency store remembers that, and the same call does not run it again."""
+    stage = await make_stage(core=LocalCore(refusing(BLOCK), guardrails=False), outputs="enforce")
+    ran: list[str] = []
+
+    def look() -> str:
+        ran.append("it ran")
+        return SECRET
+
+    loop = stage.governance.govern_loop(
+        AgentLoop(
+            ScriptedProvider(Call(id="1", name="look"), Call(id="1", name="look"), "done"),
+            tool_registry=kit.registry({"look": look}),
+            idempotency_store=InMemoryIdempotencyStore(),
+        )
+    )
+
+    result = await loop.run(kit.agent(), [kit.user("go")], task_id="task")
+
+    assert ran == ["it ran"]
+    assert [error["message"] for error in kit.tool_errors(result)] == [WITHHELD, WITHHELD]
