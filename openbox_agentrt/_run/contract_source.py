@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..evidence import EvidenceFile
     from ..options import GovernanceOptions
 
-MAX_TRACE = 1_000
+MAX_TRACE = 256
 """Rows of its trace that a session keeps for evidence. What contracts have counted does not depend on it."""
 
 log = logging.getLogger(__name__)

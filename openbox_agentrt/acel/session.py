@@ -71,7 +71,8 @@ class Session:
             compiled once and shared by all sessions that are given the very same object; a list is compiled
             anew.
         clock: Seconds since the epoch; a steady one if not given.
-        max_trace: How many rows of the trace, and how many violations, are kept; None for all.
+        max_trace: How many rows of the trace, how many violations, and how much evidence in memory are kept:
+            the latest; None for all. Evidence that has to be whole goes to an `EvidenceFile`.
         trace_window: How many rows a violation carries; None for all that are kept.
         max_keys: How many values of a key each contract tells apart. A call with one more is refused.
         unknown_tools: "refuse" admits only tools that a contract or `tools` names, or that are registered.
@@ -121,7 +122,7 @@ class Session:
             mode=mode,
             halts=halt_on_violation == "session",
             evidence=evidence,
-            make_evidence=_log if plain else partial(_log, signer, redact_fields),
+            make_evidence=partial(_log, signer, redact_fields, max_trace),
             metrics=metrics,
             session_id=session_id,
             clock=clock,
@@ -506,7 +507,9 @@ def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
         raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {shown(value)}")
 
 
-def _log(signer: Callable[[bytes], str] | None = None, redact_fields: Any = None) -> ViolationRecorder:
+def _log(
+    signer: Callable[[bytes], str] | None, redact_fields: Any, max_trace: int | None
+) -> ViolationRecorder:
     from ..evidence import EvidenceLog
 
-    return EvidenceLog(signer, redact_fields=redact_fields)
+    return EvidenceLog(signer, redact_fields=redact_fields, keep=max_trace)

@@ -40,7 +40,7 @@ def verify(
         str | None, typer.Option(help="A head that was kept elsewhere (format 2).", metavar="FILE")
     ] = None,
     partial: Annotated[
-        bool, typer.Option("--partial", help="The parts before this one were put away on purpose.")
+        bool, typer.Option("--partial", help="What came before this was put away on purpose.")
     ] = False,
     allow_unsigned: Annotated[
         bool,

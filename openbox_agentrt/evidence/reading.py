@@ -69,7 +69,7 @@ def verify_file(
             one of their hashes (format 2).
         head: A head that was kept elsewhere, instead of the one beside the log (format 2). The log has to
             hold everything that it vouches for.
-        partial: The parts before this one were put away on purpose (format 2).
+        partial: What came before this file was put away on purpose.
         counted: Passes lines on and may take note of them, e.g. to show progress (format 2).
 
     Returns:
@@ -86,7 +86,7 @@ def verify_file(
         # The head before the log: one that is being written has grown meanwhile, never shrunk.
         kept = _head(log, head)
         if kept is None and format_of(log) == 1:
-            return verify_bundles(read_bundles(log), public_key_hex=public_key)
+            return verify_bundles(read_bundles(log), public_key_hex=public_key, partial=partial)
         files = parts_of(log) if log.exists() else []
         files = files[-1:] if partial else files
         report = verify_lines(

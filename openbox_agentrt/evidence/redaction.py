@@ -143,6 +143,9 @@ class Redactor:
 
         A value is one under a secret name, or beside it: ``{"name": "password", "value": "1234"}``.
         """
+        if any(name == "$cut" for name, _ in pairs):
+            # The digest of what was cut: it was made of what is hidden, and a short secret could be guessed.
+            return [(name, Concealed(value) if name == "sha256" else value) for name, value in pairs]
         if not (self._exact or self._globs):
             return pairs
         hidden = [self._hides(name) for name, _ in pairs]

@@ -211,3 +211,35 @@ def test_an_empty_key_is_an_error(violation: MakeViolation) -> None:
 
     with pytest.raises(InvalidKeyError, match="public key is empty"):
         log.verify(public_key_hex="")
+
+
+def test_a_log_may_keep_the_latest_only(violation: MakeViolation) -> None:
+    """What is kept says how much is not, and verifies as a part; as a whole it does not."""
+    log = EvidenceLog(keep=3)
+    for step in range(8):
+        log.record(violation(step))
+    bundles = [bundle.to_dict() for bundle in log.bundles]
+    report = verify_bundles(bundles, partial=True)
+
+    assert ([bundle["index"] for bundle in bundles], log.dropped) == ([5, 6, 7], 5)
+    assert log.verify()
+    assert (report.ok, report.count) == (True, 3)
+    assert "the 5 bundles before these were not looked at" in report.notes
+    assert verify_bundles(bundles).problem == "missing"
+    assert verify_bundles(bundles[:1] + bundles[2:], partial=True).first_bad == 6
+
+
+def test_a_signature_may_come_after_its_bundle_was_dropped(violation: MakeViolation) -> None:
+    """A slow signer signs what is not kept any more, and nothing else is touched."""
+    log: EvidenceLog
+
+    def sign(data: bytes) -> str:
+        if len(log) == 1 and log.dropped == 0:
+            log.record(violation(2))
+        return "00"
+
+    log = EvidenceLog(sign, keep=1)
+    log.record(violation(1))
+
+    assert [bundle.index for bundle in log.bundles] == [1]
+    assert log.failures == 0

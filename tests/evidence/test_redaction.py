@@ -449,3 +449,12 @@ def test_the_hash_of_a_trace_is_keyed_where_something_is_hidden() -> None:
 
     assert redacted["trace_hash"] == redaction_marker("ab" * 32, KEY)
     assert redact_record(record, None)["trace_hash"] == "ab" * 32
+
+
+def test_the_digest_of_what_was_cut_is_keyed_where_something_is_hidden() -> None:
+    """A short secret in a long text that is otherwise known could be found out by trying."""
+    cut = {"$cut": "size", "length": 300, "sha256": "ab" * 32, "start": "password=hunter2, and"}
+
+    assert redactor().redact({"text": cut}) == {
+        "text": {**cut, "sha256": redaction_marker("ab" * 32, KEY), "start": f"password={MARKER}, and"}
+    }

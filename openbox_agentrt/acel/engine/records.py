@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from ..._plain.bounding import bounded, short_text
 from ..._plain.freezing import freeze
 from ..memory.call import JudgedCall
 from ..memory.state import StateStore
@@ -22,6 +23,13 @@ from .trace import Trace
 _log = logging.getLogger("openbox_agentrt.acel")
 # Held while a session makes what keeps its violations. That is rare, so all sessions share it.
 _making = threading.Lock()
+
+# What a record may weigh, see `_plain.bounding`: with its copy in a log in memory, a refused call costs at
+# most 32 KB whatever its arguments, its result and the calls before it.
+ARGS_ROOM = 4_000
+RESULT_ROOM = 3_000
+STATE_ROOM = 3_000
+TRACE_ROOM = 9_000
 
 
 class ViolationRecorder(Protocol):
@@ -95,12 +103,17 @@ class Records:
         self, call: JudgedCall, findings: Iterable[Finding], *, result: Any = None, blocked: bool = False
     ) -> tuple[Violation, ...]:
         """Keep a record of each broken contract, frozen as things are now."""
-        rows, length, digest = self._trace.last(self._window)
+        found_all = tuple(findings)
+        # One refused call costs no more for breaking several contracts.
+        share = len(found_all) or 1
+        rows, length, digest = self._trace.last(
+            self._window, room=None if self._window is None else TRACE_ROOM // share
+        )
         common: dict[str, Any] = {
-            "trace": freeze(rows),
-            "state_snapshot": freeze(self._state.snapshot()),
-            "args": freeze(call.args if call.final is None else call.final),
-            "result": freeze(result),
+            "trace": rows,
+            "state_snapshot": bounded(freeze(self._state.snapshot()), STATE_ROOM // share),
+            "args": bounded(freeze(call.args if call.final is None else call.final), ARGS_ROOM // share),
+            "result": bounded(freeze(result), RESULT_ROOM // share),
             "trace_length": length,
             "trace_hash": digest,
             "session_id": self._session_id,
@@ -109,23 +122,23 @@ class Records:
             Violation(
                 kind=found.broken.kind,
                 spec=found.broken.contract,
-                tool=call.tool,
+                tool=short_text(call.tool),
                 step=call.step,
                 id=found.broken.id,
                 mode=found.mode,
                 blocked=blocked and found.stops,
                 blame=found.broken.blame,
-                needs=found.broken.needs,
+                needs=_short(found.broken.needs),
                 retry_after=found.broken.retry_after,
-                remaining=found.broken.remaining,
+                remaining=_short(found.broken.remaining),
                 severity=found.broken.severity,
                 remedy=found.broken.remedy,
                 on_violation=found.broken.on_violation,
-                fault=found.broken.fault,
+                fault=_short(found.broken.fault),
                 label=found.broken.label,
                 **common,
             )
-            for found in findings
+            for found in found_all
         )
         for violation in violations:
             self._keep_one(violation)
@@ -158,3 +171,7 @@ class Records:
         self.failures += 1
         if self.failures == 1:
             _log.error("a violation could not be recorded: %s raised %s", what, type(error).__name__)
+
+
+def _short(text: str | None) -> str | None:
+    return None if text is None else short_text(text)

@@ -39,7 +39,7 @@ def take_snapshot(engine: Engine) -> dict[str, Any]:
     for key, value in engine.state.snapshot().items():
         if not _is_json(key, text=True) or not _is_json(value):
             raise SnapshotError(f"state entry {shown(key)} is not JSON")
-    rows, length, digest = engine.rows.last(None)
+    rows, length, digest = engine.rows.whole()
     return {
         "version": VERSION,
         "rules_hash": rules_hash(engine.store.contracts),

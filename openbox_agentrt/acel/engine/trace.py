@@ -15,11 +15,48 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, TypeAlias
 
+from ..._plain.bounding import bounded, short_text, weight
 from ..._plain.freezing import freeze
 
 BLOCK = 256
+ROW_ROOM = 1_500
+"""What the arguments of one row in a record may weigh, and its result, see `_plain.bounding`."""
 
 Row: TypeAlias = tuple[int, str, Mapping[str, Any], Any]
+
+
+class _Kept:
+    """Keep a row, and what of it goes into records."""
+
+    __slots__ = ("_digest", "_shown", "row")
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self._shown: tuple[dict[str, Any], int] | None = None
+        self._digest: tuple[dict[str, Any], int] | None = None
+
+    def shown(self, room: int | None) -> tuple[dict[str, Any], int]:
+        """Give the row as records show it, or where that does not fit by digest, and what that weighs."""
+        # Many refusals may follow one large call: each of them refers to what was made for the first.
+        if self._shown is None:
+            step, tool, args, result = self.row
+            row = {
+                "step": step,
+                "tool": freeze(short_text(tool)),
+                "args": freeze(args),
+                "result": freeze(result),
+            }
+            self._shown = _cut(row, ROW_ROOM)
+        if room is None or self._shown[1] <= room:
+            return self._shown
+        if self._digest is None:
+            self._digest = _cut(self._shown[0], 0)
+        return self._digest
+
+
+def _cut(row: dict[str, Any], room: int) -> tuple[dict[str, Any], int]:
+    cut = {**row, "args": bounded(row["args"], room), "result": bounded(row["result"], room)}
+    return cut, weight(cut)
 
 
 class Trace:
@@ -36,7 +73,7 @@ class Trace:
         # Appending to a list is atomic, so adding a row takes no lock; whoever reads sorts them in.
         self._new: list[tuple[Row, bytes]] = []
         # A session that calls nothing has neither of the two.
-        self._rows: deque[Row] | None = None
+        self._rows: deque[_Kept] | None = None
         self._hash: Any = None
         self._keep = keep
         self._length = 0
@@ -61,25 +98,47 @@ class Trace:
     def rows(self) -> list[dict[str, Any]]:
         """List the rows that are kept."""
         with self._lock:
-            return [_as_dict(row) for row in self._drain()]
+            return [_as_dict(kept.row) for kept in self._drain()]
 
-    def last(self, count: int | None) -> tuple[list[dict[str, Any]], int, str]:
-        """Give the latest `count` rows (None for all), how many there were in all, and the hash of all."""
+    def whole(self) -> tuple[list[dict[str, Any]], int, str]:
+        """Give the rows that are kept, how many there were in all, and the hash of all, at one moment."""
         with self._lock:
-            kept = self._drain()
-            rows = list(kept if count is None else islice(reversed(kept), count))
-            if count is not None:
-                rows.reverse()
-            return [_as_dict(row) for row in rows], self._length, self._hash.hexdigest()
+            return [_as_dict(kept.row) for kept in self._drain()], self._length, self._hash.hexdigest()
+
+    def last(self, count: int | None, *, room: int | None = None) -> tuple[list[dict[str, Any]], int, str]:
+        """
+        Give the latest rows, how many there were in all, and the hash of all.
+
+        The rows are plain data, frozen when first asked for and the same ones every time. A large one is cut.
+
+        Args:
+            count: How many rows; None for all.
+            room: What they may weigh together: the latest are whole, those before them go by digest, and
+                what does not fit even so is left out.
+        """
+        with self._lock:
+            kept_rows = self._drain()
+            rows: list[dict[str, Any]] = []
+            for kept in islice(reversed(kept_rows), count):
+                row, size = kept.shown(room)
+                if room is not None:
+                    if size > room:
+                        break
+                    room -= size
+                rows.append(row)
+            rows.reverse()
+            return rows, self._length, self._hash.hexdigest()
 
     def resume(self, rows: Iterable[dict[str, Any]], length: int, digest: str) -> None:
         """Go on after a trace of `length` calls with that hash, of which the latest rows are given."""
         with self._lock:
-            self._drain().extend((row["step"], row["tool"], row["args"], row["result"]) for row in rows)
+            self._drain().extend(
+                _Kept((row["step"], row["tool"], row["args"], row["result"])) for row in rows
+            )
             self._length = length
             self._hash = hashlib.sha256(f"after {digest}\n".encode()) if length else self._hash
 
-    def _drain(self) -> deque[Row]:
+    def _drain(self) -> deque[_Kept]:
         if self._rows is None:
             self._rows = deque(maxlen=self._keep)
             self._hash = hashlib.sha256()
@@ -87,7 +146,7 @@ class Trace:
         block = new[:]
         if block:
             del new[: len(block)]
-            self._rows.extend(row for row, _ in block)
+            self._rows.extend(_Kept(row) for row, _ in block)
             self._length += len(block)
             self._hash.update(b"\n".join([line for _, line in block]) + b"\n")
         return self._rows

@@ -139,7 +139,9 @@ def _conclude(session: Session | ACELMiddleware, evidence: str | None) -> None:
     except OSError as error:
         _say(f"error: the evidence could not be written to {evidence!r}: {error.strerror or error}")
     else:
-        _say(f"Evidence log written to {evidence!r}.")
+        dropped = getattr(session.evidence, "dropped", 0)
+        part = f", without its first {dropped} violation(s): max_trace keeps no more" if dropped else ""
+        _say(f"Evidence log written to {evidence!r}{part}.")
 
 
 def _say(line: str) -> None:

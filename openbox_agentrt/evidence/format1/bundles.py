@@ -9,6 +9,7 @@ which proves more.
 import datetime
 import json
 import threading
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -68,6 +69,7 @@ class EvidenceLog:
     Args:
         signer: Signs the hash of each bundle, see `ed25519_signer`.
         redact_fields: Names of secrets, or a `Redactor`.
+        keep: How many bundles are kept, the latest; None for all.
     """
 
     def __init__(
@@ -75,8 +77,10 @@ class EvidenceLog:
         signer: Signer | None = None,
         *,
         redact_fields: Redactor | Iterable[str] | str | None = None,
+        keep: int | None = None,
     ) -> None:
-        self._bundles: list[EvidenceBundle] = []
+        self._bundles: deque[EvidenceBundle] = deque(maxlen=None if keep is None else max(keep, 1))
+        self._count = 0
         self._signer = signer
         self._redactor = Redactor.of(redact_fields)
         self._redact_key = None if self._redactor is None else self._redactor.key
@@ -85,8 +89,14 @@ class EvidenceLog:
 
     @property
     def bundles(self) -> list[EvidenceBundle]:
-        """The bundles so far, as a list of its own."""
-        return list(self._bundles)
+        """The bundles that are kept, as a list of its own."""
+        with self._lock:
+            return list(self._bundles)
+
+    @property
+    def dropped(self) -> int:
+        """Count of bundles that are not kept any more. What is kept can be verified as a part of the log."""
+        return self._count - len(self._bundles)
 
     @property
     def failures(self) -> int:
@@ -107,6 +117,7 @@ class EvidenceLog:
         with self._lock:
             bundle = self._linked(frozen)
             self._bundles.append(bundle)
+            self._count += 1
         if self._signer is None:
             return bundle
         try:
@@ -116,17 +127,18 @@ class EvidenceLog:
             self._failures.add("sign", error)
             return bundle
         with self._lock:
-            self._bundles[bundle.index] = signed
+            place = bundle.index - self.dropped
+            if place >= 0:
+                self._bundles[place] = signed
         return signed
 
     def verify(self, *, public_key_hex: str | None = None) -> bool:
         """Say whether the chain is intact, and with a key, whether every bundle is signed with it."""
-        return self.verify_bundles(
-            [bundle.to_dict() for bundle in self.bundles], public_key_hex=public_key_hex
-        )
+        bundles = [bundle.to_dict() for bundle in self.bundles]
+        return verify_bundles(bundles, public_key_hex=public_key_hex, partial=self.dropped > 0).ok
 
     def to_json(self) -> str:
-        """The log as it is written to a file."""
+        """Give what is kept of the log as it is written to a file."""
         return json.dumps([bundle.to_dict() for bundle in self.bundles], indent=2)
 
     @staticmethod
@@ -152,7 +164,7 @@ class EvidenceLog:
         return frozen if isinstance(frozen, dict) else {"$error": "not a mapping"}
 
     def _linked(self, violation: dict[str, Any]) -> EvidenceBundle:
-        index = len(self._bundles)
+        index = self._count
         prev_hash = self._bundles[-1].bundle_hash if self._bundles else GENESIS_HASH
         timestamp = datetime.datetime.now(datetime.UTC).isoformat()
         trace_hash = sha256_hex(legacy_canonical(payload_of(index, timestamp, violation)))

@@ -26,7 +26,9 @@ _BUNDLE = {
 }
 
 
-def verify_bundles(bundles: Sequence[Any], *, public_key_hex: str | None = None) -> Report:
+def verify_bundles(
+    bundles: Sequence[Any], *, public_key_hex: str | None = None, partial: bool = False
+) -> Report:
     """
     Check a log of format 1.
 
@@ -37,25 +39,28 @@ def verify_bundles(bundles: Sequence[Any], *, public_key_hex: str | None = None)
         bundles: What the JSON document holds.
         public_key_hex: Public key that every bundle has to be signed with. Without one nothing is
             authenticated.
+        partial: The bundles start in the middle of the log.
 
     Raises:
         InvalidKeyError: If the public key is none.
     """
     verifier = None if public_key_hex is None else ed25519_verifier(public_key_hex)
-    notes = (_NO_HEAD,) if verifier is not None else (NO_KEY, _NO_HEAD)
-    prev = GENESIS_HASH
-    for index, bundle in enumerate(bundles):
+    notes: tuple[str, ...] = (_NO_HEAD,) if verifier is not None else (NO_KEY, _NO_HEAD)
+    start, prev = _start_of(bundles) if partial else (0, GENESIS_HASH)
+    if start:
+        notes += (f"the {start} bundles before these were not looked at",)
+    for index, bundle in enumerate(bundles, start):
         try:
             prev = _check_bundle(index, bundle, prev, verifier)
         except BadEntry as bad:
-            later = (other.get("index") for other in bundles[index:] if isinstance(other, dict))
+            later = (other.get("index") for other in bundles[index - start :] if isinstance(other, dict))
             return Report(
                 ok=False,
                 authenticated=False,
                 format=1,
                 count=len(bundles),
                 records=len(bundles),
-                signed=index if verifier is not None else 0,
+                signed=index - start if verifier is not None else 0,
                 first_bad=bad.at,
                 problem=moved_or_missing(bad.problem, index, later),
                 reason=bad.reason,
@@ -71,6 +76,14 @@ def verify_bundles(bundles: Sequence[Any], *, public_key_hex: str | None = None)
         signed=count if verifier is not None else 0,
         notes=notes,
     )
+
+
+def _start_of(bundles: Sequence[Any]) -> tuple[int, str]:
+    """Give the index and the link of the first bundle, or those of a whole log where it has none."""
+    match bundles[0] if bundles else None:
+        case {"index": int() as index, "prev_hash": str() as prev} if index > 0:
+            return index, prev
+    return 0, GENESIS_HASH
 
 
 def _check_bundle(index: int, bundle: Any, prev: str, verifier: Verifier | None) -> str:
