@@ -9,7 +9,7 @@ megabytes stands beside them.
 import hashlib
 from typing import Any, Final
 
-from .codec import codec
+from .codec import Marked, codec
 from .walk import Json
 
 __all__ = ("bounded", "short_text", "weight")
@@ -50,7 +50,7 @@ def bounded(value: Json, room: int) -> Json:
     for done, name in enumerate(sorted(parts, key=lambda name: weights[name])):
         parts[name] = bounded(parts[name], left // (len(parts) - done))
         left -= weight(parts[name])
-    return parts if isinstance(value, dict) else list(parts.values())
+    return type(value)(parts) if isinstance(value, dict) else list(parts.values())
 
 
 def short_text(text: str, most: int = 1_000) -> str:
@@ -74,15 +74,11 @@ def _lighter(value: Json, mark: Json) -> Json:
 
 
 def _mark(text: str, data: bytes, length: int, room: int) -> Json:
-    mark: dict[str, Json] = {
-        "$cut": "size",
-        "length": length,
-        "sha256": hashlib.sha256(data).hexdigest(),
-    }
+    mark = {"$cut": "size", "length": length, "sha256": hashlib.sha256(data).hexdigest()}
     start = text[:_START]
     while start:
-        whole: Json = {**mark, "start": start}
+        whole = Marked({**mark, "start": start})
         if weight(whole) <= room:
             return whole
         start = start[: len(start) // 2]
-    return mark
+    return Marked(mark)

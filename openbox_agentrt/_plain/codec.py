@@ -10,7 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ("CONTAINERS", "MAX_DEPTH", "MAX_SIZE", "TAGS", "Codec", "codec", "is_plain", "plain_json")
+__all__ = (
+    "CONTAINERS",
+    "MAX_DEPTH",
+    "MAX_SIZE",
+    "TAGS",
+    "Codec",
+    "Marked",
+    "codec",
+    "is_plain",
+    "plain_json",
+)
 
 # A call's arguments come from a model that may be hostile: what one record can cost is bounded. A node
 # costs one, and long text one more for every 64 characters.
@@ -22,6 +32,17 @@ TAGS = frozenset(
     ("$float", "$int", "$bytes", "$set", "$text", "$mapping", "$object", "$cycle", "$cut", "$error")
 )
 """Names that stand for what JSON cannot hold."""
+
+
+class Marked(dict[str, Any]):
+    """
+    Stand for what JSON cannot hold, under one of those names.
+
+    A class of its own, so that what is frozen already is told from a caller's mapping that has such a name.
+    """
+
+    __slots__ = ()
+
 
 _SCALARS = frozenset((str, int, bool, type(None)))
 # Below this, no text has to be cut.

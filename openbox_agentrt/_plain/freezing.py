@@ -28,7 +28,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .codec import CONTAINERS, MAX_SIZE, TAGS, codec, plain_json
+from .codec import CONTAINERS, MAX_SIZE, TAGS, Marked, codec, plain_json
 from .objects import error_name, name_of
 from .walk import Json, Walker, object_text
 
@@ -94,20 +94,20 @@ class _Freezer(Walker):
             if self._left < 0:
                 digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
                 start = self.text(text[:_SHORT_TEXT])
-                return {"$cut": "size", "length": len(text), "sha256": digest, "start": start}
+                return Marked({"$cut": "size", "length": len(text), "sha256": digest, "start": start})
         if self._concealer is not None:
             text = self._concealer.redact_text(text)
-        return text if text.isascii() or _is_unicode(text) else {"$text": _escaped(text)}
+        return text if text.isascii() or _is_unicode(text) else Marked({"$text": _escaped(text)})
 
     def whole(self, number: int) -> Json:
-        return number if number.bit_length() <= _MAX_BITS else {"$int": hex(number)}
+        return number if number.bit_length() <= _MAX_BITS else Marked({"$int": hex(number)})
 
     def not_finite(self, number: float) -> Json:
-        return {"$float": repr(number)}
+        return Marked({"$float": repr(number)})
 
     def octets(self, data: bytes) -> Json:
         text = self.text(base64.b64encode(data).decode())
-        return text if isinstance(text, dict) else {"$bytes": text}
+        return text if isinstance(text, dict) else Marked({"$bytes": text})
 
     def mapping(self, pairs: list[tuple[Any, Any]], depth: int) -> Json:
         if self._concealer is not None:
@@ -119,16 +119,20 @@ class _Freezer(Walker):
         frozen: dict[str, Json]
         if None in names or len(set(names)) < len(names) or not TAGS.isdisjoint(names):
             keys = [self.walk(key, depth) for key, _ in pairs[:room]]
-            frozen = {"$mapping": [[key, value] for key, value in zip(keys, values, strict=True)]}
+            frozen = Marked({"$mapping": [[key, value] for key, value in zip(keys, values, strict=True)]})
         else:
             frozen = {name: value for name, value in zip(names, values, strict=True) if name is not None}
         if self._concealer is not None:
-            frozen = {self._concealer.redact_text(name): value for name, value in frozen.items()}
-        if room < len(pairs):
-            frozen["$cut"] = "size"
-        return frozen
+            frozen = type(frozen)({self._concealer.redact_text(name): each for name, each in frozen.items()})
+        return frozen if room >= len(pairs) else Marked({**frozen, "$cut": "size"})
 
     def other(self, value: Any, kind: type, depth: int) -> Json:
+        if kind is Marked:
+            # It was frozen before. As a caller's mapping, it would be marked once more.
+            pairs = list(value.items())
+            if self._concealer is not None:
+                pairs = self._concealer.conceal_named(pairs)
+            return Marked({name: self.walk(part, depth + 1) for name, part in pairs})
         if kind is Concealed and self._concealer is not None:
             # Without looking for secrets inside, so that a secret has one marker wherever it stood.
             return self._concealer.marker(_Freezer(None).walk(value.value, depth))
@@ -142,29 +146,31 @@ class _Freezer(Walker):
         for item in items:
             self._left -= 1
             if self._left < 0:
-                frozen.append({"$cut": "size"})
+                frozen.append(Marked({"$cut": "size"}))
                 break
             frozen.append(self.walk(item, depth))
         return frozen
 
     def unordered(self, items: list[Any], depth: int) -> Json:
-        return {"$set": sorted(self.items(items, depth), key=lambda item: json.dumps(item, sort_keys=True))}
+        return Marked(
+            {"$set": sorted(self.items(items, depth), key=lambda item: json.dumps(item, sort_keys=True))}
+        )
 
     def opaque(self, value: object, kind: type) -> Json:
-        frozen: dict[str, Json] = {"$object": name_of(kind)}
+        frozen = Marked({"$object": name_of(kind)})
         own: Any = kind
         if own.__str__ is not object.__str__ or own.__repr__ is not object.__repr__:
             frozen["text"] = self.text(object_text(value))
         return frozen
 
     def cyclic(self, kind: type) -> Json:
-        return {"$cycle": name_of(kind)}
+        return Marked({"$cycle": name_of(kind)})
 
     def too_deep(self) -> Json:
-        return {"$cut": "depth"}
+        return Marked({"$cut": "depth"})
 
     def unreadable(self, kind: type, error: Exception) -> Json:
-        return {"$error": error_name(error), "$object": name_of(kind)}
+        return Marked({"$error": error_name(error), "$object": name_of(kind)})
 
 
 def _is_unicode(text: str) -> bool:

@@ -7,6 +7,7 @@ import enum
 import fractions
 import json
 import pathlib
+import pickle
 import threading
 import uuid
 from collections import OrderedDict, deque, namedtuple
@@ -23,6 +24,7 @@ from hypothesis import strategies as st
 from openbox_agentrt._plain.codec import is_plain, plain_json
 from openbox_agentrt._plain.freezing import freeze
 from openbox_agentrt._plain.walk import Json
+from openbox_agentrt.evidence.canonical import canonical
 
 
 class Colour(enum.Enum):
@@ -415,3 +417,13 @@ def test_what_is_plain_freezes_to_itself(value: object) -> None:
         long: Any = freeze([value, Tagged()])
         assert json.dumps(long[0]) == json.dumps(value)
         assert json.dumps(freeze(value)) == json.dumps(value)
+
+
+def test_what_is_frozen_is_frozen_once() -> None:
+    """A violation is frozen when it is taken, and again when it is written: marks are not marked."""
+    once = freeze({"a": {1, 2}, "b": b"x", "n": float("nan"), "o": object(), 1: {"$set": 1}})
+
+    assert freeze(once) == once
+    assert canonical(once) == canonical(freeze(once))
+    assert pickle.loads(pickle.dumps(once)) == once
+    assert freeze({"$set": [1]}) == {"$mapping": [["$set", [1]]]}

@@ -11,6 +11,7 @@ from acel.evidence import redact_violation as published
 from hypothesis import given
 from hypothesis import strategies as st
 
+from openbox_agentrt._plain.codec import Marked
 from openbox_agentrt._wire.error_info import scrub
 from openbox_agentrt.evidence import SECRET_PATTERNS, Redactor, redact_violation
 from openbox_agentrt.evidence.redaction import redact_record, redaction_marker
@@ -453,7 +454,7 @@ def test_the_hash_of_a_trace_is_keyed_where_something_is_hidden() -> None:
 
 def test_the_digest_of_what_was_cut_is_keyed_where_something_is_hidden() -> None:
     """A short secret in a long text that is otherwise known could be found out by trying."""
-    cut = {"$cut": "size", "length": 300, "sha256": "ab" * 32, "start": "password=hunter2, and"}
+    cut = Marked({"$cut": "size", "length": 300, "sha256": "ab" * 32, "start": "password=hunter2, and"})
 
     assert redactor().redact({"text": cut}) == {
         "text": {**cut, "sha256": redaction_marker("ab" * 32, KEY), "start": f"password={MARKER}, and"}
