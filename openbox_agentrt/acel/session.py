@@ -116,13 +116,13 @@ class Session:
             raise TypeError(f"evidence must have a method record, got {shown(evidence)}")
         if evidence is not None and (signer is not None or redact_fields is not None):
             raise ValueError("signer and redact_fields belong to the evidence, give them to one of the two")
-        plain = signer is None and redact_fields is None
+        plain = signer is None and redact_fields is None and max_trace is None
         self._engine = Engine(
             state,
             mode=mode,
             halts=halt_on_violation == "session",
             evidence=evidence,
-            make_evidence=partial(_log, signer, redact_fields, max_trace),
+            make_evidence=_log if plain else partial(_log, signer, redact_fields, max_trace),
             metrics=metrics,
             session_id=session_id,
             clock=clock,
@@ -508,7 +508,7 @@ def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
 
 
 def _log(
-    signer: Callable[[bytes], str] | None, redact_fields: Any, max_trace: int | None
+    signer: Callable[[bytes], str] | None = None, redact_fields: Any = None, max_trace: int | None = None
 ) -> ViolationRecorder:
     from ..evidence import EvidenceLog
 
