@@ -38,12 +38,12 @@ class SteppingLine:
         self.requests = 0
         self.steps = 0
         self._waiting: list[asyncio.Future[None]] = []
-        self._client = governance.runtime.client
-        self._carry = self._client.carry
+        self._line = governance.runtime.client.line
+        self._carry = self._line.carry
 
     async def run(self, work: Any) -> None:
         """Let `work`, a coroutine, run to its end."""
-        self._client.carry = self._hold
+        self._line.carry = self._hold
         try:
             running = asyncio.ensure_future(work)
             while not running.done():
@@ -54,7 +54,7 @@ class SteppingLine:
                     request.set_result(None)
             await running
         finally:
-            del self._client.carry
+            del self._line.carry
 
     async def _hold(self, *request: Any) -> Any:
         self.requests += 1

@@ -13,6 +13,7 @@ from openbox_agentrt import errors
 
 HEAVY = {
     "agent_rt",
+    "aiohttp",
     "anyio",
     "cryptography",
     "ext",

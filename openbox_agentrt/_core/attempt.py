@@ -31,6 +31,7 @@ from .._wire.error_info import scrub
 from ..decision import Answer
 from ..errors import GovernanceUnavailableError
 from .parsing import UnknownVerdict, decoded, not_understood, parse_answer
+from .transport.direct import DirectClient
 from .transport.exchange import (
     EVALUATE,
     AnswerTooLargeError,
@@ -39,7 +40,6 @@ from .transport.exchange import (
     is_outage_status,
     recording,
 )
-from .transport.local import DirectClient
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
@@ -101,11 +101,16 @@ async def attempt(
     """
     client = runtime.client
     direct = client if isinstance(client, DirectClient) else None
-    if direct is not None and not direct.signs:
+    if direct is not None and direct.asks:
         try:
-            exchange = await direct.ask(event, stamp, redact_keys=runtime.config.privacy.redact_keys)
+            exchange = await direct.ask(
+                event, stamp, seconds=limit, redact_keys=runtime.config.privacy.redact_keys
+            )
         except (ContractError, ValueError, RecursionError) as error:
             raise _refused(f"the event could not be put to core: {error}", None) from error
+        except Exception as error:
+            # A fault of openbox_core's or of ours: nothing of it is an ALLOW.
+            raise _unreadable(error) from error
         if exchange.status is not None:
             return _by_status(exchange, exchange.status, None, on_unknown, now)
         assert exchange.error is not None
@@ -114,8 +119,7 @@ async def attempt(
     failure: Exception | None = None
     with recording() as exchange:
         try:
-            # A Core in this process answers before anything else runs; a timer would never fire.
-            async with asyncio.timeout(limit if direct is None else None):
+            async with asyncio.timeout(limit):
                 result = await runtime.gate.aevaluate(stamped(event, stamp))
         except OpenBoxAuthError:
             raise

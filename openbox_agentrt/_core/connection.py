@@ -7,10 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from openbox_core.client import EvaluationClient
 from openbox_core.runtime import OpenBoxRuntime
 
 from .breaker import Breaker
@@ -19,8 +17,9 @@ from .hooks.adapter import HookAdapter, HookRecorder
 from .hooks.context_store import BoundedContextStore
 from .hooks.ownership import HookOwnership
 from .hooks.payloads import quiet_payload_builder
+from .transport.direct import DirectClient, LocalLine
 from .transport.exchange import recording
-from .transport.local import DirectClient
+from .transport.http import HttpLine, http_line
 from .transport.wire import CoreTransport, LocalCoreTransport
 
 if TYPE_CHECKING:
@@ -120,20 +119,22 @@ def connect(
 
 def _client(
     options: GovernanceOptions, config: OpenBoxConfig, core: InProcessCore | None, breaker: Breaker
-) -> EvaluationClient:
-    transport: Any
-    make: Callable[..., EvaluationClient]
+) -> DirectClient:
+    line: HttpLine | LocalLine | None
+    transport: CoreTransport | LocalCoreTransport
     if core is None:
+        line = http_line(config.api_url)
         transport = CoreTransport(
             breaker=breaker,
+            line=line,
             on_unknown=options.on_unknown_verdict,
             total_seconds=max(options.timeout_seconds, options.gate_budget),
         )
-        make = EvaluationClient
     else:
+        line = LocalLine(core)
         transport = LocalCoreTransport(core, breaker=breaker, on_unknown=options.on_unknown_verdict)
-        make = partial(DirectClient, core)
-    return make(
+    return DirectClient(
+        line,
         config.api_url,
         config.api_key,
         timeout_seconds=config.timeout_seconds,

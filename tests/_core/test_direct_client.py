@@ -101,7 +101,7 @@ async def test_both_ways_say_the_same(sent: EventEnvelope) -> None:
     await connected(short).gate.judge(sent)
     slow = connected(long)
     client: Any = slow.runtime.client
-    client.signs = True  # as if it did: then openbox_core makes the request
+    client.asks = False  # as if it did: then openbox_core makes the request
 
     await slow.gate.judge(sent)
 

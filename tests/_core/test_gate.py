@@ -594,8 +594,9 @@ async def test_an_event_that_cannot_be_put_is_refused_before_it_is_sent(
     assert evaluations(faulty) == []
 
 
+@pytest.mark.parametrize("asks", [True, False], ids=["unsigned", "signed"])
 async def test_an_error_inside_openbox_core_is_on_the_strict_side(
-    to: Connecting, event: MakeEvent, monkeypatch: pytest.MonkeyPatch
+    to: Connecting, event: MakeEvent, monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
     """Not raised as it is, and not an outage that fail_open would let pass."""
     connection = to(on_api_error="fail_open")
@@ -603,7 +604,12 @@ async def test_an_error_inside_openbox_core_is_on_the_strict_side(
     async def broken(payload: Any) -> Any:
         raise ZeroDivisionError("secret detail")
 
+    def broken_check(event: Any) -> Any:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr(connection.runtime.client, "asks", asks)
     monkeypatch.setattr(connection.runtime.client, "aevaluate", broken)
+    monkeypatch.setattr("openbox_agentrt._core.transport.direct.validate_lifecycle", broken_check)
 
     with pytest.raises(GovernanceUnavailableError) as caught:
         await connection.gate.judge(event())
@@ -612,12 +618,16 @@ async def test_an_error_inside_openbox_core_is_on_the_strict_side(
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("asks", [True, False], ids=["unsigned", "signed"])
 async def test_a_request_that_cannot_be_made_is_our_own_mistake(
-    to: Connecting, event: MakeEvent, monkeypatch: pytest.MonkeyPatch
+    to: Connecting, event: MakeEvent, monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
     """Such as a key that cannot stand in a header; no retry would make it one."""
     connection = to(on_api_error="fail_open")
-    monkeypatch.setattr(connection.runtime.client, "_api_key", "obx_test_x\n")
+    client: Any = connection.runtime.client
+    monkeypatch.setattr(client, "asks", asks)
+    monkeypatch.setattr(client, "_api_key", "obx_test_x\n")
+    monkeypatch.setitem(client._headers, "Authorization", "Bearer obx_test_x\n")
 
     with pytest.raises(GovernanceUnavailableError) as caught:
         await connection.gate.judge(event())

@@ -52,14 +52,14 @@ def test_a_block_stays_a_block_in_every_asyncio_run(connection: Connection) -> N
 
 def test_a_loop_that_ends_closes_its_connections(connection: Connection) -> None:
     """Without anybody calling aclose, and without a warning about what was left open."""
-    transport = connection.runtime.client._async_transport
+    client: Any = connection.runtime.client
     before = len(os.listdir("/proc/self/fd"))
 
     for number in range(5):
         asyncio.run(connection.gate.judge(event(number)))
     gc.collect()
 
-    assert len(transport._clients) == 0
+    assert len(client.line._sessions) == 0
     assert len(os.listdir("/proc/self/fd")) <= before + 1
 
 
@@ -157,7 +157,7 @@ async def test_requests_at_once_are_bounded_and_few_connections_are_kept(
             under_way -= 1
 
     await asyncio.gather(*(use() for _ in range(3 * AT_ONCE)))
-    entry = next(iter(clients._entries.values()))
+    entry = next(iter(clients._loops._entries.values()))
 
     assert most == len(entry.idle) == AT_ONCE
     monkeypatch.setattr(loop_clients, "IDLE_SECONDS", 0.001)

@@ -18,7 +18,7 @@ import pytest
 from agent_rt import AgentLoop, AgentRunLimits, CancellationToken
 
 from openbox_agentrt import current_run
-from openbox_agentrt._core.transport.local import DirectClient
+from openbox_agentrt._core.transport.direct import LocalLine
 from openbox_agentrt._run.current import POSITION
 from openbox_agentrt._run.runs import Runs
 from openbox_agentrt.testing import Call, Reply, ScriptedProvider
@@ -113,15 +113,15 @@ class Interrupter:
 @pytest.fixture(autouse=True)
 def suspending_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """Core suspends before it has heard, and again before it answers."""
-    carry = DirectClient.carry
+    carry = LocalLine.carry
 
-    async def slowly(self: DirectClient, *request: Any) -> Any:
+    async def slowly(self: LocalLine, *request: Any) -> Any:
         await asyncio.sleep(0)
         answer = await carry(self, *request)
         await asyncio.sleep(0)
         return answer
 
-    monkeypatch.setattr(DirectClient, "carry", slowly)
+    monkeypatch.setattr(LocalLine, "carry", slowly)
 
 
 @pytest.fixture

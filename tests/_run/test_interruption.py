@@ -10,7 +10,7 @@ import pytest
 from agent_rt import AgentLoop, AgentRunLimits, CancellationToken
 
 from openbox_agentrt import GovernanceHaltError, UngovernedCallError, create_openbox_agentrt, current_run
-from openbox_agentrt._core.transport.local import DirectClient
+from openbox_agentrt._core.transport.direct import LocalLine
 from openbox_agentrt._run import close as ending
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.testing import Call, ScriptedProvider
@@ -18,14 +18,14 @@ from openbox_agentrt.testing import Call, ScriptedProvider
 
 def slow_core(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Core hears a report only after `seconds`; gates are answered at once."""
-    carry = DirectClient.carry
+    carry = LocalLine.carry
 
-    async def slowly(self: DirectClient, method: str, path: str, headers: Any, body: bytes) -> Any:
+    async def slowly(self: LocalLine, method: str, path: str, headers: Any, body: bytes) -> Any:
         if b"Completed" in body or b"WorkflowFailed" in body:
             await asyncio.sleep(seconds)
         return await carry(self, method, path, headers, body)
 
-    monkeypatch.setattr(DirectClient, "carry", slowly)
+    monkeypatch.setattr(LocalLine, "carry", slowly)
 
 
 async def test_a_cancelled_caller_does_not_wait_for_a_slow_core(

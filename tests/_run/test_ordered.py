@@ -13,7 +13,7 @@ from openbox_core.contracts.results import Verdict
 from openbox_agentrt._core.counts import GateCounts
 from openbox_agentrt._core.outbox import MOST_QUEUED, SENT_AT_ONCE, Outbox
 from openbox_agentrt._core.reports import ReportQueue
-from openbox_agentrt._core.transport.local import DirectClient
+from openbox_agentrt._core.transport.direct import LocalLine
 from openbox_agentrt.decision import Answer
 from openbox_agentrt.errors import GovernanceHaltError
 from openbox_agentrt.testing import Call, Fault, FaultyCore, ScriptedProvider
@@ -203,13 +203,13 @@ async def test_a_halt_in_the_answer_to_an_end_stops_the_next_gate(
     make_stage: Any, kit: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The gate waits for that answer, and Core is not asked about what may not start."""
-    carry = DirectClient.carry
+    carry = LocalLine.carry
 
-    async def slowly(self: DirectClient, *request: Any) -> Any:
+    async def slowly(self: LocalLine, *request: Any) -> Any:
         await asyncio.sleep(0.005)  # so that the next gate is on its way before there is an answer
         return await carry(self, *request)
 
-    monkeypatch.setattr(DirectClient, "carry", slowly)
+    monkeypatch.setattr(LocalLine, "carry", slowly)
 
     def policy(event: Mapping[str, Any]) -> Any:
         ends = event["event_type"] == "ActivityCompleted" and event["activity_type"] == "add"
@@ -256,14 +256,14 @@ async def test_a_nested_run_waits_for_what_ended_around_it(
     make_stage: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Core hears of the end of the outer activity before it is asked about the inner one."""
-    carry = DirectClient.carry
+    carry = LocalLine.carry
 
-    async def slowly(self: DirectClient, method: str, path: str, headers: Any, body: bytes) -> Any:
+    async def slowly(self: LocalLine, method: str, path: str, headers: Any, body: bytes) -> Any:
         if b"ActivityCompleted" in body and b"outer" in body:
             await asyncio.sleep(0.02)
         return await carry(self, method, path, headers, body)
 
-    monkeypatch.setattr(DirectClient, "carry", slowly)
+    monkeypatch.setattr(LocalLine, "carry", slowly)
     stage = await make_stage(telemetry="ordered")
     async with stage.governance.run_scope():
         async with stage.governance.activity("outer"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from openbox_agentrt import GovernanceHaltError, create_openbox_agentrt
-from openbox_agentrt._core.transport.local import DirectClient
+from openbox_agentrt._core.transport.direct import LocalLine
 from openbox_agentrt.testing import Fault, FaultyCore
 
 
@@ -86,16 +86,16 @@ async def test_a_halt_counts_for_what_core_is_being_asked_about(
     make_stage: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Core allows the slow call, but by then a parallel one has halted the run."""
-    carry, asked = DirectClient.carry, asyncio.Event()
+    carry, asked = LocalLine.carry, asyncio.Event()
 
-    async def slowly(self: DirectClient, method: str, path: str, headers: Any, body: bytes) -> Any:
+    async def slowly(self: LocalLine, method: str, path: str, headers: Any, body: bytes) -> Any:
         answer = await carry(self, method, path, headers, body)
         if b"ActivityStarted" in body and b"slow" in body:
             asked.set()
             await asyncio.sleep(0.1)
         return answer
 
-    monkeypatch.setattr(DirectClient, "carry", slowly)
+    monkeypatch.setattr(LocalLine, "carry", slowly)
     stage = await make_stage(lambda event: "HALT" if event.get("activity_type") == "bad" else None)
     ran: list[str] = []
 

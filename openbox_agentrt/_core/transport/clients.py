@@ -1,16 +1,12 @@
 """
-HTTP clients: some for each event loop, and one per process for synchronous use.
+httpx clients: some for each event loop, and one per process for synchronous use.
 
-openbox_core keeps one asynchronous client. Used from a second ``asyncio.run`` it fails with "Event loop is
-closed", and under ``fail_open`` a failure lets the call pass: a BLOCK became an ALLOW in every other run. A
-connection belongs to the loop that opened it, so each loop gets clients of its own, which end with the loop.
+They carry what `HttpLine` does not: requests to other addresses than Core's, through proxies that httpx alone
+understands, and openbox_core's synchronous hooks.
 
-How they end: a suspended async generator is started on the loop. ``asyncio.run`` closes those before the
-loop, and this one closes the clients. Nothing is left for the garbage collector, whether or not anybody
-calls `aclose`.
-
-Each client has one request at a time, and so one connection. A client with many makes every request that ends
-look at all that wait and at all connections: a thousand runs that start together kept it busy for minutes.
+Each asynchronous client has one request at a time, and so one connection. A client with many makes every
+request that ends look at all that wait and at all connections: a thousand runs that start together kept it
+busy for minutes.
 """
 
 from __future__ import annotations
@@ -21,14 +17,16 @@ import ssl
 import threading
 import weakref
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 import httpx
 
-__all__ = ("AT_ONCE", "KEPT_IDLE", "LoopClients", "ProcessClient")
+from .loops import PerLoop
+
+__all__ = ("AT_ONCE", "IDLE_SECONDS", "KEPT_IDLE", "LoopClients", "ProcessClient")
 
 AT_ONCE: Final = 128
 """Requests of one loop that are under way at once; the others wait their turn, in order."""
@@ -43,12 +41,11 @@ _LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=20
 
 
 @dataclass(slots=True, eq=False)
-class _Entry:
+class _Clients:
     """The clients of one loop."""
 
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
     idle: deque[tuple[httpx.AsyncClient, float]] = field(default_factory=deque)
-    keeper: AsyncGenerator[None, None] | None = None
     closed: bool = False
 
     async def close(self) -> None:
@@ -71,76 +68,36 @@ class LoopClients:
     """
 
     def __init__(self) -> None:
-        self._pid = os.getpid()
-        self._entries: dict[asyncio.AbstractEventLoop, _Entry] = {}
+        self._loops = PerLoop(_Clients, _Clients.close)
         self._tls: ssl.SSLContext | None = None
-        self._left_to_parent: list[object] = []
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[httpx.AsyncClient]:
         """Wait for a turn on the running loop, and have a client for one request."""
-        entry = await self._entry()
-        async with entry.turns:
-            client = entry.idle.pop()[0] if entry.idle else self._open()
+        own = await self._loops.get()
+        async with own.turns:
+            client = own.idle.pop()[0] if own.idle else self._open()
             try:
                 yield client
             finally:
-                if entry.closed:
+                if own.closed:
                     await client.aclose()
                 else:
-                    await entry.put_back(client)
+                    await own.put_back(client)
 
     async def aclose(self) -> None:
         """Close the running loop's clients, and ask the other running loops to close theirs."""
-        here = asyncio.get_running_loop()
-        for loop, entry in list(self._entries.items()):
-            if entry.keeper is None:
-                continue
-            if loop is here:
-                await entry.keeper.aclose()
-            elif loop.is_running():
-                asyncio.run_coroutine_threadsafe(_finish(entry.keeper), loop)
+        await self._loops.aclose()
 
     def __len__(self) -> int:
-        """Loops that have clients."""
-        return len(self._entries)
-
-    async def _entry(self) -> _Entry:
-        if os.getpid() != self._pid:
-            # The parent's connections. To use or close them here would disturb the parent's answers.
-            self._left_to_parent.append(self._entries)
-            self._entries, self._pid = {}, os.getpid()
-        loop = asyncio.get_running_loop()
-        entry = self._entries.get(loop)
-        if entry is None:
-            self._forget_closed_loops()
-            entry = self._entries[loop] = _Entry()
-            entry.keeper = self._keep(loop, entry)
-            await entry.keeper.asend(None)
-        return entry
-
-    async def _keep(self, loop: asyncio.AbstractEventLoop, entry: _Entry) -> AsyncGenerator[None, None]:
-        try:
-            yield
-        finally:
-            if self._entries.get(loop) is entry:
-                del self._entries[loop]
-            await entry.close()
+        """Count the loops that have clients."""
+        return len(self._loops)
 
     def _open(self) -> httpx.AsyncClient:
         if self._tls is None:
             self._tls = httpx.create_ssl_context()
         # The environment is trusted for proxies and certificates, as openbox_core's own client does.
         return httpx.AsyncClient(verify=self._tls, limits=_LIMITS, follow_redirects=False)
-
-    def _forget_closed_loops(self) -> None:
-        # Loops that were closed without ending their generators, which only hand-made loops are.
-        for loop in [loop for loop in list(self._entries) if loop.is_closed()]:
-            self._entries.pop(loop, None)
-
-
-async def _finish(keeper: AsyncGenerator[None, None]) -> None:
-    await keeper.aclose()
 
 
 class ProcessClient:
@@ -153,7 +110,7 @@ class ProcessClient:
         self._left_to_parent: list[object] = []
 
     def get(self) -> httpx.Client:
-        """The client; after a fork, a new one."""
+        """Give the client; after a fork, a new one."""
         if os.getpid() != self._pid:
             # The lock may have been held by a thread that does not exist here.
             self._left_to_parent.append(self._client)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
 
 import httpx
 
@@ -30,6 +30,7 @@ from .exchange import (
 
 if TYPE_CHECKING:
     from ..._options.in_process import InProcessCore
+    from .http import HttpLine
 
 __all__ = ("CoreTransport", "LocalCoreTransport")
 
@@ -116,6 +117,7 @@ class CoreTransport(_Transport):
     The wire to a remote Core.
 
     Args:
+        line: Carries the asynchronous requests to Core itself; None leaves them to httpx.
         total_seconds: Time for one request, however slowly its answer drips.
         clock: Monotone time in seconds.
     """
@@ -124,11 +126,13 @@ class CoreTransport(_Transport):
         self,
         *,
         breaker: Breaker,
+        line: HttpLine | None = None,
         on_unknown: UnknownVerdict = "block",
         total_seconds: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(breaker=breaker, on_unknown=on_unknown)
+        self._line = line
         self._total = total_seconds
         self._clock = clock
         self._clients = LoopClients()
@@ -145,23 +149,35 @@ class CoreTransport(_Transport):
                     raise httpx.ReadTimeout(f"no whole answer in {self._total:g} s", request=request)
         finally:
             response.close()
-        return _whole(request, response, bytes(body))
+        return _whole(request, response.status_code, response.headers.multi_items(), bytes(body))
 
     async def _carry_async(self, request: httpx.Request) -> httpx.Response:
         try:
-            async with asyncio.timeout(self._total), self._clients.turn() as client:
-                response = await client.send(request, stream=True, auth=None, follow_redirects=False)
-                try:
-                    body = bytearray()
-                    async for chunk in response.aiter_bytes():
-                        _grow(body, chunk)
-                except (httpx.ReadError, httpx.RemoteProtocolError, httpx.DecodingError) as error:
-                    raise CutAnswerError(str(error), request=request) from error
-                finally:
-                    await response.aclose()
+            async with asyncio.timeout(_seconds_for(request, self._total)):
+                if self._line is not None and str(request.url).startswith(f"{self._line.base}/"):
+                    return await self._over(self._line, request)
+                return await self._elsewhere(request)
         except TimeoutError:
             raise httpx.ReadTimeout(f"no whole answer in {self._total:g} s", request=request) from None
-        return _whole(request, response, bytes(body))
+
+    async def _over(self, line: HttpLine, request: httpx.Request) -> httpx.Response:
+        path = str(request.url).removeprefix(line.base)
+        headers = {name: value for name, value in request.headers.items() if name not in _MADE_BY_THE_LINE}
+        status, answered, body = await line.carry(request.method, path, headers, await request.aread())
+        return _whole(request, status, answered.items(), body)
+
+    async def _elsewhere(self, request: httpx.Request) -> httpx.Response:
+        async with self._clients.turn() as client:
+            response = await client.send(request, stream=True, auth=None, follow_redirects=False)
+            try:
+                body = bytearray()
+                async for chunk in response.aiter_bytes():
+                    _grow(body, chunk)
+            except (httpx.ReadError, httpx.RemoteProtocolError, httpx.DecodingError) as error:
+                raise CutAnswerError(str(error), request=request) from error
+            finally:
+                await response.aclose()
+        return _whole(request, response.status_code, response.headers.multi_items(), bytes(body))
 
     def close(self) -> None:
         self._client.close()
@@ -169,6 +185,8 @@ class CoreTransport(_Transport):
     async def aclose(self) -> None:
         self._client.close()
         await self._clients.aclose()
+        if self._line is not None:
+            await self._line.aclose()
 
 
 class LocalCoreTransport(_Transport):
@@ -196,8 +214,20 @@ def _grow(body: bytearray, chunk: bytes) -> None:
     body += chunk
 
 
-def _whole(request: httpx.Request, response: httpx.Response, body: bytes) -> httpx.Response:
+def _seconds_for(request: httpx.Request, total: float) -> float:
+    seconds = request.extensions.get("timeout", {}).get("read")
+    return total if seconds is None else min(total, seconds)
+
+
+def _whole(
+    request: httpx.Request, status: int, headers: Iterable[tuple[str, str]], body: bytes
+) -> httpx.Response:
     # The body is decoded already, and its length is another one.
     dropped = ("content-encoding", "content-length", "transfer-encoding")
-    headers = [(name, value) for name, value in response.headers.multi_items() if name not in dropped]
-    return httpx.Response(response.status_code, headers=headers, content=body, request=request)
+    kept = [(name, value) for name, value in headers if name.lower() not in dropped]
+    return httpx.Response(status, headers=kept, content=body, request=request)
+
+
+_MADE_BY_THE_LINE: Final = frozenset(
+    {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
+)

@@ -1,0 +1,208 @@
+"""
+A client that asks Core over a line: the same bytes both ways, and nothing in between that need not be.
+
+An event is validated by openbox_core, written once, carried, and read once by the gate. Where requests are
+signed, and for everything but events, openbox_core makes the request and reads the answer; only the object
+that it posts through is another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Collection, Mapping
+from contextvars import Context
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import httpx
+import msgspec
+from openbox_core.client import EVALUATE_PATH, EvaluationClient
+from openbox_core.identity import build_auth_headers
+from openbox_core.serialization import apply_redaction, serialize_body, to_json_safe
+from openbox_core.validation.registry import validate_lifecycle
+
+from .exchange import Exchange, current_exchange
+
+if TYPE_CHECKING:
+    from openbox_core.contracts.events import EventEnvelope
+
+    from ..._options.in_process import InProcessCore
+
+__all__ = ("DirectClient", "Line", "LocalLine", "WireAnswer")
+
+_JSON: Final = "application/json"
+_SIGNING: Final = ("identity", "okta_bootstrap_private_key", "workload_private_key")
+
+
+@dataclass(slots=True, eq=False)
+class WireAnswer:
+    """An answer, as far as openbox_core looks at one."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    def json(self) -> Any:
+        """Decode the body."""
+        return json.loads(self.content)
+
+
+class Line(Protocol):
+    """
+    Carries requests to one Core.
+
+    Attributes:
+        waits: Whether an answer may take time. One of a Core in this process comes before anything else runs.
+    """
+
+    @property
+    def waits(self) -> bool: ...
+
+    async def carry(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Make one request to the Core; give status, headers and body of its answer."""
+
+
+class LocalLine:
+    """The line to a Core in this process."""
+
+    waits: Final = False
+
+    def __init__(self, core: InProcessCore) -> None:
+        self._core = core
+
+    async def carry(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Make one request to the Core; give status, headers and body of its answer."""
+        # In an empty context: nothing that Core does belongs to the activity that it is asked about.
+        return Context().run(self._core.handle, method, path, headers, body)
+
+
+class DirectClient(EvaluationClient):
+    """
+    Asks over `line` where a gate asks.
+
+    Requests that no gate makes, such as those of openbox_core's hooks, go through the transport: it is there
+    that their answers are hardened. So does everything where there is no line.
+
+    Args:
+        line: The way to Core; None where only httpx knows it.
+
+    Attributes:
+        asks: Whether `ask` can be used: there is a line, and requests are not signed.
+    """
+
+    def __init__(self, line: Line | None, api_url: str, api_key: str, **settings: Any) -> None:
+        super().__init__(api_url, api_key, **settings)
+        self.line = line
+        self.asks: bool = line is not None and all(settings.get(name) is None for name in _SIGNING)
+        sdk = {name: settings.get(name) for name in ("sdk_version", "sdk_engine", "sdk_language")}
+        known = {name: value for name, value in sdk.items() if value is not None}
+        self._headers: Final = {"Content-Type": _JSON, **build_auth_headers(api_key, **known)}
+
+    async def ask(
+        self, event: EventEnvelope, stamp: str, *, seconds: float, redact_keys: Collection[str] = ()
+    ) -> Exchange:
+        """
+        Put `event` to Core, with the time `stamp` unless it has one. Only for a client that `asks`.
+
+        Args:
+            seconds: Time for the answer.
+
+        Raises:
+            ContractError: It is not an event that openbox_core would send.
+            RecursionError: It is nested too deeply to be written.
+        """
+        validate_lifecycle(event)
+        payload = event.to_payload_dict()
+        if not event.timestamp:
+            payload["timestamp"] = stamp
+        if redact_keys:
+            payload, _ = apply_redaction(payload, frozenset(redact_keys))
+        assert self.line is not None
+        exchange = Exchange(path=EVALUATE_PATH)
+        body = _written(payload)
+        try:
+            if self.line.waits:
+                async with asyncio.timeout(seconds):
+                    answer = await self.line.carry("POST", EVALUATE_PATH, {**self._headers}, body)
+            else:
+                answer = await self.line.carry("POST", EVALUATE_PATH, {**self._headers}, body)
+            status, headers, exchange.body = answer
+        except TimeoutError:
+            exchange.error = httpx.ReadTimeout(f"no answer within {seconds:.3g} s")
+            return exchange
+        except Exception as error:  # noqa: BLE001
+            # For whoever reads the exchange: nothing of it is an ALLOW.
+            exchange.error = error
+            return exchange
+        exchange.status = status
+        if status != 200:
+            exchange.retry_after = _named(headers or {}, "retry-after")
+        return exchange
+
+    # NB: a name of openbox_core that is not public. Should it change, requests take the transport again.
+    def _async(self) -> Any:
+        exchange = current_exchange()
+        if exchange is None or self.line is None:
+            return super()._async()
+        return _Poster(self.line, exchange, self._api_url, self._timeout, super()._async)
+
+
+class _Poster:
+    """The object that openbox_core posts through, for one question."""
+
+    __slots__ = ("_base", "_elsewhere", "_exchange", "_line", "_seconds")
+
+    def __init__(
+        self, line: Line, exchange: Exchange, base: str, seconds: float, elsewhere: Callable[[], Any]
+    ) -> None:
+        self._line = line
+        self._exchange = exchange
+        self._base = base
+        self._seconds = seconds
+        self._elsewhere = elsewhere
+
+    async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Any:
+        """Make one request with a body."""
+        if not url.startswith(f"{self._base}/"):
+            # Not Core's, such as the address of tokens.
+            return await self._elsewhere().post(url, content=content, headers=headers)
+        return await self._ask("POST", url, {"Content-Type": _JSON, **headers}, content)
+
+    async def get(self, url: str, *, headers: Mapping[str, str]) -> Any:
+        """Make one request without a body."""
+        if not url.startswith(f"{self._base}/"):
+            return await self._elsewhere().get(url, headers=headers)
+        return await self._ask("GET", url, headers, b"")
+
+    async def _ask(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> WireAnswer:
+        exchange, path = self._exchange, url.removeprefix(self._base)
+        exchange.begin(path)
+        try:
+            async with asyncio.timeout(self._seconds if self._line.waits else None):
+                status, answered, content = await self._line.carry(method, path, headers, body)
+        except Exception as error:
+            exchange.error = error
+            raise
+        exchange.status, exchange.body = status, content
+        exchange.retry_after = _named(answered, "retry-after")
+        return WireAnswer(status, answered, content)
+
+
+def _written(payload: dict[str, Any]) -> bytes:
+    try:
+        return _ENCODER.encode(payload)
+    except (TypeError, ValueError):
+        # An id that holds half a character. openbox_core writes that as an escape.
+        return serialize_body(to_json_safe(payload, exclude_none=False))
+
+
+def _named(headers: Mapping[str, str], wanted: str) -> str | None:
+    return next((value for name, value in headers.items() if name.lower() == wanted), None)
+
+
+_ENCODER: Final = msgspec.json.Encoder()

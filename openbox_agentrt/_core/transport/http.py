@@ -1,0 +1,204 @@
+"""
+The line to a remote Core: exact bytes out, and a bounded, decoded answer back.
+
+httpx and httpcore take several times what Core's answer takes to read, so what a gate asks goes over aiohttp,
+in one session for each event loop. What goes wrong is told in httpx's words: openbox_core, its hooks and the
+gate know those.
+"""
+
+from __future__ import annotations
+
+import io
+import ssl
+import zlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpx
+
+from .clients import AT_ONCE, IDLE_SECONDS
+from .exchange import MAX_ANSWER_BYTES, AnswerTooLargeError, CutAnswerError
+from .loops import PerLoop
+
+if TYPE_CHECKING:
+    import aiohttp
+    import yarl
+
+__all__ = ("HttpLine", "http_line")
+
+_WARNS_ABOVE: Final = 2**20
+"""Size of a body about which aiohttp warns, unless it is a stream."""
+
+_MOST_ADDRESSES: Final = 32
+_CODINGS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+
+
+def http_line(base: str) -> HttpLine | None:
+    """Make a line to the Core at `base`; None where the way leads through a proxy that only httpx knows."""
+    proxy = _proxy_for(base)
+    if proxy is not None and urlsplit(proxy).scheme not in ("http", "https"):
+        return None
+    return HttpLine(base, proxy=proxy)
+
+
+class HttpLine:
+    """
+    Carries requests to one Core. Safe to use from any number of loops and threads, and after a fork.
+
+    Args:
+        base: Address of Core; may have a path.
+        proxy: Address of an HTTP proxy.
+    """
+
+    waits: Final = True
+
+    def __init__(self, base: str, *, proxy: str | None = None) -> None:
+        self.base = base.rstrip("/")
+        self._proxy = proxy
+        self._tls: ssl.SSLContext | None = None
+        self._sessions = PerLoop(self._open, _close, _let_go)
+        self._addresses: dict[str, yarl.URL] = {}
+
+    async def carry(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """
+        Make one request, without a limit of time.
+
+        Args:
+            path: What follows `base`, from its slash on.
+
+        Returns:
+            Status, headers and body of the answer, whatever they say. Redirects are not followed.
+
+        Raises:
+            httpx.TransportError: There was no answer; a `CutAnswerError` if its end is missing.
+            AnswerTooLargeError: There was too much of one.
+        """
+        import aiohttp
+
+        url = self._addresses.get(path) or self._address(path)
+        data = None if not body else body if len(body) <= _WARNS_ABOVE else io.BytesIO(body)
+        session, status = await self._sessions.get(), None
+        try:
+            async with session.request(
+                method, url, data=data, headers=headers, allow_redirects=False, proxy=self._proxy
+            ) as answer:
+                status = answer.status
+                return status, answer.headers, await _read(answer)
+        except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
+            raise _translated(error, status) from error
+
+    async def aclose(self) -> None:
+        """Close the running loop's connections, and ask the other running loops to close theirs."""
+        await self._sessions.aclose()
+
+    def _address(self, path: str) -> yarl.URL:
+        import yarl
+
+        if not path.startswith("/"):
+            raise httpx.UnsupportedProtocol(f"not a path of core's: {path!r}")
+        try:
+            url = yarl.URL(self.base + path, encoded=True)
+        except ValueError as error:
+            raise httpx.UnsupportedProtocol(str(error)) from error
+        if len(self._addresses) < _MOST_ADDRESSES:
+            self._addresses[path] = url
+        return url
+
+    def _open(self) -> aiohttp.ClientSession:
+        import aiohttp
+
+        if self._tls is None:
+            # As httpx does: SSL_CERT_FILE, SSL_CERT_DIR, else certifi.
+            self._tls = httpx.create_ssl_context()
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=AT_ONCE, keepalive_timeout=IDLE_SECONDS, ssl=self._tls),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Accept-Encoding": "identity"},
+            # The size is bounded while it is unfolded, which aiohttp would do without a bound.
+            auto_decompress=False,
+            trust_env=False,
+        )
+
+
+async def _close(session: aiohttp.ClientSession) -> None:
+    await session.close()
+
+
+def _let_go(session: aiohttp.ClientSession) -> None:
+    connector = session.connector
+    if connector is not None:
+        session.detach()
+        # Its loop is closed, so there is nothing to wait for; without this, aiohttp complains on that loop.
+        connector._close()
+
+
+async def _read(answer: aiohttp.ClientResponse) -> bytes:
+    coding = answer.headers.get("Content-Encoding", "identity").strip().lower()
+    if coding != "identity":
+        return await _unfolded(answer, coding)
+    # Most answers are here already, in one piece.
+    whole = await answer.content.readany()
+    if answer.content.at_eof() and len(whole) <= MAX_ANSWER_BYTES:
+        return whole
+    body = bytearray()
+    _grow(body, whole)
+    async for piece in answer.content.iter_any():
+        _grow(body, piece)
+    return bytes(body)
+
+
+async def _unfolded(answer: aiohttp.ClientResponse, coding: str) -> bytes:
+    if coding not in _CODINGS:
+        raise ValueError(f"the answer is in {coding!r}")
+    unfold, body = zlib.decompressobj(_CODINGS[coding]), bytearray()
+    async for piece in answer.content.iter_any():
+        # One byte more than is allowed, however much a small piece would unfold to.
+        _grow(body, unfold.decompress(piece, MAX_ANSWER_BYTES + 1 - len(body)))
+    if not unfold.eof:
+        raise ValueError("the answer is cut off")
+    return bytes(body)
+
+
+def _grow(body: bytearray, piece: bytes) -> None:
+    if len(body) + len(piece) > MAX_ANSWER_BYTES:
+        raise AnswerTooLargeError
+    body += piece
+
+
+def _translated(error: Exception, status: int | None) -> httpx.TransportError:
+    import aiohttp
+
+    text = getattr(error, "message", "") or str(error) or type(error).__name__
+    if status is not None:
+        return CutAnswerError(text) if 200 <= status < 300 else httpx.ReadError(text)
+    match error:
+        case aiohttp.InvalidURL():
+            return httpx.UnsupportedProtocol(f"invalid address: {text}")
+        case aiohttp.ClientProxyConnectionError():
+            return httpx.ProxyError(text)
+        case aiohttp.ClientHttpProxyError():
+            return httpx.ProxyError(f"the proxy answered {error.status}")
+        case aiohttp.ClientConnectorError():
+            return httpx.ConnectError(text)
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientResponseError():
+            # Not a word of an answer, or words that are no HTTP.
+            return httpx.RemoteProtocolError(text)
+        case aiohttp.ClientError() | OSError():
+            return httpx.ReadError(text)
+    # A header that cannot be sent.
+    return httpx.LocalProtocolError(text)
+
+
+def _proxy_for(base: str) -> str | None:
+    """Give the proxy that the environment, or the system, names for `base`."""
+    parts, named = urlsplit(base), getproxies()
+    host = parts.netloc.rpartition("@")[2]
+    if not named or proxy_bypass(host):
+        return None
+    proxy = named.get(parts.scheme) or named.get("all")
+    return proxy if proxy is None or "://" in proxy else f"http://{proxy}"
