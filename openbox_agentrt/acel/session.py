@@ -411,21 +411,26 @@ class Session:
         """List the contracts that `end_session` would report now."""
         return [breach.contract.spec for breach in self._engine.store.unmet()]
 
-    def replay(self, events: Iterable[ToolCallEvent | Mapping[str, Any]]) -> list[Violation]:
+    def replay(
+        self, events: Iterable[ToolCallEvent | Mapping[str, Any]], *, every: bool = False
+    ) -> list[Violation]:
         """
         Judge a recorded trace, and report what it breaks. Nothing runs, and nothing is refused.
 
-        Each contract is reported once. Recorded times are used in place of the clock. The trace is taken
-        to be complete, so what is unmet at its end is reported too; the session is not closed by it.
+        Each contract is reported once, or with `every` for each call that breaks it. Recorded times are used
+        in place of the clock. The trace is taken to be complete, so what is unmet at its end is reported
+        too; the session is not closed by it.
 
         Raises:
             TraceError: A row cannot be read. The rows before it have been judged.
         """
-        return replay_events(self._engine, events) + self._engine.close(None)
+        return replay_events(self._engine, events, every=every) + self._engine.close(None)
 
-    def replay_prefix(self, events: Iterable[ToolCallEvent | Mapping[str, Any]]) -> list[Violation]:
+    def replay_prefix(
+        self, events: Iterable[ToolCallEvent | Mapping[str, Any]], *, every: bool = False
+    ) -> list[Violation]:
         """Do as `replay`, for a trace that goes on."""
-        return replay_events(self._engine, events)
+        return replay_events(self._engine, events, every=every)
 
     def snapshot(self) -> dict[str, Any]:
         """

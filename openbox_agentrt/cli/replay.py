@@ -1,24 +1,23 @@
-"""``openbox-agentrt replay``: check a recorded trace against a rules file."""
+"""``openbox-agentrt replay``: check recorded traces against a rules file."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from .._files.whole_write import write_private
-from ..acel.events import TraceError
 from ..acel.rulesfile import read_rules
-from ..acel.session import Session
 from ..acel.violations import Violation
 from ..evidence import EvidenceFile, EvidenceLog, ed25519_signer
 from .progress import Progress
+from .replayed import FoundViolation, ReplayedSessions, counted
 from .running import InputError
 from .text import print_warnings, printable
-from .traces import read_trace
 
 app = typer.Typer(add_completion=False)
 
@@ -27,9 +26,11 @@ _WINDOW = 20
 
 @app.command()
 def replay(
-    trace: Annotated[
-        str,
-        typer.Argument(help="The trace: JSON, JSON Lines or YAML; - reads standard input.", metavar="TRACE"),
+    traces: Annotated[
+        list[str],
+        typer.Argument(
+            help="The traces: JSON, JSON Lines or YAML; - reads standard input.", metavar="TRACE..."
+        ),
     ],
     rules: Annotated[str, typer.Option(help="The rules file, JSON or YAML.", metavar="FILE")],
     evidence: Annotated[bool, typer.Option("--evidence", help="Print the evidence too.")] = False,
@@ -48,9 +49,12 @@ def replay(
     full_trace: Annotated[
         bool, typer.Option("--full-trace", help="Keep all calls before a violation, not the last 20.")
     ] = False,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="A trace without calls is meant, and not an error.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> int:
-    """Check a recorded trace against contracts. Nothing is run."""
+    """Check recorded traces against contracts. Nothing is run."""
     understood = read_rules(rules)
     print_warnings(rules, understood.warnings)
     signer = None
@@ -58,59 +62,57 @@ def replay(
         signer, public_key = ed25519_signer(signing_key)
         print(f"public key: {public_key}", file=sys.stderr)
     log = EvidenceLog(signer)
-    session = Session(
-        understood.state,
-        contracts=understood.contracts,
-        halt_on_violation=False,
-        evidence=log,
-        trace_window=None if full_trace else _WINDOW,
-    )
+    window = None if full_trace else _WINDOW
+    sessions = ReplayedSessions(understood.contracts, understood.state, evidence=log, trace_window=window)
     progress = Progress("events")
-    try:
-        violations = session.replay(progress.counted(read_trace(trace)))
-    except TraceError as error:
-        name = "standard input" if trace == "-" else trace
-        raise InputError(f"{name!r} {error}") from error
+    for trace in traces:
+        before = progress.count
+        for call in progress.counted(sessions.of_trace(trace)):
+            sessions.replay(call)
+        if progress.count == before and not allow_empty:
+            raise InputError(f"{trace!r} holds no calls; if that is meant, say --allow-empty")
+    found = sessions.end()
     if save_evidence is not None:
-        _save(save_evidence, log, violations, signer, understood.rules_hash)
+        _save(save_evidence, log, [each.violation for each in found], signer, understood.rules_hash)
         print(f"Evidence log written to {save_evidence!r}.", file=sys.stderr)
-    if as_json:
-        print(
-            json.dumps(_result(progress.count, violations, understood.rules_hash, log if evidence else None))
-        )
-    else:
-        _print(progress.count, violations, log if evidence else None)
-    return 1 if violations else 0
-
-
-def _print(events: int, violations: list[Violation], log: EvidenceLog | None) -> None:
-    if not violations:
-        print(f"OK  — {events} events checked, no violations.")
-        return
-    print(f"FAIL — {len(violations)} violation(s) in {events} events:")
-    for violation in violations:
-        print(
-            printable(
-                f"  [step {violation.step}] {violation.kind}: {violation.spec}  (tool={violation.tool})"
-            )
-        )
-    if log is not None:
-        print("\nEvidence bundle:")
-        print(log.to_json())
-
-
-def _result(
-    events: int, violations: list[Violation], rules_hash: str, log: EvidenceLog | None
-) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "ok": not violations,
-        "events": events,
-        "violations": [violation.to_record() for violation in violations],
-        "rules_hash": rules_hash,
+    result = {
+        "ok": not found,
+        "events": progress.count,
+        "sessions": len(sessions),
+        "refused": len({each.call for each in found}),
+        "contracts": counted(found),
+        "violations": [each.to_record() for each in found],
+        "rules_hash": understood.rules_hash,
+        **({"evidence": [bundle.to_dict() for bundle in log.bundles]} if evidence else {}),
     }
-    if log is not None:
-        result["evidence"] = [bundle.to_dict() for bundle in log.bundles]
-    return result
+    if as_json:
+        print(json.dumps(result))
+    else:
+        for line in _lines(result, found):
+            print(printable(line))
+        if evidence and found:
+            print("\nEvidence bundle:")
+            print(log.to_json())
+    return 1 if found else 0
+
+
+def _lines(result: Mapping[str, Any], found: Sequence[FoundViolation]) -> Iterator[str]:
+    events, sessions = result["events"], result["sessions"]
+    among = f"{events} events" + (f" of {sessions} sessions" if sessions > 1 else "")
+    if not found:
+        yield f"OK  — {among} checked, no violations."
+        return
+    yield f"FAIL — {len(found)} violation(s) in {among}:"
+    for each in found:
+        violation = each.violation
+        session = f"{each.session} " if sessions > 1 else ""
+        said = f"tool={violation.tool}" + (f", {each.key_name}={each.key}" if each.key is not None else "")
+        yield f"  [{session}step {violation.step}] {violation.kind}: {violation.spec}  ({said})"
+    if len(found) > 1:
+        yield "Calls by contract:"
+        for contract in result["contracts"]:
+            yield f"  {contract['calls']:>5}  {contract['spec']}"
+            yield from (f"  {calls:>11}  {key}" for key, calls in contract["keys"].items())
 
 
 def _save(name: str, log: EvidenceLog, violations: list[Violation], signer: Any, rules_hash: str) -> None:

@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
+from .._plain.strict_json import JsonError, read_json
+from ..acel.outcome import outcome_of
 from .running import InputError
 
-__all__ = ("read_trace",)
+__all__ = ("read_calls", "read_trace")
 
 _YAML = (".yaml", ".yml")
 _LINES = (".jsonl", ".ndjson")
 _MAX_VALUES = 20_000_000
+_KEYS = ("tool", "args", "result", "error", "outcome", "ts", "session_id", "step")
+
+
+def read_calls(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """
+    Read the calls of a trace strictly, each with where it stands.
+
+    A row that says nothing of its outcome has the one that its result says, see `acel.outcome`.
+
+    Raises:
+        InputError: It is missing or holds something else, or a row has a key that nobody understands. It
+            names the file and the row.
+    """
+    shown = "standard input" if name == "-" else name
+    for number, row in enumerate(read_trace(name), 1):
+        where = f"{shown!r} row {number}"
+        if not isinstance(row, dict):
+            raise InputError(f"{where}: must be a mapping, got {type(row).__name__}")
+        unknown = row.keys() - _KEYS
+        if unknown:
+            near = get_close_matches(str(min(unknown)), _KEYS, n=1)
+            meant = f"did you mean {near[0]!r}" if near else f"a call has {', '.join(_KEYS)}"
+            raise InputError(f"{where}: unknown key {min(unknown)!r:.80}, {meant}")
+        if "outcome" not in row and row.get("error") is None:
+            row["outcome"] = outcome_of(row.get("result"))
+        yield where, row
 
 
 def read_trace(name: str) -> Iterator[Any]:
     """
-    The rows of a trace, as they stand there.
+    Read the rows of a trace, as they stand there.
 
     JSON Lines are read as they come, whatever their number; the others are read whole.
 
@@ -99,9 +127,8 @@ def _yaml(data: bytes, name: str) -> Iterator[Any]:
 
 def _parsed(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        line = f" line {error.lineno}" if error.lineno > 1 else ""
-        raise InputError(f"{where}{line} is not JSON: {error.msg.lower()}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is not JSON: a number is too long, or it is nested too deeply") from error
+        # What is no number in JSON is none to a contract either: it is judged, and not a wrong file.
+        return read_json(text, finite=False)
+    except JsonError as error:
+        line = f" line {error.line}" if error.line is not None and error.line > 1 else ""
+        raise InputError(f"{where}{line} is not JSON: {error.reason}") from error

@@ -68,6 +68,91 @@ def test_replay_of_a_bad_trace(run: Run) -> None:
     )
 
 
+def test_replay_names_every_refused_call(run: Run, tmp_path: Path) -> None:
+    """With the key that it was refused for, and how many there were for each contract and key."""
+    (tmp_path / "limits.yaml").write_text(
+        "contracts:\n"
+        "  - {template: at_most_n_times, args: [refund, 1], key: customer}\n"
+        "  - {template: required_before_session_end, args: [log_out]}\n"
+    )
+    calls = [{"tool": "refund", "args": {"customer": customer}} for customer in (7, "8", "7", 7.0, " 8")]
+    (tmp_path / "t.json").write_text(json.dumps(calls))
+
+    code, out, _ = run("replay", "t.json", "--rules", "limits.yaml")
+
+    limit = "at_most_n_times(refund, n=1, key=customer)"
+    assert code == 1
+    assert out == (
+        "FAIL — 4 violation(s) in 5 events:\n"
+        f"  [step 3] temporal: {limit}  (tool=refund, customer=7)\n"
+        f"  [step 4] temporal: {limit}  (tool=refund, customer=7)\n"
+        f"  [step 5] temporal: {limit}  (tool=refund, customer=8)\n"
+        "  [step 5] temporal: required_before_session_end(log_out)  (tool=<session-end>)\n"
+        "Calls by contract:\n"
+        f"      3  {limit}\n"
+        "            2  7\n"
+        "            1  8\n"
+        "      1  required_before_session_end(log_out)\n"
+    )
+    result = json.loads(run("replay", "t.json", "--rules", "limits.yaml", "--json")[1])
+    assert result["contracts"][0] == {"spec": limit, "id": None, "calls": 3, "keys": {"7": 2, "8": 1}}
+    assert (result["refused"], result["violations"][0]["key"]) == (3, "7")
+
+
+def test_replay_of_many_sessions(run: Run, tmp_path: Path) -> None:
+    """Each is judged by itself, in however many files it stands and whatever stands between its calls."""
+    (tmp_path / "a.jsonl").write_text(
+        '{"tool": "backup", "session_id": "s1"}\n{"tool": "delete", "session_id": "s2"}\n'
+        '{"tool": "log_out", "session_id": "s2"}\n{"tool": "log_out", "session_id": "s3"}\n'
+    )
+    (tmp_path / "b.json").write_text(
+        '[{"tool": "delete", "session_id": "s1"}, {"tool": "log_out", "session_id": "s1"},'
+        ' {"tool": "log_out"}]'
+    )
+
+    code, out, _ = run("replay", "a.jsonl", "b.json", "--rules", "rules.yaml")
+
+    assert code == 1
+    assert out == (
+        "FAIL — 1 violation(s) in 7 events of 4 sessions:\n"
+        "  [s2 step 1] temporal: must_precede(backup, delete)  (tool=delete)\n"
+    )
+    assert run("replay", "a.jsonl", "--rules", "rules.yaml")[1].count("s1 step") == 1
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '"error": "disk full"',
+        '"error": {"type": "OSError"}',
+        '"outcome": "failed"',
+        '"outcome": "aborted"',
+        '"result": {"isError": true}',
+    ],
+)
+def test_replay_of_a_call_that_failed(run: Run, tmp_path: Path, row: str) -> None:
+    """It allows nothing, whoever says in which way that it failed."""
+    (tmp_path / "t.json").write_text(
+        f'[{{"tool": "backup", {row}}}, {{"tool": "delete"}}, {{"tool": "log_out", "error": null}}]'
+    )
+
+    code, out, _ = run("replay", "t.json", "--rules", "rules.yaml")
+
+    assert (code, "must_precede(backup, delete)" in out) == (1, True)
+
+
+def test_replay_of_nothing_is_meant_or_an_error(run: Run, tmp_path: Path) -> None:
+    """A recorder that is broken writes traces without calls, and they break nothing."""
+    (tmp_path / "empty.json").write_text("[]")
+
+    assert run("replay", "good.json", "empty.json", "--rules", "rules.yaml") == (
+        2,
+        "",
+        "error: 'empty.json' holds no calls; if that is meant, say --allow-empty\n",
+    )
+    assert run("replay", "empty.json", "--rules", "rules.yaml", "--allow-empty")[0] == 0
+
+
 def test_replay_as_json(run: Run) -> None:
     """The result is data, with the evidence if asked for."""
     code, out, _ = run("replay", "bad.json", "--rules", "rules.yaml", "--json", "--evidence")
@@ -147,6 +232,26 @@ def test_replay_of_many_events(run: Run, tmp_path: Path) -> None:
             ["replay", "good.json", "--rules", "no.yaml"], "no such rules file: no.yaml", id="no rules"
         ),
         pytest.param(
+            ["replay", "twice.json", "--rules", "rules.yaml"],
+            "'twice.json' is not JSON: 'tool' is there twice",
+            id="replay of a key that is there twice",
+        ),
+        pytest.param(
+            ["replay", "unknown.json", "--rules", "rules.yaml"],
+            "'unknown.json' row 1: unknown key 'eror', did you mean 'error'",
+            id="replay of an unknown key",
+        ),
+        pytest.param(
+            ["replay", "session.json", "--rules", "rules.yaml"],
+            "'session.json' row 1: 'session_id' must be text, got int",
+            id="replay of a session without a name",
+        ),
+        pytest.param(
+            ["replay", "contradiction.json", "--rules", "rules.yaml"],
+            "'contradiction.json' row 1: a row with an 'error' cannot have the outcome 'ok'",
+            id="replay of a contradiction",
+        ),
+        pytest.param(
             ["replay", "row.json", "--rules", "rules.yaml"],
             "'row.json' row 2: 'tool' is missing",
             id="bad row",
@@ -213,6 +318,10 @@ def test_what_is_wrong_with_the_input_is_one_line(
     """Exit code 2, one line that names the file, no traceback."""
     (tmp_path / "row.json").write_text('[{"tool": "a"}, {"args": {}}]')
     (tmp_path / "object.json").write_text("{}")
+    (tmp_path / "twice.json").write_text('[{"tool": "a", "tool": "b"}]')
+    (tmp_path / "unknown.json").write_text('[{"tool": "a", "eror": "disk full"}]')
+    (tmp_path / "session.json").write_text('[{"tool": "a", "session_id": 5}]')
+    (tmp_path / "contradiction.json").write_text('[{"tool": "a", "error": "x", "outcome": "ok"}]')
     (tmp_path / "broken.yaml").write_text("contracts: [{template: nope}]")
     EvidenceFile(tmp_path / "e.jsonl").close()
 

@@ -175,7 +175,7 @@ def test_how_a_typer_command_ends(monkeypatch: pytest.MonkeyPatch, result: Any, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["replay"], "error: missing argument 'TRACE'; see openbox-agentrt replay --help\n"),
+        (["replay"], "error: missing argument 'TRACE...'; see openbox-agentrt replay --help\n"),
         (["replay", "a", "--rulez", "b"], "error: no such option: --rulez"),
         (["validate", "a", "b"], "error: got unexpected extra argument"),
     ],

@@ -8,11 +8,12 @@ rule that follows. That is all it holds; remembering and comparing is the engine
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypedDict, get_args
 
 from ..match.keys import Fold, Key
+from ..match.paths import FieldError
 from ..match.selector import ById, Selector
 from ..verdict import Mode, OnViolation, Severity, Verdict
 from ..wording import shown
@@ -137,6 +138,13 @@ class Declaration(TemporalContract):
             clock=None if clock is None else ById(clock),
             **more,
         )
+
+    def key_of(self, args: Mapping[str, Any]) -> str | None:
+        """Read the key that splits the contract; None if nothing does, or if it cannot be read."""
+        try:
+            return None if self._split is None else self._split.read(args)
+        except FieldError:
+            return None
 
     @property
     def verdict(self) -> Verdict:

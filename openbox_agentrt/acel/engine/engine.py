@@ -238,9 +238,11 @@ class Engine:
         end.claim()
         return list(self.records.record(end, [findings.of_breach(breach, self._mode) for breach in unmet]))
 
-    def report_once(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> list[Violation]:
-        """Record what a replayed call breaks; a contract that was reported before is not again."""
-        new = [breach for breach in breaches if id(breach.contract) not in self._replayed]
+    def report_replayed(
+        self, call: Reservation, failed: Asked, breaches: list[Breach], *, every: bool
+    ) -> list[Violation]:
+        """Record what a replayed call breaks: `every` contract, or only those not reported before."""
+        new = [breach for breach in breaches if every or id(breach.contract) not in self._replayed]
         self._replayed |= {id(breach.contract) for breach in new}
         if failed or new:
             self._report(call, failed, new)

@@ -12,9 +12,16 @@ from ..violations import Violation
 from .engine import Engine
 
 
-def replay_events(engine: Engine, events: Iterable[ToolCallEvent | Mapping[str, Any]]) -> list[Violation]:
+def replay_events(
+    engine: Engine, events: Iterable[ToolCallEvent | Mapping[str, Any]], *, every: bool = False
+) -> list[Violation]:
     """
-    Judge each event in turn, and return what they break, each contract once.
+    Judge each event in turn, and return what they break.
+
+    Args:
+        engine: What judges.
+        events: The events.
+        every: Report a contract for each event that breaks it, not once.
 
     Raises:
         TraceError: A row cannot be read. It names the row.
@@ -28,11 +35,11 @@ def replay_events(engine: Engine, events: Iterable[ToolCallEvent | Mapping[str, 
             at = read_stamp(event.ts) if timed else None
         except TraceError as error:
             raise TraceError(error.problem, row=number) from None
-        found += _replay(engine, event, at)
+        found += _replay(engine, event, at, every)
     return found
 
 
-def _replay(engine: Engine, event: ToolCallEvent, at: float | None) -> list[Violation]:
+def _replay(engine: Engine, event: ToolCallEvent, at: float | None, every: bool) -> list[Violation]:
     call = engine.enter(event.tool, event.args)
     call.claim()
     store = engine.store
@@ -43,7 +50,7 @@ def _replay(engine: Engine, event: ToolCallEvent, at: float | None) -> list[Viol
     spec = call.plan.spec
     failed: Asked = [] if spec is None else spec.before(engine.view, call.args)
     breaches = store.reserve(call, at=at, force=True) or []
-    found = engine.report_once(call, failed, breaches)
+    found = engine.report_replayed(call, failed, breaches, every=every)
     if event.outcome == "unknown":
         store.lose(call)
     elif event.outcome == "failed":
