@@ -10,7 +10,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 __all__ = ("FileLock", "FileLockedError", "lock_descriptor")
 
@@ -76,7 +75,7 @@ class FileLock:
 
     __slots__ = ("_descriptor",)
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             lock_descriptor(descriptor)

@@ -29,7 +29,7 @@ def test_what_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monk
     path = tmp_path / "file"
     path.write_bytes(b"old")
 
-    def refuse(*names: Any) -> None:
+    def refuse(*names: Any, **folders: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "replace", refuse)

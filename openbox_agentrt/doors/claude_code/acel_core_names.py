@@ -20,9 +20,9 @@ from typing import Any
 
 from openbox_agentrt._plain.strict_json import read_json
 from openbox_agentrt.doors.claude_code.answers import deny_output, fault_line
-from openbox_agentrt.doors.claude_code.end import end_call
 from openbox_agentrt.doors.claude_code.event import HookEvent, event_from
 from openbox_agentrt.doors.claude_code.folder import HookFault
+from openbox_agentrt.doors.claude_code.history import end_call
 from openbox_agentrt.doors.claude_code.log import SessionLog, file_stem, open_log
 
 __all__ = ("DEFAULT_STATE_DIR", "main_posttooluse", "main_pretooluse", "posttooluse", "pretooluse")

@@ -20,9 +20,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from openbox_agentrt.doors.claude_code.end import end_call
 from openbox_agentrt.doors.claude_code.event import POST_EVENTS, HookEvent, read_event
 from openbox_agentrt.doors.claude_code.folder import HookFault
+from openbox_agentrt.doors.claude_code.history import end_call
 from openbox_agentrt.doors.claude_code.log import SessionLog, file_stem, open_log
 
 if TYPE_CHECKING:

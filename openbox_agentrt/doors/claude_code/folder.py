@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 from openbox_agentrt._files.lock import FileLockedError, lock_descriptor
+from openbox_agentrt._files.whole_write import write_private
 
 __all__ = ("LOCK_WAIT_SECONDS", "HookFault", "StateFolder", "lock_file")
 
@@ -129,13 +130,7 @@ class StateFolder:
 
     def replace_file(self, name: str, data: bytes) -> None:
         """Write a whole file in one step: others see the old one or the new one."""
-        temporary = f"{name}.new"
-        if self.exists(temporary):
-            # Left by a process that died here; the caller's lock says that no other one is writing it.
-            os.unlink(self._where(temporary), dir_fd=self._fd)
-        with open(self.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-            file.write(data)
-        os.replace(self._where(temporary), self._where(name), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        write_private(self._where(name), data, folder=self._fd)
 
     def close(self) -> None:
         """Let go of the folder."""

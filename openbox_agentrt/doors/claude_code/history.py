@@ -1,22 +1,155 @@
 """
-What a hook process knows of its session, and a contract session that knows the same.
+What the log of a hook session says of its calls: which are under way, and what became of the others.
 
-The log is the authority. A snapshot only saves reading all of it: it is taken at a line after which no
-call was under way, since a contract session is restored without the calls that it had in flight.
+This is bookkeeping over the lines and knows no contract, so that the hook after a call needs neither rules
+nor engine. The log is the authority; a snapshot only saves reading all of it.
+
+The lines, by their ``event``:
+
+``session``  the first line: which session this is
+``rules``    the rules that calls are judged by from here on
+``pre``      a call was let through
+``post``     it ended: ``ok`` if it did its work, ``ran`` if it may have done something
+``lost``     its end will not be waited for any longer; it may have done something
+``ran``      a call was reported as done that was never asked about
+``deny``     a call was refused
+``end``      the session ended; it may be resumed
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from openbox_agentrt.doors.claude_code.calls import Calls
+from openbox_agentrt.doors.claude_code.event import HookEvent
 from openbox_agentrt.doors.claude_code.folder import HookFault
-from openbox_agentrt.doors.claude_code.log import GENESIS, Line, SessionLog
+from openbox_agentrt.doors.claude_code.log import SessionLog
 
-__all__ = ("History", "read_history")
+__all__ = ("Calls", "History", "OpenCall", "end_call", "read_history")
 
 
-@dataclass(slots=True)
+class OpenCall:
+    """
+    A call that was let through and whose end was not reported.
+
+    Attributes:
+        entry: The line that let it through.
+        position: How many lines had been noted when it began; below zero before the snapshot.
+    """
+
+    __slots__ = ("entry", "position")
+
+    def __init__(self, entry: Mapping[str, Any], position: int) -> None:
+        self.entry = entry
+        self.position = position
+
+    @property
+    def tool(self) -> str:
+        """Name of the tool."""
+        tool: str = self.entry["tool"]
+        return tool
+
+    @property
+    def digest(self) -> str:
+        """Stands for the tool and its arguments, see `HookEvent.digest`."""
+        digest: str = self.entry["digest"]
+        return digest
+
+
+class Calls:
+    """
+    What is known of the calls after some lines of the log.
+
+    Attributes:
+        rules: Hash of the rules in force, or None before the first call.
+        begun: How many calls were let through so far.
+        latest: Time of the latest line. It never goes back.
+        noted: How many lines were noted.
+        open: Calls under way by key, oldest first.
+        ended: Keys of calls whose end was reported.
+        refused: Reason by key and digest of calls that were refused.
+    """
+
+    __slots__ = ("_clock", "begun", "ended", "latest", "noted", "open", "refused", "rules")
+
+    def __init__(self, snapshot: Mapping[str, Any] | None = None) -> None:
+        taken: Mapping[str, Any] = {} if snapshot is None else snapshot["calls"]
+        self.rules: str | None = taken.get("rules")
+        self.begun: int = taken.get("begun", 0)
+        self.latest: float = taken.get("latest", 0.0)
+        # What the clock of the computer said at that line.
+        self._clock: float = taken.get("clock", 0.0)
+        self.noted = 0
+        self.open = {entry["call"]: OpenCall(entry, -age) for entry, age in taken.get("open", ())}
+        self.ended: set[str] = set()
+        self.refused: dict[tuple[str, str], str] = {}
+
+    def dump(self) -> dict[str, Any]:
+        """Give what a snapshot has to know of them."""
+        return {
+            "rules": self.rules,
+            "begun": self.begun,
+            "latest": self.latest,
+            "clock": self._clock,
+            "open": [[call.entry, self.noted - call.position] for call in self.open.values()],
+        }
+
+    def at(self, now: float) -> float:
+        """
+        Give the session's time when the clock says `now`.
+
+        It goes on as the clock does, and stands still while that goes back: a clock that was a year ahead by
+        mistake opens nothing when it is right again, and stops nothing either.
+        """
+        if self.latest == 0.0:
+            return now
+        return self.latest + max(0.0, now - self._clock)
+
+    def stamp(self, now: float) -> dict[str, float]:
+        """Give what a line says of the time."""
+        at = self.at(now)
+        return {"ts": at} if at == now else {"ts": at, "clock": now}
+
+    def note(self, entry: Mapping[str, Any]) -> None:
+        """Take one line into account."""
+        self.noted += 1
+        if "ts" in entry:
+            self.latest = max(self.latest, entry["ts"])
+            self._clock = entry.get("clock", entry["ts"])
+        match entry["event"]:
+            case "rules":
+                self.rules = entry["hash"]
+            case "pre":
+                self.begun += 1
+                self.open[entry["call"]] = OpenCall(entry, self.noted)
+            case "lost":
+                self.open.pop(entry["call"], None)
+            case "post":
+                self.open.pop(entry["call"], None)
+                self.ended.add(entry["call"])
+            case "ran":
+                self.ended.add(entry["call"])
+            case "deny":
+                self.refused[entry["call"], entry["digest"]] = entry["reason"]
+
+    def key_for(self, event: HookEvent) -> str:
+        """Give the key of a call that begins, or was reported without having begun."""
+        return f"n{self.begun}" if event.call_id is None else f"id:{event.call_id}"
+
+    def ended_by(self, event: HookEvent) -> str | None:
+        """
+        Find the key of the call that an event reports the end of; None if no such call is under way.
+
+        A client that sends no ids reports the oldest of the calls that look the same.
+        """
+        if event.call_id is not None:
+            key = f"id:{event.call_id}"
+            return key if key in self.open else None
+        digest = event.digest
+        return next(
+            (key for key, call in self.open.items() if not key.startswith("id:") and call.digest == digest),
+            None,
+        )
+
+
 class History:
     """
     The lines of a session since its snapshot, and what they say of its calls.
@@ -25,15 +158,25 @@ class History:
         session_id: The client's session.
         snapshot: Where the lines begin, or None for the beginning.
         lines: The lines.
+        end: Where the next line begins.
         calls: What they say.
-        quiet: Index of the last line after which no call was under way, or None.
     """
 
-    session_id: str
-    snapshot: Mapping[str, Any] | None
-    lines: list[Line]
-    calls: Calls
-    quiet: int | None
+    __slots__ = ("calls", "end", "lines", "session_id", "snapshot")
+
+    def __init__(
+        self,
+        session_id: str,
+        snapshot: Mapping[str, Any] | None,
+        lines: list[dict[str, Any]],
+        end: int,
+        calls: Calls,
+    ) -> None:
+        self.session_id = session_id
+        self.snapshot = snapshot
+        self.lines = lines
+        self.end = end
+        self.calls = calls
 
 
 def read_history(log: SessionLog, session_id: str, *, whole: bool = False) -> History:
@@ -50,20 +193,43 @@ def read_history(log: SessionLog, session_id: str, *, whole: bool = False) -> Hi
     """
     snapshot = None if whole else log.read_snapshot()
     try:
-        if snapshot is None:
-            offset, chain, calls = 0, GENESIS, Calls()
-        else:
-            offset, chain = snapshot["offset"], snapshot["chain"]
-            calls = Calls(rules=snapshot["rules"], begun=snapshot["begun"], latest=snapshot["latest"])
-        lines = log.read(offset, chain)
-        quiet = None
-        for index, line in enumerate(lines):
-            calls.note(line.entry)
-            if not calls.open:
-                quiet = index
-    except (KeyError, TypeError, AttributeError) as error:
+        calls = Calls(snapshot)
+        lines = log.read(0 if snapshot is None else snapshot["offset"])
+        for entry in lines:
+            calls.note(entry)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise HookFault(
             f"state file '{log.stem}' holds a line of another form: {error}",
             remedy="move the file away and start a new session",
         ) from error
-    return History(session_id, snapshot, lines, calls, quiet)
+    return History(session_id, snapshot, lines, log.end, calls)
+
+
+def end_call(log: SessionLog, event: HookEvent, *, now: float) -> None:
+    """
+    Write down how a call ended. What it means is for the next judgement.
+
+    A call that was never asked about, or that was given up, is written down as one that ran: it is counted,
+    whatever the rules say.
+
+    Raises:
+        HookFault: It cannot be written.
+    """
+    calls = read_history(log, event.session_id).calls
+    key = calls.ended_by(event)
+    if key is not None:
+        line: dict[str, Any] = {"event": "post", "call": key, "ok": event.ok, "ran": event.ran}
+        if calls.open[key].tool != event.tool:
+            raise HookFault(f"tool_use_id {event.call_id!r:.100} was used by another tool")
+        if calls.open[key].digest != event.digest:
+            # Another hook has changed the arguments since.
+            line["args"] = dict(event.args)
+        log.append(line | calls.stamp(now))
+        return
+    key = calls.key_for(event)
+    if not event.ran or (event.call_id is not None and key in calls.ended):
+        # It never ran, or another hook has reported the same end.
+        return
+    outcome = "ok" if event.ok else "failed"
+    ran = {"event": "ran", "call": key, "tool": event.tool, "args": dict(event.args), "outcome": outcome}
+    log.append(ran | calls.stamp(now))

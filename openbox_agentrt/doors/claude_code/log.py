@@ -2,9 +2,8 @@
 The log of one hook session: append-only lines, written and read under a lock.
 
 Every hook event is a process of its own and many run at once, so what one knows about the others is in a
-file. A line, once written, is never changed. Each carries a chain value over the one before it, so that a
-file that was cut in the middle, edited or written by two programs at once is noticed. It does not prove who
-wrote the lines, and lines cut cleanly from the end leave no trace.
+file. A line, once written, is never changed. Whoever can write the file can write any history: it is the
+folder that keeps others out. A line that was written in part is noticed.
 """
 
 import hashlib
@@ -13,35 +12,13 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from openbox_agentrt.doors.claude_code.folder import LOCK_WAIT_SECONDS, HookFault, StateFolder, lock_file
 
-__all__ = ("GENESIS", "Line", "SessionLog", "file_stem", "open_log")
+__all__ = ("SessionLog", "file_stem", "open_log")
 
-GENESIS = "0" * 16
-
-_VERSION = 1
-_CHAIN_FIELD = ',"chain":"'
-# What every line ends with: the field, sixteen digits, `"}` and the end of the line.
-_CHAIN_LENGTH = len(_CHAIN_FIELD) + 16 + 3
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """
-    One line of a log.
-
-    Attributes:
-        entry: What it says.
-        end: Where the next line begins.
-        chain: Its chain value.
-    """
-
-    entry: dict[str, Any]
-    end: int
-    chain: str
+_VERSION = 2
 
 
 def file_stem(session_id: str) -> str:
@@ -99,7 +76,6 @@ class SessionLog:
     Attributes:
         folder: Folder that the log lies in.
         stem: Name of the session's files, without an ending.
-        chain: Chain value of the last line, which the next line follows.
         end: Size of the file in bytes.
     """
 
@@ -108,12 +84,10 @@ class SessionLog:
         self.folder = folder
         self.stem = file_stem(session_id)
         self.end = os.fstat(fd).st_size
-        self.chain = GENESIS
         if self.end == 0:
             self.append({"event": "session", "version": _VERSION, "session_id": session_id})
             self._header_end = self.end
         else:
-            self.chain = self._chain_before(self.end)
             self._header_end = self._check_header(session_id)
 
     @property
@@ -121,25 +95,22 @@ class SessionLog:
         """Whether nothing was written yet but which session it is."""
         return self.end == self._header_end
 
-    def read(self, offset: int = 0, chain: str = GENESIS) -> list[Line]:
+    def read(self, offset: int = 0) -> list[dict[str, Any]]:
         """
-        The lines from an offset on, checked against the chain.
+        Read the lines from an offset on.
 
         Args:
             offset: Where a line begins: zero, or `end` as it was at an earlier time.
-            chain: `chain` as it was at that time.
 
         Raises:
-            HookFault: A line is torn, changed, missing or no JSON object.
+            HookFault: A line is torn or no JSON object, or none begins there.
         """
-        if not 0 <= offset <= self.end or (offset > 0 and self._chain_before(offset) != chain):
+        if not 0 <= offset <= self.end or (offset > 0 and self._pread(offset - 1, 1) != b"\n"):
             raise self._corrupt("does not hold what its snapshot was taken from")
-        lines = []
-        for raw in self._pread(offset, self.end - offset).splitlines(keepends=True):
-            entry, chain = self._parse(raw, chain)
-            offset += len(raw)
-            lines.append(Line(entry, offset, chain))
-        return lines
+        *lines, rest = self._pread(offset, self.end - offset).split(b"\n")
+        if rest:
+            raise self._corrupt("ends in the middle of a line")
+        return [self._parse(line) for line in lines]
 
     def append(self, entry: Mapping[str, Any]) -> None:
         """
@@ -149,11 +120,9 @@ class SessionLog:
             HookFault: The line could not be written. What was written of it is cut off again.
         """
         try:
-            body = json.dumps(entry, separators=(",", ":"), allow_nan=False)
+            data = json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         except (TypeError, ValueError, RecursionError) as error:
             raise HookFault(f"the event cannot be stored: {error}") from error
-        chain = _next_chain(self.chain, body)
-        data = f'{body[:-1]}{_CHAIN_FIELD}{chain}"}}\n'.encode()
         try:
             written = os.write(self._fd, data)
             if written != len(data):
@@ -162,7 +131,6 @@ class SessionLog:
             # A torn line would make the session unusable; the size is ours to restore while we hold the lock.
             os.ftruncate(self._fd, self.end)
             raise HookFault(f"state file '{self.stem}.jsonl' cannot be written: {error}") from error
-        self.chain = chain
         self.end += len(data)
 
     def read_snapshot(self) -> dict[str, Any] | None:
@@ -200,34 +168,22 @@ class SessionLog:
             raise HookFault(f"state file '{self.stem}.snap' cannot be written: {error}") from error
 
     def _check_header(self, session_id: str) -> int:
-        line = self._pread(0, min(self.end, 65536)).partition(b"\n")[0] + b"\n"
-        header, _ = self._parse(line, GENESIS)
+        line, ended, _ = self._pread(0, min(self.end, 65536)).partition(b"\n")
+        header = self._parse(line) if ended else {}
         if header.get("event") != "session" or header.get("session_id") != session_id:
             raise self._corrupt("does not begin with the session that it is named after")
         if header.get("version") != _VERSION:
             raise self._corrupt(f"has the unknown version {header.get('version')!r}")
-        return len(line)
+        return len(line) + 1
 
-    def _parse(self, raw: bytes, chain: str) -> tuple[dict[str, Any], str]:
+    def _parse(self, line: bytes) -> dict[str, Any]:
         try:
-            line = raw.decode("ascii")
-            body = f"{line[:-_CHAIN_LENGTH]}}}"
-            chain = _next_chain(chain, body)
-            if line[-_CHAIN_LENGTH:] != f'{_CHAIN_FIELD}{chain}"}}\n':
-                raise self._corrupt("has a line that does not follow from the one before it")
-            # What ends in a brace and is JSON is an object.
-            entry: dict[str, Any] = json.loads(body)
+            entry = json.loads(line.decode("ascii"))
         except (ValueError, RecursionError) as error:
             raise self._corrupt("has a line that is no JSON") from error
-        return entry, chain
-
-    def _chain_before(self, offset: int) -> str:
-        start = max(0, offset - _CHAIN_LENGTH)
-        tail = self._pread(start, offset - start)
-        field = _CHAIN_FIELD.encode()
-        if len(tail) != _CHAIN_LENGTH or not tail.startswith(field) or not tail.endswith(b'"}\n'):
-            raise self._corrupt("ends in the middle of a line")
-        return tail[len(field) : len(field) + 16].decode("ascii", "replace")
+        if not isinstance(entry, dict):
+            raise self._corrupt("has a line that is no object")
+        return entry
 
     def _pread(self, offset: int, count: int) -> bytes:
         os.lseek(self._fd, offset, os.SEEK_SET)
@@ -245,7 +201,3 @@ class SessionLog:
             f"state file '{self.stem}.jsonl' {what}",
             remedy="keep the file for whoever looks into it, move it away, and start a new session",
         )
-
-
-def _next_chain(chain: str, body: str) -> str:
-    return hashlib.sha256(f"{chain}\n{body}".encode()).hexdigest()[:16]

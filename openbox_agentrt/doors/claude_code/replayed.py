@@ -1,21 +1,22 @@
 """
 A contract session that has seen what the log of a hook session holds.
 
-A snapshot is taken at a line after which no call was under way, since a contract session is restored
-without the calls that it had in flight.
+A contract session is restored without the calls that it had in flight, so a snapshot is one of a session that
+never saw those that are under way, and holds their lines beside it: whoever goes on from there lets them
+through again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from openbox_agentrt.acel.engine.lifecycle import conclude
 from openbox_agentrt.acel.engine.snapshot import SnapshotError
 from openbox_agentrt.acel.events import Outcome, ToolCallEvent
 from openbox_agentrt.acel.session import Session
 from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.doors.claude_code.history import History
-from openbox_agentrt.doors.claude_code.log import Line
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Reservation, Violation
@@ -63,12 +64,16 @@ class Replica:
         snapshot: To be written in place of the present one, or None if that is recent enough.
     """
 
-    def __init__(self, history: History, rules: HookRules) -> None:
+    def __init__(
+        self, history: History, rules: HookRules, *, without: Collection[str] = (), snapshots: bool = True
+    ) -> None:
         """
         Args:
             history: What happened. What happened under other rules happened all the same, whatever these
                 rules would have said.
             rules: What is judged by.
+            without: Keys of calls that it does not see.
+            snapshots: Take a snapshot where one is due.
 
         Raises:
             HookFault: The rules say now that something that they let through could not have happened.
@@ -79,24 +84,24 @@ class Replica:
         self._findings = _Findings()
         self._open: dict[str, Reservation | None] = {}
         self._outcomes = {
-            line.entry["call"]: _outcome(line.entry)
-            for line in history.lines
-            if line.entry["event"] == "post"
+            entry["call"]: _outcome(entry) for entry in history.lines if entry["event"] == "post"
         }
+        self._without = without
         self.snapshot: dict[str, Any] | None = None
         self.session = self._start(rules)
         ours_from = _first_line_under(rules.hash, history)
-        take_at = history.quiet if len(history.lines) > SNAPSHOT_AFTER else None
-        for index, line in enumerate(history.lines):
-            self._apply(line.entry, ours=index >= ours_from)
-            if index == take_at:
-                self.snapshot = self._take(line, rules, history.lines[: index + 1])
+        for entry in () if history.snapshot is None else history.snapshot["calls"]["open"]:
+            self._go_on(entry[0])
+        self._clock.now = 0.0 if history.snapshot is None else history.snapshot["calls"]["latest"]
+        for index, entry in enumerate(history.lines):
+            self._apply(entry, ours=index >= ours_from)
+        if snapshots and len(history.lines) > SNAPSHOT_AFTER:
+            self.snapshot = self._take(rules)
         self._findings.violations.clear()
 
-    def at(self, now: float) -> float:
-        """Let it be `now`, or the latest time that the log knows, if that is later. Gives that time."""
-        self._clock.now = max(now, self._history.calls.latest)
-        return self._clock.now
+    def at(self, now: float) -> None:
+        """Let it be the session's time when the clock says `now`."""
+        self._clock.now = self._history.calls.at(now)
 
     @property
     def found(self) -> list[Violation]:
@@ -113,14 +118,14 @@ class Replica:
         if self._history.snapshot is None:
             return Session(rules.state, session_id=self._history.session_id, **options)
         try:
-            return Session.restore(self._history.snapshot["session"], **options)
-        except (SnapshotError, KeyError) as error:
+            return Session.restore(_before_open_calls(self._history.snapshot), **options)
+        except (SnapshotError, LookupError, TypeError) as error:
             raise StaleSnapshotError(str(error)) from error
 
     def _apply(self, entry: Mapping[str, Any], *, ours: bool) -> None:
         self._clock.now = max(self._clock.now, entry.get("ts", 0.0))
         match entry["event"]:
-            case "pre":
+            case "pre" if entry["call"] not in self._without:
                 self._begin(entry, ours)
             case "post" | "lost":
                 self._end(entry)
@@ -143,36 +148,53 @@ class Replica:
             self._happened(entry, self._outcomes.get(entry["call"], "unknown"))
             self._open[entry["call"]] = None
 
+    def _go_on(self, entry: Mapping[str, Any]) -> None:
+        if entry["call"] in self._without:
+            return
+        self._clock.now = max(self._clock.now, entry["ts"])
+        reservation = self.session.reserve(entry["tool"], entry["args"])
+        if not reservation.allowed:
+            # In another order than it came in, it would not be let through. It stays counted.
+            self._happened(entry, "unknown")
+        self._open[entry["call"]] = reservation if reservation.allowed else None
+
     def _end(self, entry: Mapping[str, Any]) -> None:
         reservation = self._open.pop(entry["call"], None)
         if reservation is None:
             return
-        if entry["event"] == "lost" or not entry["ok"]:
-            reservation.abort(ran=entry.get("ran", True))
-        else:
-            reservation.commit(args=entry.get("args"))
+        outcome: Outcome = "unknown" if entry["event"] == "lost" else _outcome(entry)
+        conclude(reservation, outcome=outcome, args=entry.get("args"))
 
     def _happened(self, entry: Mapping[str, Any], outcome: Outcome) -> None:
         event = ToolCallEvent(entry["tool"], entry["args"], ts=self._clock.now, outcome=outcome)
         self.session.replay_prefix([event])
 
-    def _take(self, line: Line, rules: HookRules, lines: list[Line]) -> dict[str, Any] | None:
-        before = self._history.snapshot
+    def _take(self, rules: HookRules) -> dict[str, Any]:
+        calls = self._history.calls
+        seen = self
+        if calls.open:
+            seen = Replica(self._history, rules, without=calls.open, snapshots=False)
         return {
-            "offset": line.end,
-            "chain": line.chain,
-            "rules": rules.hash,
-            "begun": (0 if before is None else before["begun"])
-            + sum(earlier.entry["event"] == "pre" for earlier in lines),
-            "latest": self._clock.now,
-            "session": self.session.snapshot(),
+            "offset": self._history.end,
+            "calls": {**calls.dump(), "rules": rules.hash},
+            "session": seen.session.snapshot(),
         }
+
+
+def _before_open_calls(snapshot: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the session of a snapshot at the time of its oldest open call: each begins when it began."""
+    began = [entry["ts"] for entry, _ in snapshot["calls"]["open"]]
+    session: Mapping[str, Any] = snapshot["session"]
+    if not began:
+        return session
+    memory = session["memory"]
+    return {**session, "memory": {**memory, "time": min(began)}}
 
 
 def _first_line_under(rules: str, history: History) -> int:
     if history.calls.rules != rules:
         return len(history.lines)
-    changes = [index for index, line in enumerate(history.lines) if line.entry["event"] == "rules"]
+    changes = [index for index, entry in enumerate(history.lines) if entry["event"] == "rules"]
     return changes[-1] if changes else 0
 
 

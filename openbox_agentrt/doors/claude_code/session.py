@@ -28,8 +28,8 @@ LOST_AFTER = 512
 """
 How many lines a call may be under way for.
 
-Snapshots are taken where no call is under way, and a call whose end is never reported must not keep every
-later process reading from there. It stays counted.
+The end of a call that the user did not permit is not always reported, and each later process would go on
+waiting for it. It stays counted.
 """
 
 
@@ -71,13 +71,14 @@ def begin_call(
             raise HookFault(f"tool_use_id {event.call_id!r:.100} was used by another call")
     _lose_forgotten(log, history)
     replica = _replica(log, history, rules, on_rules_change)
-    ts = replica.at(now)
+    replica.at(now)
+    stamp = calls.stamp(now)
     reservation = replica.session.reserve(event.tool, event.args)
     if replica.snapshot is not None:
         log.write_snapshot(replica.snapshot)
     if calls.rules != rules.hash:
-        log.append({"event": "rules", "hash": rules.hash, "ts": ts})
-    line: dict[str, Any] = {"call": key, "tool": event.tool, "digest": event.digest, "ts": ts}
+        log.append({"event": "rules", "hash": rules.hash, **stamp})
+    line: dict[str, Any] = {"call": key, "tool": event.tool, "digest": event.digest, **stamp}
     if reservation.allowed:
         log.append({"event": "pre", **line, "args": dict(event.args)})
         return Ruling(violations=tuple(replica.found))
@@ -121,12 +122,13 @@ def unmet_obligations(
     """
     history = read_history(log, event.session_id)
     replica = _replica(log, history, rules, on_rules_change)
-    ts = replica.at(now)
+    replica.at(now)
     violations = replica.session.end_session()
+    stamp = history.calls.stamp(now)
     if final:
         for key in history.calls.open:
-            log.append({"event": "lost", "call": key, "ts": ts})
-        log.append({"event": "end", "unmet": [violation.spec for violation in violations], "ts": ts})
+            log.append({"event": "lost", "call": key, **stamp})
+        log.append({"event": "end", "unmet": [violation.spec for violation in violations], **stamp})
     return violations
 
 
@@ -148,8 +150,11 @@ def _lose_forgotten(log: SessionLog, history: History) -> None:
     calls = history.calls
     forgotten = [key for key, call in calls.open.items() if calls.noted - call.position > LOST_AFTER]
     for key in forgotten:
-        log.append({"event": "lost", "call": key, "ts": calls.latest})
-        calls.note({"event": "lost", "call": key, "ts": calls.latest})
+        line = {"event": "lost", "call": key}
+        log.append(line)
+        calls.note(line)
+        history.lines.append(line)
+        history.end = log.end
 
 
 def _reason(refusal: Refusal) -> str:

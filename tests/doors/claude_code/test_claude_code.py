@@ -91,7 +91,7 @@ class Hooks:
 
     def entries(self) -> list[dict[str, Any]]:
         with open_log(self.folder / "state", self.session_id) as log:
-            return [line.entry for line in log.read()]
+            return log.read()
 
 
 @pytest.fixture
@@ -204,14 +204,35 @@ def test_time_is_the_time_of_the_events(hooks: Hooks) -> None:
     assert not hooks.runs("Fetch")
 
 
+def test_a_clock_that_was_ahead_goes_on_when_it_is_right(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A year by mistake is no year of refusals afterwards: windows pass as they always do."""
+    monkeypatch.setattr(hook_replica, "SNAPSHOT_AFTER", 4)
+    hooks.now += 365 * 86_400
+    for _ in range(2):
+        assert hooks.runs("Fetch")
+    hooks.now -= 365 * 86_400
+    assert not hooks.runs("Fetch")
+    for _ in range(6):
+        hooks.now += 9
+        assert hooks.runs("Read")
+    assert not hooks.runs("Fetch")
+    hooks.now += 10
+
+    assert hooks.runs("Fetch")
+
+
 def test_a_clock_that_is_set_back_opens_nothing(hooks: Hooks) -> None:
-    """Time does not run backwards."""
+    """Time does not run backwards, and does not stand still afterwards."""
     assert hooks.runs("Fetch")
     hooks.now -= 10_000
     assert hooks.runs("Fetch")
-    hooks.now += 100
+    hooks.now += 59
 
     assert not hooks.runs("Fetch")
+    hooks.now += 2
+    assert hooks.runs("Fetch")
     times = [entry["ts"] for entry in hooks.entries() if "ts" in entry]
     assert times == sorted(times)
 
@@ -613,16 +634,49 @@ def test_a_long_session_is_not_read_from_its_beginning(hooks: Hooks) -> None:
     with open_log(hooks.folder / "state", "s1") as log:
         snapshot = log.read_snapshot()
         assert snapshot is not None
-        tail = log.read(snapshot["offset"], snapshot["chain"])
+        tail = log.read(snapshot["offset"])
         assert len(log.read()) > 240
     assert len(tail) <= hook_replica.SNAPSHOT_AFTER + 4
     assert hooks.file("snap").stat().st_size < 20_000
 
 
-def test_a_call_that_never_ends_does_not_stop_snapshots(
-    hooks: Hooks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is given up after a while, and stays counted."""
+def test_calls_that_are_always_under_way_do_not_stop_snapshots(hooks: Hooks) -> None:
+    """Each process reads a few dozen lines, and calls that begin before a snapshot may end after it."""
+    hooks.pre("Bash", command="pytest")
+    tests = hooks.last
+    for number in range(120):
+        hooks.pre("Read", call_id=f"r{number}")
+        read = hooks.last
+        if number:
+            hooks.post(tool_use_id=f"r{number - 1}")
+        hooks.last = read
+
+    with open_log(hooks.folder / "state", "s1") as log:
+        snapshot = log.read_snapshot()
+        assert snapshot is not None
+        assert len(log.read(snapshot["offset"])) <= hook_replica.SNAPSHOT_AFTER + 4
+    assert not hooks.runs("Bash", command="git commit")
+    hooks.last = tests
+    hooks.post()
+    assert hooks.runs("Bash", command="git commit")
+
+
+def test_a_call_under_way_leaves_its_window(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A snapshot does not make it younger."""
+    monkeypatch.setattr(hook_replica, "SNAPSHOT_AFTER", 4)
+    for _ in range(2):
+        assert allowed(hooks.pre("Fetch"))
+    for _ in range(20):
+        hooks.now += 2
+        assert hooks.runs("Read")
+    assert not allowed(hooks.pre("Fetch"))
+    hooks.now += 21
+
+    assert allowed(hooks.pre("Fetch"))
+
+
+def test_a_call_that_never_ends_is_given_up(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a while, and it stays counted."""
     monkeypatch.setattr(hook_replica, "SNAPSHOT_AFTER", 8)
     monkeypatch.setattr(hook_session, "LOST_AFTER", 40)
     hooks.pre("Deploy")
@@ -655,6 +709,7 @@ ACTIONS = st.lists(
         st.sampled_from(["test", "commit", "deploy", "fetch"]),
         st.sampled_from(["ok", "failed", "open", "denied"]),
         st.sampled_from([0.0, 1.0, 25.0]),
+        st.booleans(),
     ),
     max_size=30,
 )
@@ -666,28 +721,41 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@given(actions=ACTIONS)
-@settings(max_examples=40, deadline=None)
+@given(actions=ACTIONS, lost_after=st.sampled_from([12, 512]))
+@settings(max_examples=60, deadline=None)
 def test_many_processes_decide_as_one_session_would(
-    tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, str, float]]
+    tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, str, float, bool]], lost_after: int
 ) -> None:
-    """Snapshots and replay change no decision."""
+    """
+    Snapshots and replay let nothing through, and refuse nothing but a call too much in a sliding window:
+    one that is under way may stay in it until the calls beside it have left.
+    """
     hooks = Hooks(tmp_path_factory.mktemp("hooks"))
     rules = read_rules(hooks.folder / "rules.json")
     session = Session(rules.state, contracts=rules.contracts, clock=lambda: hooks.now)
-    under_way = []
+    under_way: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hook_replica, "SNAPSHOT_AFTER", 3)
-        patch.setattr(hook_session, "LOST_AFTER", 12)
-        for kind, outcome, later in actions:
+        patch.setattr(hook_session, "LOST_AFTER", lost_after)
+        for kind, outcome, later, ends_another in actions:
             hooks.now += later
+            if ends_another and under_way and lost_after == 512:
+                reservation, hooks.last = under_way.pop(0)
+                reservation.commit()
+                hooks.post()
             tool, args = CALLS[kind]
             reservation = session.reserve(tool, args)
-            assert allowed(hooks.pre(tool, **args)) is reservation.allowed
+            admitted = allowed(hooks.pre(tool, **args))
+            if admitted is not reservation.allowed:
+                assert reservation.allowed
+                assert kind == "fetch"
+                assert any(waiting.tool == "Fetch" for waiting, _ in under_way)
+                reservation.abort(ran=False)
+                continue
             if not reservation.allowed:
                 continue
             if outcome == "open":
-                under_way.append(reservation)
+                under_way.append((reservation, hooks.last))
             elif outcome == "ok":
                 reservation.commit()
                 hooks.post()

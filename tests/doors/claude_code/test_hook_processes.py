@@ -198,7 +198,7 @@ def test_the_hook_after_a_call_loads_no_engine(tmp_path: Path) -> None:
     """Each call starts this process: it loads what it needs to write one line."""
     loaded = loaded_by("post", "--state-dir", str(tmp_path / "state"))
 
-    assert "openbox_agentrt.doors.claude_code.end" in loaded
+    assert "openbox_agentrt.doors.claude_code.history" in loaded
     heavy = {"typer", "rich", "yaml", "msgspec", "openbox_agentrt.acel", "openbox_core", "agent_rt", "httpx"}
     assert not loaded & heavy
 
