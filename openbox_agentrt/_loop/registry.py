@@ -83,6 +83,7 @@ class GovernedRegistry(StandIn[ToolRegistry | Toolbase]):
             judge,
             call,
             invoke,
+            definition=definition,
             side_effect=None if definition is None else definition.side_effect,
             prepares=knows_when_a_tool_runs(inner),
             handler=handler,

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 from agent_rt import (
     ApprovalRequest,
     ApprovalRequiredError,
+    ToolArgumentValidationError,
     ToolCall,
+    ToolDefinition,
     ToolSideEffect,
     ToolTimeoutError,
     marshal_tool_result,
+    validate_tool_arguments,
 )
 
 from .._activity.activity import Activity, ApprovalPending
@@ -41,6 +44,10 @@ log = logging.getLogger(__name__)
 
 Work = Callable[[Mapping[str, Any]], Awaitable[Any]]
 Invoke = Callable[[ToolCall, "ToolRun"], Awaitable[Any]]
+
+
+class _BrokenSchemaError(GovernanceBlockedError):
+    """Refuse a call whose arguments, once redacted, are none that its tool takes: the run goes on."""
 
 
 class ToolRun:
@@ -148,6 +155,7 @@ async def call_tool(
     call: ToolCall,
     invoke: Invoke,
     *,
+    definition: ToolDefinition | None = None,
     side_effect: ToolSideEffect | None = None,
     prepares: bool = False,
     handler: Callable[..., Any] | None = None,
@@ -157,6 +165,8 @@ async def call_tool(
 
     Args:
         invoke: Runs a call that was judged; gets the call with the arguments to use.
+        definition: The tool's own; redacted arguments that its schema does not take are a denial.
+        side_effect: What the tool is declared to do.
         prepares: Whether `invoke` says itself when the tool begins to run, through `ToolRun.run`.
         handler: The function that the tool runs; conditions that decorate it apply.
 
@@ -172,12 +182,16 @@ async def call_tool(
     is_private = False
     try:
         arguments = run.redactions.value(call.arguments)
+        if arguments is not call.arguments:
+            _check_schema(definition, arguments)
         if activity is not None:
             await resume(activity)
         else:
             copied, is_private = snapshot(arguments)
             activity = Activity(run, tool_request(run, call.name, copied, side_effect=side_effect))
             await decide(activity)
+        if activity.content is not activity.request.content:
+            await _check_content(activity, definition)
         untouched = arguments is call.arguments and activity.content is activity.request.content
         ready = call if untouched else replace(call, arguments=activity.content)
         tool_run = ToolRun(
@@ -193,8 +207,30 @@ async def call_tool(
         run.paused.setdefault(key, []).append(activity)
         raise _approval_required(call, activity, side_effect) from None
     except GovernanceError as error:
-        if judge.options.on_tool_block == "return_error" and is_soft(error):
+        soft = judge.options.on_tool_block == "return_error" and is_soft(error)
+        if isinstance(error, _BrokenSchemaError):
+            write(run, call.name, error.verdict, "core", reason=error.reason, redacted=True)
+            soft = True
+        if soft:
             return _known(run, denial(call.name, error))
+        raise
+
+
+def _check_schema(definition: ToolDefinition | None, arguments: Mapping[str, Any]) -> None:
+    if definition is None:
+        return
+    try:
+        validate_tool_arguments(definition, arguments)
+    except ToolArgumentValidationError as error:
+        reason = f"its arguments, once redacted, do not fit its schema: {'; '.join(error.issues)}"
+        raise _BrokenSchemaError(reason, event=definition.name) from None
+
+
+async def _check_content(activity: Activity, definition: ToolDefinition | None) -> None:
+    try:
+        _check_schema(definition, activity.content)
+    except _BrokenSchemaError as error:
+        await activity.fail(error)
         raise
 
 

@@ -1,88 +1,75 @@
 """
-The redactions of one run, which stay in force for all of it.
+The redactions of one conversation, which stay in force for all of it.
 
-Core redacts what it is asked about: a prompt, a tool's arguments. The raw text comes back in later turns -
+Core redacts what it is asked about: a prompt, a tool's arguments. The raw value comes back in later turns -
 in the history, quoted by a tool, in the arguments of the next call - and Core is not asked about each of
 those places. `Redactions` remembers what was taken out and takes it out of everything that is handed to it.
-
-Agent-RT's providers cache messages by identity. A message without anything to redact is therefore returned
-as the same object, and a redacted one as the same new object every time.
 """
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import json
-import re
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
-from difflib import SequenceMatcher
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
+from agent_rt import ModelMessage
+
+from .._plain.arguments import plain_value
+from .._plain.same import canonical
 from ..errors import GovernanceUnavailableError
-from ..message_extraction import message_text, with_text
+from .redacted_messages import RedactedMessages
+from .telling_pieces import SHORTEST_INSIDE, telling_pieces
 
 __all__ = ("Redactions",)
 
 MAX_REDACTIONS: Final = 10_000
-MAX_REMEMBERED_MESSAGES: Final = 4_096
-SHORTEST_INSIDE: Final = 8
-"""A shorter text is replaced only where it is the whole of a text: ``no`` is part of too many words."""
 
-_MAX_COMPARED: Final = 20_000
-_WORDS = re.compile(r"\s+|\S+")
 _T = TypeVar("_T")
 
 
 class Redactions:
     """
-    Remember what was redacted in one conversation.
+    Remember what was redacted in one conversation. Safe for several threads.
 
     Args:
         on_text: Told of every text that was redacted and what it became, unless it is short.
 
-    Not promised: that a person's data is found in a form that Core has not redacted in this run - another
-    spelling, or a part of it shorter than a word. What counts as that data is Core's to say.
+    Not promised: that a person's data is found in a form that Core has not redacted in this conversation -
+    another spelling, or a part of it shorter than a word. What counts as that data is Core's to say.
     """
 
-    __slots__ = ("_inside", "_memo", "_on_text", "_version", "_whole")
+    __slots__ = ("_inside", "_lock", "_messages", "_on_text", "_structures", "_version", "_whole")
 
     def __init__(self, *, on_text: Callable[[str, str], None] | None = None) -> None:
         self._on_text = on_text
         self._whole: dict[str, str] = {}
+        self._structures: dict[str, Any] = {}
         self._inside: list[tuple[str, str]] = []
         self._version = 0
-        self._memo: OrderedDict[int, tuple[Any, Any, int]] = OrderedDict()
+        self._messages = RedactedMessages(self.text, self.value)
+        self._lock = threading.RLock()
 
     def __bool__(self) -> bool:
-        return bool(self._whole)
+        return bool(self._whole or self._structures)
 
     def learn(self, before: object, after: object) -> None:
         """
-        Remember that `before` became `after`, text by text.
+        Remember that `before` became `after`: each text and long number in it, and the whole where that is
+        not enough, as when a short number changed or something is gone.
 
         Raises:
-            GovernanceUnavailableError: The run has more redactions than are kept. Forgetting one would undo
-                it.
+            GovernanceUnavailableError: The conversation has more redactions than are kept. Forgetting one
+                would undo it.
         """
-        if before is after:
-            return
-        match before:
-            case str():
-                self._learn_text(before, after if isinstance(after, str) else "")
-            case Mapping():
-                for key, item in before.items():
-                    self.learn(item, after.get(key) if isinstance(after, Mapping) else after)
-            case list() | tuple():
-                if isinstance(after, list | tuple) and len(after) == len(before):
-                    for old, new in zip(before, after, strict=True):
-                        self.learn(old, new)
-                else:
-                    for item in before:
-                        self.learn(item, after)
+        with self._lock:
+            self._learn(before, after)
 
     def text(self, text: str) -> str:
-        """Give `text` without what was redacted; the same object when there is nothing to take out."""
+        """Redact a text; the same object when there is nothing to take out."""
         text = self._whole.get(text, text)
         for raw, redacted in self._inside:
             if raw in text:
@@ -90,53 +77,81 @@ class Redactions:
         return text
 
     def value(self, value: _T) -> _T:
-        """Redact text inside mappings, lists and tuples. What does not change stays the same object."""
-        if not self._whole:
-            return value
-        result: Any = value
-        match value:
-            case str():
-                result = self.text(value)
-            case Mapping():
-                items = {self.value(key): self.value(item) for key, item in value.items()}
-                same = len(items) == len(value) and all(
-                    new is old
-                    for pair in zip(items.items(), value.items(), strict=True)
-                    for new, old in zip(*pair, strict=True)
-                )
-                result = value if same else items
-            case list() | tuple():
-                parts = [self.value(item) for item in value]
-                if any(new is not old for new, old in zip(parts, value, strict=True)):
-                    result = parts if isinstance(value, list) else tuple(parts)
-        return result  # type: ignore[no-any-return]  # of the same shape as `value`
-
-    def messages(self, messages: Sequence[Any]) -> Sequence[Any]:
         """
-        Give messages of any role without what was redacted: text, JSON parts and arguments of tool calls.
+        Redact whatever a value is made of. What does not change stays the same object.
+
+        Containers and dataclasses keep their type. Of another object that holds what was redacted, its plain
+        form is given instead.
+        """
+        if not self._whole and not self._structures:
+            return value
+        try:
+            return cast("_T", self._value(value))
+        except RecursionError:
+            # Inside itself, or deeper than Python goes: the plain form has marks in those places.
+            return cast("_T", self._value(plain_value(value)))
+
+    def messages(self, messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
+        """
+        Redact messages of any role: text, JSON parts and arguments of tool calls.
 
         Returns:
             `messages` itself when nothing changes, else a tuple. No message is changed in place.
         """
-        if not self._whole:
+        if not self._whole and not self._structures:
             return messages
-        result = tuple(self._message(message) for message in messages)
+        with self._lock:
+            result = tuple(self._messages.redacted(message, self._version) for message in messages)
         return messages if all(new is old for new, old in zip(result, messages, strict=True)) else result
+
+    def _learn(self, before: object, after: object) -> None:
+        if before is after:
+            return
+        match before:
+            case str():
+                self._learn_text(before, after if isinstance(after, str) else _written(after))
+            case None | bool():
+                return
+            case int() | float():
+                if len(repr(before)) >= SHORTEST_INSIDE:
+                    self._learn_text(repr(before), _written(after))
+                    self._learn_structure(before, after)
+            case Mapping():
+                for key, item in before.items():
+                    self._learn(item, after.get(key) if isinstance(after, Mapping) else after)
+                self._learn_structure(before, after)
+            case list() | tuple():
+                same = isinstance(after, list | tuple) and len(after) == len(before)
+                items = cast("Sequence[Any]", after) if same else [after] * len(before)
+                for old, new in zip(before, items, strict=True):
+                    self._learn(old, new)
+                self._learn_structure(before, after)
+            case _:
+                plain = plain_value(before)
+                if isinstance(plain, str | int | float | Mapping | list):
+                    self._learn(plain, plain_value(after))
+
+    def _learn_structure(self, before: object, after: object) -> None:
+        """Remember a whole that its texts do not tell."""
+        if self._value(before) == after or (isinstance(before, Mapping) and not isinstance(after, Mapping)):
+            return
+        key = canonical(before)
+        if len(key) >= SHORTEST_INSIDE:
+            self._make_room()
+            self._structures[key] = after
+            self._version += 1
 
     def _learn_text(self, raw: str, redacted: str) -> None:
         if not raw.strip() or raw == redacted or self._whole.get(raw) == redacted:
             return
-        if len(self._whole) >= MAX_REDACTIONS:
-            raise GovernanceUnavailableError(
-                "the run has too many redactions to keep in force", kind="unreadable"
-            )
+        self._make_room()
         self._whole[raw] = redacted
         if self._on_text is not None and len(raw) >= SHORTEST_INSIDE:
             self._on_text(raw, redacted)
         pieces: dict[str, str] = {}
         if len(raw) >= SHORTEST_INSIDE and raw not in redacted:
             pieces[raw] = redacted
-        for piece, replacement in _pieces(raw, redacted):
+        for piece, replacement in telling_pieces(raw, redacted):
             pieces.setdefault(piece, replacement)
         for piece, replacement in list(pieces.items()):
             # As it stands inside a text that is JSON, such as a tool's result.
@@ -148,77 +163,116 @@ class Redactions:
         self._inside = sorted(pieces.items(), key=lambda pair: -len(pair[0]))
         self._version += 1
 
-    def _message(self, message: Any) -> Any:
-        known = self._memo.get(id(message))
-        if known is not None and known[0] is message:
-            self._memo.move_to_end(id(message))
-            if known[2] == self._version:
-                return known[1]
-        new = self._redacted(message)
-        if known is not None and known[0] is message and new == known[1]:
-            new = known[1]
-        # A strong reference to the message keeps its id from being used again.
-        for each in {id(message): message, id(new): new}.values():
-            self._memo[id(each)] = (each, new, self._version)
-        while len(self._memo) > MAX_REMEMBERED_MESSAGES:
-            self._memo.popitem(last=False)
-        return new
+    def _make_room(self) -> None:
+        if len(self._whole) + len(self._structures) >= MAX_REDACTIONS:
+            raise GovernanceUnavailableError(
+                "the run has too many redactions to keep in force", kind="unreadable"
+            )
 
-    def _redacted(self, message: Any) -> Any:
-        whole = message_text(message)
-        parts = tuple(self._part(part) for part in message.content)
-        if "".join(part.text or "" for part in parts if part.type == "text") != self.text(whole):
-            # What was redacted begins in one part and ends in another.
-            message = with_text(message, self.text(whole))
-            parts = tuple(self._part(part) for part in message.content)
-        if any(new is not old for new, old in zip(parts, message.content, strict=True)):
-            message = replace(message, content=parts)
-        calls = tuple(self._call(call) for call in message.tool_calls)
-        if any(new is not old for new, old in zip(calls, message.tool_calls, strict=True)):
-            message = replace(message, tool_calls=calls)
-        # Ids are text from a model as well. They are redacted alike on both sides, so they still match.
-        call_id = self.value(message.tool_call_id)
-        return message if call_id is message.tool_call_id else replace(message, tool_call_id=call_id)
+    def _value(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.text(value)
+            case None | bool():
+                return value
+            case int() | float():
+                return self._number(value)
+            case Mapping():
+                return self._mapping(value)
+            case list() | tuple() | Set():
+                return self._items(value)
+            case bytes() | bytearray():
+                return self._octets(value)
+        return self._object(value)
 
-    def _part(self, part: Any) -> Any:
-        text, data = self.value(part.text), self.value(part.data)
-        return part if text is part.text and data is part.data else replace(part, text=text, data=data)
+    def _number(self, number: float) -> Any:
+        text = repr(number)
+        if len(text) < SHORTEST_INSIDE:
+            return number
+        if self._structures and text in self._structures:
+            return self._structures[text]
+        clean = self.text(text)
+        return number if clean == text else clean
 
-    def _call(self, call: Any) -> Any:
-        id, arguments, error = (
-            self.value(call.id),
-            self.value(call.arguments),
-            self.value(call.argument_error),
+    def _mapping(self, value: Mapping[Any, Any]) -> Any:
+        whole = self._whole_of(value)
+        if whole is not None:
+            return whole
+        items = {self._value(key): self._value(item) for key, item in value.items()}
+        same = len(items) == len(value) and all(
+            new is old
+            for pair in zip(items.items(), value.items(), strict=True)
+            for new, old in zip(*pair, strict=True)
         )
-        if id is call.id and arguments is call.arguments and error is call.argument_error:
-            return call
-        return replace(call, id=id, arguments=arguments, argument_error=error)
+        return value if same else items
+
+    def _items(self, value: Any) -> Any:
+        whole = self._whole_of(value)
+        if whole is not None:
+            return whole
+        old = list(value)
+        new = [self._value(item) for item in old]
+        if all(one is other for one, other in zip(new, old, strict=True)):
+            return value
+        if isinstance(value, list):
+            return new
+        if isinstance(value, tuple):
+            return tuple(new)
+        try:
+            return type(value)(new)
+        except TypeError:
+            # An item whose redaction cannot be in a set.
+            return new
+
+    def _whole_of(self, value: Any) -> Any:
+        if not self._structures or isinstance(value, Set):
+            return None
+        # A copy: whoever is given it may change it.
+        return copy.deepcopy(self._structures.get(canonical(value)))
+
+    def _octets(self, value: bytes | bytearray) -> Any:
+        try:
+            text = value.decode()
+        except UnicodeDecodeError:
+            return value
+        clean = self.text(text)
+        return value if clean == text else type(value)(clean.encode())
+
+    def _object(self, value: Any) -> Any:
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            changed = {
+                field.name: new
+                for field in dataclasses.fields(value)
+                if field.init and (new := self._value(old := getattr(value, field.name, None))) is not old
+            }
+            value = _with_fields(value, changed)
+        plain = plain_value(value)
+        clean = self._value(plain) if isinstance(plain, str | int | float | bytes | Mapping | list) else plain
+        if clean is not plain:
+            return clean
+        text = _printed(value)  # which is how a provider writes what is no JSON
+        clean = self.text(text)
+        return value if clean == text else clean
 
 
-def _pieces(raw: str, redacted: str) -> list[tuple[str, str]]:
-    """Find the words that a redaction changed, where they are telling enough to look for."""
-    if len(raw) > _MAX_COMPARED or len(redacted) > _MAX_COMPARED:
-        return []
-    old, new = _WORDS.findall(raw), _WORDS.findall(redacted)
-    found = []
-    for _, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        piece, replacement = _trimmed("".join(old[i:j]), "".join(new[k:m]))
-        if _is_telling(piece) and piece not in redacted:
-            found.append((piece, replacement))
-    return found
+def _written(value: object) -> str:
+    """Give the text that stands where a text was: nothing for what is gone or has become something else."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return repr(value)
+    return value if isinstance(value, str) else ""
 
 
-def _trimmed(piece: str, replacement: str) -> tuple[str, str]:
-    start = 0
-    while start < min(len(piece), len(replacement)) and piece[start] == replacement[start]:
-        start += 1
-    piece, replacement = piece[start:], replacement[start:]
-    end = 0
-    while end < min(len(piece), len(replacement)) and piece[-1 - end] == replacement[-1 - end]:
-        end += 1
-    return (piece[: len(piece) - end], replacement[: len(replacement) - end])
+def _with_fields(value: Any, changed: Mapping[str, Any]) -> Any:
+    try:
+        return replace(value, **changed) if changed else value
+    except Exception:  # noqa: BLE001
+        # It does not take what it would hold: then its plain form is redacted.
+        return value
 
 
-def _is_telling(piece: str) -> bool:
-    has_digit_or_at = any(char.isdigit() or char == "@" for char in piece)
-    return len(piece) >= (SHORTEST_INSIDE if has_digit_or_at else 2 * SHORTEST_INSIDE)
+def _printed(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001
+        # What cannot be printed reaches nobody as text.
+        return ""

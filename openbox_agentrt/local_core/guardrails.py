@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, Final
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from agent_rt import PIIMorpher
 
 # Blanks, dots, dashes of all lengths and what nobody sees; Agent-RT's morpher knows a few of them.
 _BETWEEN: Final = r"[\s.\u00ad\u200b-\u200d\u2010-\u2015\u2060\u2212\ufe58\ufe63\uff0d\ufeff-]"
@@ -21,6 +25,11 @@ _NUMBERS: Final = (
     (re.compile(rf"(?<!\d)\d(?:{_BETWEEN}{{0,3}}\d){{12,18}}(?!\d)"), ""),
 )
 
+MAX_MADE_UP: Final = 100_000
+"""How many made-up values are known again. A forgotten one is replaced by another when it comes back."""
+
+_made_up: OrderedDict[str, None] = OrderedDict()
+
 _FIELDS = {"ActivityStarted": "activity_input", "ActivityCompleted": "activity_output"}
 
 
@@ -30,7 +39,8 @@ def find_personal_data(event: Mapping[str, Any]) -> dict[str, Any] | None:
     whatever separators, IP addresses, and values whose field name says what they are.
 
     The detector is Agent-RT's ``PIIMorpher``. The replacement of a value is always the same made-up
-    value of the same kind, so that what belongs together still does.
+    value of the same kind, so that what belongs together still does; it is not replaced in its turn when it
+    comes back.
 
     Returns:
         A ``guardrails_result`` whose ``redacted_input`` mirrors the field it was made from, or ``None``
@@ -39,10 +49,7 @@ def find_personal_data(event: Mapping[str, Any]) -> dict[str, Any] | None:
     field = _FIELDS.get(str(event.get("event_type")))
     if field is None or event.get(field) is None:
         return None
-    from agent_rt import PIIMorpher
-
-    # An empty environment: a variable that switches Agent-RT's own morpher off is not about this one.
-    morpher = PIIMorpher(environ={})
+    morpher = _morpher()()
     redacted = morpher.morph(_spelled(event[field], morpher.morph_text))
     if redacted == event[field]:
         return None
@@ -55,6 +62,29 @@ def find_personal_data(event: Mapping[str, Any]) -> dict[str, Any] | None:
             {"type": "personal_data", "field": place, "reason": "personal data replaced"} for place in reasons
         ],
     }
+
+
+@cache
+def _morpher() -> Callable[[], PIIMorpher]:
+    from agent_rt import PIIMorpher
+
+    class OnceMorpher(PIIMorpher):
+        """Leave what was made up before."""
+
+        def __init__(self) -> None:
+            # An empty environment: a variable that switches Agent-RT's own morpher off is not about this one.
+            super().__init__(environ={})
+
+        def morph_pii(self, original: str, kind: str) -> str:
+            if original in _made_up:
+                return original
+            replacement = super().morph_pii(original, kind)
+            _made_up[replacement] = None
+            while len(_made_up) > MAX_MADE_UP:
+                _made_up.popitem(last=False)
+            return replacement
+
+    return OnceMorpher
 
 
 def _spelled(value: Any, morph: Callable[[str], str]) -> Any:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import gc
 import json
 from typing import Any
 
+import pydantic
 import pytest
-from agent_rt import ContentPart, ModelMessage, ToolCall
+from agent_rt import PROVIDER_STATE_MIME, ContentPart, ModelMessage, ToolCall
+from hypothesis import given
+from hypothesis import strategies as st
 
+from openbox_agentrt._run import redacted_messages
 from openbox_agentrt._run import redactions as module
 from openbox_agentrt._run.redactions import Redactions
 from openbox_agentrt.errors import GovernanceUnavailableError
@@ -232,12 +237,12 @@ def test_values_keep_their_shape_and_identity(redactions: Redactions) -> None:
 
 def test_memory_of_messages_is_bounded(redactions: Redactions, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long run does not keep all its messages alive."""
-    monkeypatch.setattr(module, "MAX_REMEMBERED_MESSAGES", 10)
+    monkeypatch.setattr(redacted_messages, "MAX_REMEMBERED_MESSAGES", 10)
     for number in range(200):
         redactions.messages([message("user", text(f"{RAW} {number}"))])
     gc.collect()
 
-    assert len(redactions._memo) <= 10
+    assert len(redactions._messages) <= 10
 
 
 def test_a_redaction_is_never_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,3 +262,166 @@ def test_a_message_s_id_is_not_taken_for_another_s(redactions: Redactions) -> No
     for number in range(2_000):
         (after,) = redactions.messages([message("user", text(f"{number}: {RAW}"))])
         assert after.content[0].text == f"{number}: {CLEAN}"
+
+
+@dataclasses.dataclass
+class Customer:
+    """A record of a user's program."""
+
+    mail: str
+    note: str = "none"
+
+
+@dataclasses.dataclass
+class Picky:
+    """One that does not take what a redaction puts in the place of its text."""
+
+    mail: str
+
+    def __post_init__(self) -> None:
+        if "@" not in self.mail:
+            raise ValueError("not a mail address")
+
+
+class Opaque:
+    """An object that shows what it holds only when it is printed."""
+
+    def __str__(self) -> str:
+        return f"<customer {MAIL}>"
+
+
+class Model(pydantic.BaseModel):
+    """A model of a user's program."""
+
+    mail: str
+
+
+MAIL = "jane.doe@example.org"
+
+VALUES: dict[str, tuple[Any, Any]] = {
+    "a content part": (ContentPart("text", text=MAIL), ContentPart("text", text="<EMAIL>")),
+    "a dataclass": (Customer(MAIL), Customer("<EMAIL>")),
+    "a dataclass that refuses it": (Picky(MAIL), {"mail": "<EMAIL>"}),
+    "a model": (Model(mail=MAIL), {"mail": "<EMAIL>"}),
+    "a set": ({MAIL, "x"}, {"<EMAIL>", "x"}),
+    "a frozen set": (frozenset({MAIL}), frozenset({"<EMAIL>"})),
+    "bytes": (MAIL.encode(), b"<EMAIL>"),
+    "bytes inside": ({"raw": [MAIL.encode()]}, {"raw": [b"<EMAIL>"]}),
+    "an exception": (
+        ValueError(f"no {MAIL}"),
+        {"type": "ValueError", "message": "no <EMAIL>"},
+    ),
+    "an object as it is printed": (Opaque(), "<customer <EMAIL>>"),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_every_type_is_redacted(name: str) -> None:
+    """A tool may return anything, and what it returns reaches Core and the next model call."""
+    known = Redactions()
+    known.learn(f"write to {MAIL}", "write to <EMAIL>")
+    value, expected = VALUES[name]
+
+    assert known.value(value) == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Customer("x"),
+        {"x"},
+        b"x",
+        b"\xff\xfe",
+        ValueError("x"),
+        Opaque,
+        object(),
+        3,
+        2.5,
+        None,
+        Model(mail="x"),
+    ],
+)
+def test_what_does_not_hold_it_stays_the_same_object(redactions: Redactions, value: Any) -> None:
+    """Whatever it is."""
+    assert redactions.value(value) is value
+
+
+def test_a_value_inside_itself(redactions: Redactions) -> None:
+    """It has no end, and is redacted all the same."""
+    value: dict[str, Any] = {"q": RAW}
+    value["self"] = value
+
+    assert "123-45-6789" not in str(redactions.value(value))
+
+
+CARD = 4_111_111_111_111_111
+
+
+def test_a_number_is_taken_out_wherever_it_comes_back() -> None:
+    """As a number, and inside of a text."""
+    known = Redactions()
+    known.learn({"card": CARD, "amount": 40}, {"card": "<CARD>", "amount": 40})
+
+    assert known.value({"charged": CARD, "amount": 40}) == {"charged": "<CARD>", "amount": 40}
+    assert known.text(f"card {CARD} charged") == "card <CARD> charged"
+
+
+def test_a_number_for_a_number() -> None:
+    """What is put in its place keeps its type."""
+    known = Redactions()
+    known.learn({"card": CARD}, {"card": 0})
+
+    assert known.value([CARD, f"card {CARD}"]) == [0, "card 0"]
+
+
+def test_a_short_number_is_replaced_only_in_the_same_whole() -> None:
+    """A 40 elsewhere is another 40."""
+    known = Redactions()
+    known.learn({"amount": 40, "to": "me"}, {"amount": 0, "to": "me"})
+
+    assert known.value({"to": "me", "amount": 40}) == {"amount": 0, "to": "me"}
+    assert known.value({"amount": 40}) == {"amount": 40}
+
+
+def test_what_is_given_for_a_whole_is_a_copy() -> None:
+    """Whoever gets it may change it."""
+    known = Redactions()
+    known.learn({"rows": [1, 2, 3, 4]}, {"rows": ["gone"]})
+    given: Any = known.value({"rows": [1, 2, 3, 4]})
+    given["rows"].append("mine")
+
+    again: Any = known.value({"rows": [1, 2, 3, 4]})
+    assert again == {"rows": ["gone"]}
+
+
+def test_state_that_a_provider_signed_is_dropped_and_not_edited(redactions: Redactions) -> None:
+    """A provider refuses a signed thought that was changed."""
+    thought = ContentPart("json", data={"thinking": RAW, "signature": "s"}, mime_type=PROVIDER_STATE_MIME)
+    other = ContentPart("json", data={"thinking": "hm", "signature": "s"}, mime_type=PROVIDER_STATE_MIME)
+
+    (after,) = redactions.messages([message("assistant", thought, other, text("ok"))])
+
+    assert after.content == (other, text("ok"))
+
+
+@given(
+    st.recursive(
+        st.just(RAW) | st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.text(max_size=3) | st.just(RAW), inner, max_size=3)
+            | st.tuples(inner, inner)
+            | st.builds(Customer, inner)
+        ),
+        max_leaves=8,
+    )
+)
+def test_nothing_of_it_is_left_in_any_value(value: Any) -> None:
+    """However it is nested; and once redacted, it does not change any more."""
+    known = Redactions()
+    known.learn(RAW, CLEAN)
+
+    clean = known.value(value)
+
+    assert "123-45-6789" not in repr(clean)
+    assert known.value(clean) is clean

@@ -82,6 +82,20 @@ def test_the_same_value_has_the_same_replacement(make: Make) -> None:
     assert one["guardrails_result"]["redacted_input"] == two["guardrails_result"]["redacted_input"]
 
 
+@pytest.mark.parametrize(
+    "given",
+    ["ada@example.com", "call 555-123-4567", "ssn 123-45-6789", "card 4111 1111 1111 1111", "ip 10.1.2.3"],
+)
+def test_a_replacement_is_not_replaced_when_it_comes_back(make: Make, given: str) -> None:
+    """A conversation has one value for one person, not a new one with every turn."""
+    core = make()
+
+    first = core.send(activity_input=[{"text": given}])["guardrails_result"]["redacted_input"]
+    again = core.send(activity_id="another", activity_input=first)
+
+    assert "guardrails_result" not in again
+
+
 def test_the_environment_does_not_switch_it_off(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable that is meant for Agent-RT's own redaction is not about this one."""
     monkeypatch.setenv("AGENT_RT_DISABLE_PII_MORPHER", "1")
