@@ -42,8 +42,8 @@ _KEYS: Final = (
     r"AKCp[A-Za-z0-9]{60,}",
     r"ATATT3[A-Za-z0-9_=-]{40,}|ATBB[A-Za-z0-9]{28,}",
     # models
-    r"sk-[A-Za-z0-9]{20,}",
     rf"sk-(?:ant|proj|svcacct|admin|or|lf|None)-{_WORD}{{16,}}",
+    rf"sk-(?:[A-Za-z0-9]{{2,12}}-)?[A-Za-z0-9]{{20,}}{_WORD}*",
     r"hf_[A-Za-z0-9]{30,}|api_org_[A-Za-z0-9]{30,}",
     r"(?:gsk|r8)_[A-Za-z0-9]{30,}",
     r"(?:pplx|xai)-[A-Za-z0-9]{40,}",
@@ -55,7 +55,7 @@ _KEYS: Final = (
     r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
     r"[a-f0-9]{32}-us[0-9]{1,2}\b",
     r"SK[a-f0-9]{32}\b",
-    r"(?:sk|rk|pk)_(?:live|test|prod)_[A-Za-z0-9]{10,}",
+    r"(?:sk|rk|pk)[_-](?:live|test|prod)[_-][A-Za-z0-9]{10,}",
     r"whsec_[A-Za-z0-9+/=]{20,}",
     r"sq0[a-z]{3}-[A-Za-z0-9_-]{20,}",
     r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}",

@@ -186,6 +186,8 @@ KEYS = {
     "Telegram": f"1234567890:AA{A * 4}abc",
     "SendGrid": f"SG.{A * 3}.{A * 5}",
     "Stripe, restricted": f"rk_live_{A * 3}",
+    "with dashes": f"sk-live-{A * 2}",
+    "of a model behind another name": f"sk-acme-{A * 3}",
     "Stripe, webhook": f"whsec_{A * 4}",
     "Shopify": f"shpat_{'a1b2c3d4' * 4}",
     "Linear": f"lin_api_{A * 5}",
