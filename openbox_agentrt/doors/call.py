@@ -29,9 +29,18 @@ __all__ = ("Activity", "Answer", "Governance", "GovernedCall", "PlainAnswers", "
 
 
 class Activity(Protocol):
-    """A piece of work that Core judged, while it runs."""
+    """
+    A piece of work that Core judged, while it runs and after it.
+
+    Attributes:
+        output: What it gave; after the block, what may be seen of it.
+        outcome: What became of it.
+        withheld: Whether nothing of the output may be seen; known after the block.
+    """
 
     output: Any
+    outcome: Outcome | None
+    withheld: bool
 
     @property
     def input(self) -> list[Any]: ...
@@ -68,6 +77,9 @@ class Reading(Protocol):
     def of_error(self, error: BaseException) -> Outcome:
         """Say what became of a call whose work raised; never "ok"."""
 
+    def with_value(self, result: Any, value: Any) -> Any:
+        """Give what the work returned with another value in it: a redacted one."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlainAnswers:
@@ -87,9 +99,12 @@ class PlainAnswers:
         # Cancellation too: how far the work came is not known.
         return "failed"
 
+    def with_value(self, result: Any, value: Any) -> Any:
+        return value
 
-class _NotDoneError(Exception):
-    """Ends an activity whose result must not be taken for work that was done."""
+
+class _BrokenResultError(Exception):
+    """Ends an activity whose result breaks a postcondition, so that it is a failure to Core as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +208,17 @@ class GovernedCall:
             if reservation.refusal is not None:
                 verdicts.report_refusal(reservation.refusal)
                 return self._refused(reservation)
-        begun, result, broken = False, None, None
+        return await self._as_activity(governance, work, reservation)
+
+    async def _as_activity(
+        self,
+        governance: Governance,
+        work: Callable[[Mapping[str, Any]], Awaitable[Any]],
+        reservation: Reservation | None,
+    ) -> Any:
+        from openbox_agentrt.doors import verdicts
+
+        begun, broken = False, None
         ran: Mapping[str, Any] | None = None
         try:
             # Committed inside, so that a result that breaks a postcondition is a failure to Core as well.
@@ -205,23 +230,32 @@ class GovernedCall:
                 if has_yet_to_run(result):
                     raise TypeError(f"cannot ask Core about {self.tool!r}: its work begins after it returned")
                 answer = self.reading.of_result(result)
-                activity.output = answer.value
+                activity.output, activity.outcome = answer.value, answer.outcome
                 if reservation is not None:
                     broken = await aconclude(reservation, answer.value, outcome=answer.outcome, args=ran)
-                if broken is not None or answer.outcome != "ok":
-                    raise _NotDoneError
-        except _NotDoneError:
-            pass
+                if broken is not None:
+                    raise _BrokenResultError
+        except _BrokenResultError:
+            assert broken is not None
+            assert reservation is not None
+            return self._stopped(broken, reservation)
         except BaseException as error:
             if reservation is not None and not reservation.finished:
                 self._failed(reservation, error, begun=begun, args=ran)
             stop = verdicts.stop_of(error, self.tool)
             if stop is None or (stop is error and self.on_stop is None):
                 raise
-            if self.on_stop is None:
-                raise stop from error
+            return self._stopped_by(stop, error)
+        if activity.withheld:
+            return self._stopped_by(verdicts.withheld(self.tool), None)
+        if activity.output is answer.value:
+            return result
+        return self.reading.with_value(result, activity.output)
+
+    def _stopped_by(self, stop: Exception, cause: BaseException | None) -> Any:
+        if self.on_stop is not None:
             return self.on_stop(stop)
-        return result if broken is None or reservation is None else self._stopped(broken, reservation)
+        raise stop from cause
 
     def _ended(self, reservation: Reservation, result: Any) -> Any:
         answer = self.reading.of_result(result)

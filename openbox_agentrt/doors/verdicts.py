@@ -23,7 +23,7 @@ from openbox_agentrt.errors import (
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Refusal, Session
 
-__all__ = ("judges_by", "report_refusal", "stop_of", "stops_the_run", "told_of_verdict")
+__all__ = ("judges_by", "report_refusal", "stop_of", "stops_the_run", "told_of_verdict", "withheld")
 
 
 def judges_by(session: Session) -> bool:
@@ -46,6 +46,11 @@ def stop_of(error: BaseException, tool: str) -> GovernanceError | None:
         # What runs would not be what was judged.
         return GovernanceBlockedError(str(error), event=tool)
     return error if isinstance(error, GovernanceError) else None
+
+
+def withheld(tool: str) -> GovernanceError:
+    """Give the decision that nothing of a result may be seen. The work has been done."""
+    return GovernanceBlockedError("the output is withheld by policy", event=tool, ran=True)
 
 
 def stops_the_run(error: BaseException) -> bool:

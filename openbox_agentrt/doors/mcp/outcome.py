@@ -51,6 +51,16 @@ class ServerReading:
     def of_error(self, error: BaseException) -> Outcome:
         return "aborted" if is_waiting_error(getattr(error, "code", None)) else "failed"
 
+    def with_value(self, result: Any, value: Any) -> Any:
+        """Give a tool's result with another value, in the places where it stood."""
+        if self.method != CALL:
+            return value
+        body = result if isinstance(result, Mapping) else result.model_dump(by_alias=True, mode="json")
+        told = {**body, "content": [{"type": "text", "text": _text_of(value)}]}
+        if body.get("structuredContent") is not None:
+            told["structuredContent"] = value
+        return told
+
 
 def read_answer(method: str, result: object) -> Answer:
     """
@@ -79,6 +89,13 @@ def read_answer(method: str, result: object) -> Answer:
         return Answer("failed", value)
     has_content = isinstance(result.get("content"), list) or result.get("structuredContent") is not None
     return Answer("ok" if has_content else "unknown", value)
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, dict) and value.keys() == {"text"} and isinstance(value["text"], str):
+        # A text that is no JSON, see `_value_of`.
+        return value["text"]
+    return json.dumps(value)
 
 
 def is_waiting_error(code: object) -> bool:
