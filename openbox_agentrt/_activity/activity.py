@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ..acel.reservation import Reservation
     from ..decision import Answer, Decision, DecisionSource
     from ..lifecycle_events import ActivityStatus
+    from .judged_input import ApprovedInput
     from .request import DecisionRequest
 
 __all__ = ("ABANDONED", "MOVES", "Activity", "ApprovalPending")
@@ -91,6 +92,7 @@ class Activity:
         request: What was or will be judged.
         state: Where it is in its life.
         content: The input to use, after redaction; that of `request` before it was judged.
+        approved: The input that a person approved; None before that.
         answer: Core's answer; None before it, and where Core is not asked.
         facts: What is known of the decision so far.
         decision: The decision; None before it was written.
@@ -106,6 +108,7 @@ class Activity:
         "_enclosing",
         "_released",
         "answer",
+        "approved",
         "content",
         "decision",
         "denied",
@@ -123,6 +126,7 @@ class Activity:
         self.run = run
         self.state: State = "new"
         self.ran = False
+        self.approved: ApprovedInput | None = None
         self.refusals: list[GovernanceError] = []
         self.denied: GovernanceError | ApprovalPending | None = None
         position = POSITION.get()
@@ -170,6 +174,10 @@ class Activity:
                 raise UngovernedCallError(self.request.event, remedy="its run has ended")
             raise RuntimeError(f"an activity that is {self.state} cannot {step}")
         self.state = state
+
+    def is_approved(self) -> bool:
+        """Tell whether a person approved this input, or it has only got more since: a hook may add fields."""
+        return self.approved is not None and self.approved.is_in(self.content)
 
     def write(self, verdict: Verdict, source: DecisionSource) -> Decision:
         """Write the decision about it, with what is known."""

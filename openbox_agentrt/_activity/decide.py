@@ -28,6 +28,7 @@ from ..errors import (
     GuardrailsValidationError,
 )
 from .activity import ApprovalPending
+from .judged_input import ApprovedInput
 from .obligations import put_in_place
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ async def decide(activity: Activity) -> None:
             await run.catch_up()
         _check_run(activity)
         answer = await _ask_core(activity)
-        if answer.verdict is not Verdict.ALLOW or answer.guardrails is not None:
+        if answer.verdict is not Verdict.ALLOW or answer.guardrails is not None or request.owed is not None:
             _refuse(activity, answer)
             _redact(activity, answer)
             await _ask_person(activity, answer)
@@ -192,9 +193,19 @@ def _redact(activity: Activity, answer: Answer) -> None:
 
 async def _ask_person(activity: Activity, answer: Answer, *, again: bool = False) -> None:
     """Wait for the person whom the answer requires, or have the run pause for them."""
-    if answer.verdict is not Verdict.REQUIRE_APPROVAL:
-        return
     run, request, facts = activity.run, activity.request, activity.facts
+    if answer.verdict is not Verdict.REQUIRE_APPROVAL:
+        if request.owed is None:
+            return
+        answer = request.owed
+    if activity.is_approved():
+        # What the person has seen is in it unchanged: they are not asked a second time.
+        facts["approval"] = "approved"
+        return
+    if request.activity_id is None:
+        # A signal has no row that an approval could be polled by: the pre-screen waits for it.
+        _require_prescreen(activity)
+        return
     core = run.services.core
     ids = {"workflow_id": run.workflow_id, "run_id": run.run_id, "activity_id": activity.id}
     began = perf_counter()
@@ -213,6 +224,18 @@ async def _ask_person(activity: Activity, answer: Answer, *, again: bool = False
         raise
     facts["approval"] = "approved"
     facts["approval_seconds"] = perf_counter() - began
+    activity.approved = ApprovedInput(activity.content)
+
+
+def _require_prescreen(activity: Activity) -> None:
+    if activity.run.services.options.send_llm_start_event:
+        return
+    error = ApprovalRejectedError(
+        "nobody can be asked about a prompt without the gate of model calls",
+        event=activity.request.event,
+        remedy="leave option 'send_llm_start_event' on",
+    )
+    raise activity.refused(error, Verdict.BLOCK, reason=error.reason)
 
 
 def _allow(activity: Activity, answer: Answer | None) -> None:

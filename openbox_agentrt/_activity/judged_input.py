@@ -8,11 +8,12 @@ their address.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any, Final
 
 from .._plain.same import canonical, is_same
 
-__all__ = ("JudgedInput", "snapshot")
+__all__ = ("ApprovedInput", "JudgedInput", "snapshot")
 
 _PLAIN_DEPTH: Final = 16
 _PLAIN_ITEMS: Final = 10_000
@@ -38,6 +39,31 @@ class JudgedInput:
         if self._text is not None:
             return canonical(other) == self._text
         return is_same(self._value, other)
+
+
+class ApprovedInput:
+    """
+    Remember an input that a person approved.
+
+    Args:
+        value: The input. What becomes of it later changes nothing here.
+    """
+
+    __slots__ = ("_fields", "_text")
+
+    def __init__(self, value: Any) -> None:
+        self._fields = _texts(value) if isinstance(value, Mapping) else None
+        self._text = canonical(value) if self._fields is None else None
+
+    def is_in(self, other: Any) -> bool:
+        """Tell whether `other` is this input, or has all of its fields unchanged and more. Never raises."""
+        if self._fields is None:
+            return canonical(other) == self._text
+        return isinstance(other, Mapping) and self._fields.items() <= _texts(other).items()
+
+
+def _texts(value: Mapping[Any, Any]) -> dict[str, str]:
+    return {canonical(name): canonical(item) for name, item in value.items()}
 
 
 def snapshot(value: Any) -> tuple[Any, bool]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
 
     from .._run.state import RunState
+    from ..decision import Answer
 
 __all__ = ("DecisionRequest", "custom_request", "model_request", "prompt_request", "tool_request")
 
@@ -51,6 +52,7 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         destructive: Whether it may stay closed in an outage although Core is configured to fail open.
         deferred: Arguments that are known only afterwards, such as token counts.
         pausable: Whether the loop that runs it can stop for an approval and come back.
+        owed: The answer that requires an approval which is waited for here: a prompt has no row to do so.
     """
 
     event: str
@@ -63,6 +65,7 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     destructive: bool = False
     deferred: Collection[str] = ()
     pausable: bool = False
+    owed: Answer | None = None
 
     def arguments_of(self, content: Any) -> Mapping[str, Any] | None:
         """Give what contracts see of the input that really ran; None when it is what they have judged."""
@@ -98,6 +101,7 @@ def model_request(
     *,
     model: str | None = None,
     activity_id: str | None = None,
+    owed: Answer | None = None,
 ) -> DecisionRequest:
     """
     Ask for a model call.
@@ -106,6 +110,7 @@ def model_request(
         prompt: Last user text of the call; may be empty, which is no reason not to ask.
         others: What else reaches the model and has not been judged.
         activity_id: The id of the pre-screen; a fresh one otherwise.
+        owed: The answer to the prompt, if that requires an approval.
     """
     options = run.services.options
     row = activity_id or new_id()
@@ -124,6 +129,7 @@ def model_request(
         fit=partial(fit_elements, elements, max_bytes=max_bytes),
         reported=options.send_llm_end_event,
         deferred=TOKEN_FIELDS,
+        owed=owed,
     )
 
 

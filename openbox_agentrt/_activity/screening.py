@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._wire.model_input import Element, message_elements
+from ..decision import Verdict
 from ..errors import GovernanceUnavailableError
 from ..evidence.redaction import redaction_marker
 from ..lifecycle_events import LLM_ACTIVITY
@@ -16,6 +17,7 @@ from .request import model_request, prompt_request
 
 if TYPE_CHECKING:
     from .._run.state import RunState
+    from ..decision import Answer
 
 __all__ = ("check_redacted", "judge_input", "screen_prompt", "take_prescreen")
 
@@ -41,9 +43,10 @@ async def screen_prompt(run: RunState, messages: Sequence[Any] = (), instruction
     await prompt.complete(None, shown=_shown(run, prompt.content))
     if run.services.options.send_llm_start_event:
         others = _unjudged(run, run.redactions.messages(messages), prompt.content)
-        prescreen = Activity(
-            run, model_request(run, prompt.content, others, activity_id=run.identity.prescreen_id)
+        request = model_request(
+            run, prompt.content, others, activity_id=run.identity.prescreen_id, owed=_owed(prompt)
         )
+        prescreen = Activity(run, request)
         await decide(prescreen)
         _note(prescreen)
         prescreen.move("keep")
@@ -109,6 +112,12 @@ async def check_redacted(activity: Activity, messages: Sequence[Any]) -> None:
         )
         await activity.fail(error)
         raise error
+
+
+def _owed(prompt: Activity) -> Answer | None:
+    """Give the answer to the prompt if it requires an approval, which the pre-screen's row waits for."""
+    answer = prompt.answer
+    return answer if answer is not None and answer.verdict is Verdict.REQUIRE_APPROVAL else None
 
 
 def _adds(messages: Sequence[Any], prescreen: Activity) -> bool:

@@ -21,6 +21,7 @@ from agent_rt import AgentConfig, AgentLoop, AgentRunResult
 
 from .._activity.screening import screen_prompt
 from .._run.scope import RunScope
+from .._run.suspended import marked
 from ..message_extraction import last_user_text
 from .attributes import SEAMS, govern_attribute, governing_judges
 from .stand_in import is_judged_by
@@ -192,6 +193,8 @@ async def run_governed(
         run.side_effect_of = functools.partial(_side_effect, loop)
         work = inner(*args, **kwargs)
         result = await (_not_losing_cancellation(work) if _waits_for_helpers(loop, kwargs) else work)
+        if run.paused and result.termination_reason == "waiting_for_approval":
+            result = marked(result, run)
         run.result = result
     return result
 

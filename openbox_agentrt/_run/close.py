@@ -42,6 +42,10 @@ def close_run(run: RunState, error: BaseException | None) -> BaseException | Non
         The error that the run has to end with although it was fine: an obligation that was left open.
     """
     run.ending = True
+    run.suspended = False
+    for nested in run.nested_suspended:
+        if nested.suspended:
+            close_run(nested, None)  # its workflow belongs to one that ends now
     for stream in tuple(run.open_streams):
         stream.abandon(error)
     for activity in tuple(run.open_activities.values()):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from ..decision import Verdict
-from ..errors import GovernanceError, GovernanceHaltError
+from ..errors import GovernanceError, GovernanceHaltError, GovernanceUnavailableError
 from .current import POSITION
 from .record import refused
 
@@ -73,14 +73,16 @@ def _event(context: ActivityContext | None) -> str:
 
 def _record(run: RunState, error: GovernanceError, context: ActivityContext | None) -> None:
     halted = isinstance(error, GovernanceHaltError)
+    kind = error.kind if isinstance(error, GovernanceUnavailableError) else None
     refused(
         run,
         error,
         _event(context),
         Verdict.HALT if halted else Verdict.BLOCK,
-        "core",
+        "core" if kind is None else "unreachable",
         activity_id=None if context is None else context.activity_id,
         core_verdict=getattr(error, "verdict", None) or (Verdict.HALT if halted else None),
+        unreachable=kind == "outage",
         reason=getattr(error, "reason", None) or str(error),
         policy_id=getattr(error, "policy_id", None),
     )

@@ -107,6 +107,7 @@ class RunState:
         self.parent_activity = parent_activity
         self.open_activities: dict[str, OpenActivity] = {}
         self.open_streams: set[OpenStream] = set()
+        self.nested_suspended: list[RunState] = []
         self.pausable = pausable
         self.paused: dict[str, list[Any]] = {}
         self.suspended = False

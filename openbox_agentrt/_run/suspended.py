@@ -1,27 +1,39 @@
 """
 Runs that wait for a person, between the run that stopped and the one that resumes it.
 
-A paused run stays open at Core: its workflow is not sealed, the row of the pending call neither. The run
+A suspended run stays open at Core: its workflow is not sealed, the row of the pending call neither. The run
 that is resumed from a checkpoint goes on with the same ids, and the call is not judged a second time, which
-would reset the person's decision. What belongs together is found by what the checkpoint holds: the pending
-calls, by call id, tool and canonical arguments, and the user's last words; and by agent and session. A
-checkpoint that is resumed in another process finds nothing here, and its calls are judged afresh.
+would reset the person's decision.
+
+Which run a checkpoint continues is never guessed from its content: two users may say the same words, and
+models repeat call ids. Agent-RT leaves a placeholder in the messages for each call that waits; the id of the
+run is written into it, and so comes back with the checkpoint, wherever that was kept. A checkpoint that is
+resumed in another process finds nothing here, and its calls are judged afresh.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from .._plain.same import canonical
 from ..message_extraction import last_user_text
 from .close import close_run
 
 if TYPE_CHECKING:
+    from agent_rt import AgentCheckpoint, AgentRunResult, ModelMessage
+
     from .state import RunState
+
+__all__ = ("SuspendedRuns", "call_key", "marked")
+
+RUN_ID: Final = "openbox_run_id"
+"""Name of the run's id in the placeholder of a call that waits."""
 
 
 def call_key(call_id: str, tool: str, arguments: Mapping[str, Any]) -> str:
@@ -29,20 +41,25 @@ def call_key(call_id: str, tool: str, arguments: Mapping[str, Any]) -> str:
     return json.dumps([call_id, tool, canonical(arguments)])
 
 
+def marked(result: AgentRunResult, run: RunState) -> AgentRunResult:
+    """Write the id of `run` into the placeholders of the calls that wait in `result`."""
+    messages = tuple(_marked(message, run.run_id) for message in result.messages)
+    return replace(result, messages=messages)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Suspended:
-    """Keep what a resumed run is recognised by."""
+    """Keep a run, the last words of its user, and since when it waits."""
 
     run: RunState
-    agent_name: str | None
-    session_id: str | None
     last_words: str
     since: float
+    alarm: asyncio.TimerHandle | None
 
 
 class SuspendedRuns:
     """
-    Keep the paused runs of one governance.
+    Keep the suspended runs of one governance. Safe for several threads.
 
     Args:
         max_wait_ms: A run that nobody resumes in this time is closed; None keeps it until the governance
@@ -51,7 +68,8 @@ class SuspendedRuns:
 
     def __init__(self, max_wait_ms: int | None) -> None:
         self._max_wait = None if max_wait_ms is None else max_wait_ms / 1000
-        self._suspended: list[_Suspended] = []
+        self._suspended: dict[str, _Suspended] = {}
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._suspended)
@@ -60,51 +78,83 @@ class SuspendedRuns:
         """Keep `run`, whose result says that it waits for an approval."""
         self._close_forgotten()
         run.suspended = True
-        self._suspended.append(
-            _Suspended(run, run.agent_name, run.session_id, last_user_text(run.result.messages), monotonic())
-        )
+        if run.parent is not None:
+            run.parent.nested_suspended.append(run)
+        alarm = None
+        if self._max_wait is not None:
+            # The loop may be gone by then, so that others look at it too: see `_close_forgotten`.
+            alarm = asyncio.get_running_loop().call_later(self._max_wait, self._close, run.run_id)
+        with self._lock:
+            words = last_user_text(run.result.messages)
+            self._suspended[run.run_id] = _Suspended(run, words, monotonic(), alarm)
 
-    def take(self, checkpoint: Any, *, agent_name: str | None, session_id: str | None) -> RunState | None:
+    def take(
+        self, checkpoint: AgentCheckpoint, *, agent_name: str | None, session_id: str | None
+    ) -> RunState | None:
         """Find the run that `checkpoint` continues, if it is here. It can be continued once."""
         self._close_forgotten()
-        pending = _pending_keys(checkpoint.messages)
-        last_words = last_user_text(checkpoint.messages)
-        for suspended in self._suspended:
-            same = (suspended.agent_name, suspended.session_id, suspended.last_words) == (
-                agent_name,
-                session_id,
-                last_words,
-            )
-            if same and not pending.isdisjoint(suspended.run.paused):
-                self._suspended.remove(suspended)
-                suspended.run.suspended = False
-                suspended.run.resumed = True
-                suspended.run.result = None
-                return suspended.run
-        return None
+        run_ids = set(_run_ids(checkpoint.messages))
+        if len(run_ids) != 1:
+            return None
+        run_id = run_ids.pop()
+        found = self._suspended.get(run_id)
+        if found is None or not found.run.suspended:
+            return None
+        run = found.run
+        asked = (agent_name, session_id, last_user_text(checkpoint.messages))
+        if (run.agent_name, run.session_id, found.last_words) != asked:
+            return None  # somebody else's conversation that quotes the id
+        if self._remove(run_id) is None:
+            return None  # taken by another thread meanwhile
+        run.suspended = False
+        run.resumed = True
+        run.result = None
+        return run
 
     def close(self) -> None:
-        """Close every paused run: nobody can resume it any more. Does not wait."""
-        while self._suspended:
-            self._end(self._suspended.pop())
+        """Close every suspended run: nobody can resume it any more. Does not wait."""
+        for run_id in tuple(self._suspended):
+            self._close(run_id)
 
     def _close_forgotten(self) -> None:
-        if self._max_wait is None:
-            return
-        for suspended in tuple(self._suspended):
-            if monotonic() - suspended.since > self._max_wait:
-                self._suspended.remove(suspended)
-                self._end(suspended)
+        for run_id, each in tuple(self._suspended.items()):
+            late = self._max_wait is not None and monotonic() - each.since > self._max_wait
+            if late or not each.run.suspended:
+                self._close(run_id)
 
-    @staticmethod
-    def _end(suspended: _Suspended) -> None:
-        suspended.run.suspended = False
-        close_run(suspended.run, None)
+    def _close(self, run_id: str) -> None:
+        found = self._remove(run_id)
+        if found is not None and found.run.suspended:
+            close_run(found.run, None)
+
+    def _remove(self, run_id: str) -> _Suspended | None:
+        with self._lock:
+            found = self._suspended.pop(run_id, None)
+        if found is not None and found.alarm is not None:
+            found.alarm.cancel()
+        return found
 
 
-def _pending_keys(messages: Sequence[Any]) -> set[str]:
-    """Give the keys of the calls in the last assistant turn; those that were not paused match nothing."""
+def _marked(message: ModelMessage, run_id: str) -> ModelMessage:
+    if not any(_waits(part.data) for part in message.content):
+        return message
+    parts = tuple(
+        replace(part, data={"error": {**part.data["error"], RUN_ID: run_id}}) if _waits(part.data) else part
+        for part in message.content
+    )
+    return replace(message, content=parts)
+
+
+def _run_ids(messages: Sequence[ModelMessage]) -> Iterator[str]:
+    """Give the ids in the placeholders of the last turn, which are those of the calls that wait."""
     for message in reversed(messages):
-        if message.role == "assistant":
-            return {call_key(call.id, call.name, call.arguments) for call in message.tool_calls}
-    return set()
+        if message.role != "tool":
+            return
+        for part in message.content:
+            if _waits(part.data) and isinstance(part.data["error"].get(RUN_ID), str):
+                yield part.data["error"][RUN_ID]
+
+
+def _waits(data: object) -> bool:
+    error = data.get("error") if isinstance(data, Mapping) else None
+    return isinstance(error, Mapping) and error.get("reason") == "waiting_for_approval"

@@ -18,7 +18,7 @@ class Approval:
 
     Attributes:
         id: The id that the agent was given.
-        activity_id: The activity that waits; empty for a prompt, which has none.
+        activity_id: The activity that waits; for a prompt, that of its pre-screen.
         reason: Why the policy asks.
         event: The event that asked.
         created_at: When it asked, in seconds since 1970.

@@ -153,7 +153,8 @@ class Evaluator:
             id=str(uuid.uuid4()),
             workflow_id=event.workflow_id,
             run_id=event.run_id,
-            activity_id=event.activity_id,
+            # A prompt is polled by the row of its pre-screen: a signal has none.
+            activity_id=event.activity_id or f"{event.run_id}-pre",
             activity_type=event.activity_type or str(event.payload.get("signal_name", "")),
             reason=decision.reason,
             event=event.payload,

@@ -12,8 +12,14 @@ from agent_rt import AgentLoop, AgentRunLimits
 from openbox_core.conformance.instrumentation import LocalCountingServer
 from sqlalchemy import create_engine, text
 
-from openbox_agentrt import GovernanceBlockedError, GovernanceHaltError, current_run
-from openbox_agentrt.testing import Call, ScriptedProvider
+from openbox_agentrt import (
+    GovernanceBlockedError,
+    GovernanceHaltError,
+    GovernanceUnavailableError,
+    create_openbox_agentrt,
+    current_run,
+)
+from openbox_agentrt.testing import Call, Fault, FaultyCore, ScriptedProvider
 
 
 @pytest.fixture(scope="module")
@@ -279,3 +285,40 @@ async def test_a_request_of_a_halted_run_is_remembered_for_that_run_only(
 
     assert result.termination_reason == "completed"
     assert not stage.governance.runtime.context_store._aborted_activities
+
+
+@pytest.mark.parametrize("swallowed", [False, True], ids=["raised", "swallowed"])
+@pytest.mark.leaves_rows_open("core is away while the tool runs")
+async def test_an_outage_at_nested_io_is_no_halt(
+    kit: Any, server: LocalCountingServer, swallowed: bool
+) -> None:
+    """One request was not judged, under ``fail_closed``. Nobody has halted the run, which goes on."""
+    with FaultyCore() as faulty:
+        governance = await create_openbox_agentrt(
+            environ={}, api_url=faulty.url, api_key=faulty.api_key, on_api_error="fail_closed"
+        )
+        outage = faulty.always(Fault.respond(503), path="/evaluate")
+
+        async def reach() -> str:
+            with outage:
+                if not swallowed:
+                    return str(await fetch(server.url))
+                with pytest.raises(GovernanceUnavailableError):
+                    await fetch(server.url)
+            return f"then {await fetch(server.url)}"
+
+        registry = governance.wrap_tool_registry(kit.registry({"reach": reach}))
+        async with governance, governance.run_scope() as run:
+            if swallowed:
+                assert await registry.execute(kit.call("reach")) == "then 200"
+            else:
+                with pytest.raises(GovernanceUnavailableError):
+                    await registry.execute(kit.call("reach"))
+            async with governance.activity("afterwards", [1]):
+                pass
+
+    assert run.halted is None
+    refused = [each for each in run.decisions if each.source == "unreachable"]
+    assert [(each.event, each.verdict.value, each.unreachable) for each in refused] == [
+        ("reach", "block", True)
+    ]

@@ -28,6 +28,7 @@ from openbox_agentrt.errors import (
     GovernanceBlockedError,
     GovernanceError,
     GovernanceHaltError,
+    GovernanceUnavailableError,
     OptionError,
 )
 from openbox_agentrt.testing import Fault, FaultyCore
@@ -219,11 +220,13 @@ async def test_an_outage_follows_the_fail_policy(
     opened.hooks.uninstall()
 
     closed.hooks.install()
-    with faulty.always(fault), pytest.raises(GovernanceHaltError):
+    with faulty.always(fault), pytest.raises(GovernanceUnavailableError) as caught:
         await fetch(closed, target.url)
+    assert await fetch(closed, target.url) == 200  # the outage is over, and the activity goes on
     closed.hooks.uninstall()
 
-    assert target.hits == 1
+    assert caught.value.kind == "outage"
+    assert target.hits == 2
     assert [latches for _, latches, _ in recorder.told] == [False]
 
 

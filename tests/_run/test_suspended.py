@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
-from agent_rt import AgentCheckpoint, AgentLoop, AgentRunLimits, ToolLifecycleHooks, ToolRegistry
+from agent_rt import (
+    AgentCheckpoint,
+    AgentLoop,
+    AgentRunLimits,
+    ContentPart,
+    ModelMessage,
+    ToolCall,
+    ToolLifecycleHooks,
+    ToolRegistry,
+)
 
 from openbox_agentrt import (
     ApprovalExpiredError,
@@ -24,6 +35,28 @@ def on_tools(answer: str, *names: str) -> Any:
 
 
 RISKY = on_tools("REQUIRE_APPROVAL", "risky")
+WAITS = {"error": {"type": "tool_not_executed", "tool": "risky", "reason": "waiting_for_approval"}}
+
+
+def as_json(messages: Any) -> str:
+    return json.dumps([asdict(message) for message in messages])
+
+
+def run_id_of(result: Any) -> str:
+    (named,) = (part.data["error"]["openbox_run_id"] for part in result.messages[-1].content)
+    return str(named)
+
+
+def from_json(text: str) -> Any:
+    return tuple(
+        ModelMessage(
+            each["role"],
+            tuple(ContentPart(**part) for part in each["content"]),
+            tuple(ToolCall(**call) for call in each["tool_calls"]),
+            each["tool_call_id"],
+        )
+        for each in json.loads(text)
+    )
 
 
 def checkpoint(result: Any, agent: Any, **changes: Any) -> AgentCheckpoint:
@@ -165,8 +198,6 @@ async def test_a_no_can_be_told_to_the_model(pause: Any, kit: Any, ran: list[Any
 
 async def test_an_approval_is_for_these_arguments_only(pause: Any, kit: Any, ran: list[Any]) -> None:
     """A checkpoint whose call was changed is another call: it is judged, and needs an approval of its own."""
-    from dataclasses import replace
-
     paused = await pause()
     result = await paused.start()
     paused.stage.core.approve(paused.stage.core.pending_approvals()[0])
@@ -206,13 +237,11 @@ async def test_an_approval_belongs_to_its_run(
 ) -> None:
     """The same call id and arguments in somebody else's conversation is another call."""
     paused = await pause()
-    await paused.start("delete mine")
+    theirs = await paused.start("delete mine")
     paused.stage.core.approve(paused.stage.core.pending_approvals()[0])
     stranger = Paused(paused.stage, kit, {"risky": lambda **args: pytest.fail("ran")}, "never said")
     stranger.agent = kit.agent(other.get("agent_name", "helper"))
-    from agent_rt import ContentPart, ModelMessage
-
-    waiting = {"error": {"type": "tool_not_executed", "tool": "risky", "reason": "waiting_for_approval"}}
+    waiting = {"error": {**WAITS["error"], "openbox_run_id": run_id_of(theirs)}}
     messages = (
         kit.user(other.get("text", "delete mine")),
         ModelMessage("assistant", (), (kit.call("risky", {"x": 1}),)),
@@ -291,8 +320,6 @@ async def test_the_same_call_twice_waits_twice(make_stage: Any, kit: Any) -> Non
 
 async def test_rewritten_arguments_that_need_an_approval(make_stage: Any, kit: Any) -> None:
     """The approval is for what a hook made of the arguments; resumed, it becomes that and runs."""
-    from dataclasses import replace
-
     ran: list[Any] = []
 
     async def rewrite(call: Any, definition: Any) -> Any:
@@ -317,7 +344,6 @@ async def test_rewritten_arguments_that_need_an_approval(make_stage: Any, kit: A
 @pytest.mark.parametrize("behavior", ["raise", "return_error"])
 async def test_a_tool_cannot_swallow_a_pause(make_stage: Any, kit: Any, behavior: str) -> None:
     """A second judgement inside ``return_error`` still pauses the run."""
-    from dataclasses import replace
 
     async def rewrite(call: Any, definition: Any) -> Any:
         return replace(call, arguments={"x": 2})
@@ -366,6 +392,132 @@ async def test_a_paused_run_that_nobody_resumes_is_closed(
     assert paused.stage.events("WorkflowCompleted")[0]["status"] == "waiting_for_approval"
 
 
+async def test_forgotten_runs_are_closed_by_the_clock(pause: Any) -> None:
+    """Nobody has to come by: the time that an approval may take is enough."""
+    paused = await pause(approval_max_wait_ms=50)
+    await paused.start()
+
+    await asyncio.sleep(0.15)
+    await paused.stage.governance._runs.services.core.reports.settle(seconds=1)
+
+    assert len(paused.stage.governance._runs.suspended) == 0
+    assert paused.stage.completed("risky")["error"]["type"] == "AbandonedActivity"
+    assert paused.stage.events("WorkflowCompleted")[0]["status"] == "waiting_for_approval"
+
+
+async def test_a_nested_run_is_closed_with_the_run_around_it(make_stage: Any, kit: Any) -> None:
+    """Its workflow is part of one that has ended; an approval that comes later lets nothing run."""
+    ran: list[int] = []
+    stage = await make_stage(RISKY, approval_mode="pause")
+    inner = Paused(stage, kit, {"risky": lambda: ran.append(1)}, Call(name="risky"), "never said")
+    results: list[Any] = []
+
+    async def ask() -> str:
+        results.append(await inner.start())
+        return "it waits"
+
+    outer = Paused(stage, kit, {"ask": ask}, Call(name="ask"), "done")
+    await outer.start()
+
+    assert results[0].termination_reason == "waiting_for_approval"
+    assert stage.completed("risky")["error"]["type"] == "AbandonedActivity"
+    ends = {event["status"] for event in stage.events("WorkflowCompleted")}
+    assert ends == {"waiting_for_approval", "completed"}
+    again = await inner.resume(results[0])
+    assert again.termination_reason == "waiting_for_approval"
+    assert ran == []
+
+
+@pytest.mark.parametrize("kept", ["as it is", "as JSON"])
+async def test_two_runs_that_look_the_same(make_stage: Any, kit: Any, kept: str) -> None:
+    """The same words, call ids and arguments: the approval of one is not the other's, which was refused."""
+    ran: list[Any] = []
+    stage = await make_stage(RISKY, approval_mode="pause")
+
+    def pausing() -> Paused:
+        call = Call(name="risky", id="call_0", arguments={"amount": 500})
+        return Paused(stage, kit, {"risky": lambda **args: ran.append(args)}, call, "finished")
+
+    first, second = pausing(), pausing()
+    results = [await first.start(), await second.start()]
+    if kept == "as JSON":
+        results = [replace(result, messages=from_json(as_json(result.messages))) for result in results]
+    by_run = {approval.run_id: approval for approval in stage.core.pending_approvals()}
+    assert len(by_run) == 2
+    approved, rejected = by_run.values()
+    stage.core.approve(approved)
+    stage.core.reject(rejected, "not this one")
+
+    with pytest.raises(ApprovalRejectedError, match="not this one"):
+        await second.resume(results[1])
+    assert ran == []
+    assert (await first.resume(results[0])).termination_reason == "completed"
+    assert ran == [{"amount": 500}]
+
+
+async def test_a_checkpoint_that_does_not_name_its_run_continues_none(
+    pause: Any, kit: Any, ran: list[Any]
+) -> None:
+    """Content alone says nothing: its calls are judged afresh, under ids of their own."""
+    paused = await pause()
+    result = await paused.start()
+    paused.stage.core.approve(paused.stage.core.pending_approvals()[0])
+    unnamed = tuple(
+        replace(message, content=tuple(replace(part, data=WAITS) for part in message.content))
+        if message.role == "tool"
+        else message
+        for message in result.messages
+    )
+
+    again = await paused.resume(result, changes={"messages": unnamed})
+
+    assert again.termination_reason == "waiting_for_approval"
+    assert ran == []
+
+
+@pytest.mark.parametrize("mode", ["wait", "pause"])
+@pytest.mark.parametrize(
+    ("added", "asked"),
+    [
+        pytest.param({"tenant": "t1"}, 1, id="a field more"),
+        pytest.param({"x": 2}, 2, id="another value"),
+    ],
+)
+async def test_what_a_hook_adds_to_an_approved_call(
+    make_stage: Any, kit: Any, mode: str, added: dict[str, Any], asked: int
+) -> None:
+    """A person is asked once about what they saw; what they did not see needs another yes."""
+    ran: list[Any] = []
+
+    async def rewrite(call: Any, definition: Any) -> Any:
+        return replace(call, arguments={**call.arguments, **added})
+
+    decisions: list[Any] = []
+    stage = await make_stage(
+        RISKY, approval_mode=mode, approval_poll_interval_ms=5, on_decision=decisions.append
+    )
+    registry = ToolRegistry(ToolLifecycleHooks(pre_call=rewrite))
+    registry.register(kit.definition("risky"), handler=kit.handler(lambda **args: ran.append(args)))
+    paused = Paused(stage, kit, {}, Call(name="risky", arguments={"x": 1}), "finished", registry=registry)
+    yes: list[str] = []
+
+    def approve(approval: Any) -> None:
+        yes.append(approval.activity_id)
+        asyncio.get_running_loop().call_soon(stage.core.approve, approval)
+
+    stage.core._listeners.append(approve)
+
+    result = await paused.start()
+    while result.termination_reason == "waiting_for_approval":
+        await asyncio.sleep(0)
+        result = await paused.resume(result)
+
+    assert result.termination_reason == "completed"
+    assert ran == [{"x": 1, **added}]
+    decided = [each for each in decisions if each.event == "risky" and each.approval == "approved"]
+    assert len({each.activity_id for each in decided if each.approval_seconds}) == asked
+
+
 async def test_a_failing_sibling_ends_the_run(make_stage: Any, kit: Any) -> None:
     """Agent-RT lets a failure win over a pause: the run has failed, and nothing of it waits."""
     stage = await make_stage(RISKY, approval_mode="pause")
@@ -387,7 +539,9 @@ async def test_a_halted_run_is_not_resumed(pause: Any, ran: list[Any]) -> None:
     """A HALT that comes while the run waits ends it when it goes on."""
     paused = await pause()
     result = await paused.start()
-    run = paused.stage.governance._runs.suspended._suspended[0].run
+    run = paused.stage.governance._runs.suspended._suspended[
+        next(iter(paused.stage.governance._runs.suspended._suspended))
+    ].run
     paused.stage.core.approve(paused.stage.core.pending_approvals()[0])
     run.halt(GovernanceHaltError("from outside"), took_effect=True)
 

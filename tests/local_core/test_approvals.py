@@ -193,12 +193,12 @@ def test_an_ambiguous_activity_has_to_be_named_better(asking: Any) -> None:
 
 
 def test_a_prompt_can_need_approval(asking: Any) -> None:
-    """A signal has no activity: it is polled for without an id."""
+    """A signal has no activity: it is polled for by the row of the pre-screen."""
     asking.send("SignalReceived")
 
     (pending,) = asking.core.pending_approvals()
     asking.core.approve(pending)
-    assert asking.poll(activity_id="")["verdict"] == "allow"
+    assert asking.poll(activity_id="run-pre")["verdict"] == "allow"
 
 
 def test_an_operation_inside_an_activity_can_need_approval(make: Make) -> None:

@@ -11,10 +11,17 @@ import asyncio
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from openbox_core.contracts.results import EvaluationResult, Verdict
+from openbox_core.errors import GovernanceAPIError
 
 from ..._errors.refusals import raise_for_answer
+from ..._wire.error_info import scrub
 from ...decision import Answer
-from ...errors import ApprovalRejectedError, GovernanceError, GovernanceHaltError
+from ...errors import (
+    ApprovalRejectedError,
+    GovernanceError,
+    GovernanceHaltError,
+    GovernanceUnavailableError,
+)
 from ..gate import CoreGate
 from ..parsing import parse_answer
 from .answers import LOCAL_MARK
@@ -108,6 +115,8 @@ class HookAdapter:
         context = self._store.current_activity_context()
         answer = _answer(result)
         event = None if context is None else context.activity_type
+        if "fail_closed_error" in result.raw:
+            self._not_judged(result, context)
         try:
             raise_for_answer(answer, event=event)
         except GovernanceError as error:
@@ -126,6 +135,23 @@ class HookAdapter:
                 answer.reason or "halted by policy", event=event, policy_id=answer.policy_id, ran=True
             )
             self._recorder.refused(error, latches=True, context=context)
+
+    def _not_judged(self, result: EvaluationResult, context: ActivityContext | None) -> NoReturn:
+        """
+        Refuse one request that Core could not be asked about.
+
+        openbox_core makes a HALT of that, and stops the activity for good. But nobody has said anything about
+        either: the next request is asked about again.
+        """
+        outage = result.raw.get("error_type") == GovernanceAPIError.__name__
+        error = GovernanceUnavailableError(
+            scrub(str(result.raw["fail_closed_error"])),
+            kind="outage" if outage else "refused",
+            event=None if context is None else context.activity_type,
+        )
+        if context is not None:
+            self._store.clear_activity_aborted(context.workflow_id, context.activity_id)
+        self._refuse(error, context)
 
     def _refuse(
         self, error: GovernanceError, context: ActivityContext | None, *, latches: bool = False
