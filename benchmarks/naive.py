@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -89,7 +90,7 @@ def breaks(spec: Spec, before: Sequence[Seen], call: Seen) -> bool:
     question = _project(spec, before, call)
     if question is None:
         return _concerns_strictly(spec, call)
-    return _AT_CALL.get(spec["template"], _never)(question)
+    return _AT_CALL.get(spec["template"], _fine)(question)
 
 
 def breaks_at_end(spec: Spec, calls: Sequence[Seen], now: float) -> bool:
@@ -129,6 +130,9 @@ def means(matcher: Any, seen: Seen) -> bool:
     """Whether a matcher, written as in a rules file, means a call."""
     if isinstance(matcher, Mapping) and "any_of" in matcher:
         return any(means(one, seen) for one in matcher["any_of"])
+    if isinstance(matcher, Mapping) and "not" in matcher:
+        inner = matcher["not"]
+        return means(inner["tool"], seen) and not means(inner, seen)
     if isinstance(matcher, Mapping):
         value = seen.args.get(matcher.get("field", "command"))
         return (
@@ -139,7 +143,7 @@ def means(matcher: Any, seen: Seen) -> bool:
     return fnmatch.fnmatchcase(seen.tool, matcher)
 
 
-def _never(question: Question) -> bool:
+def _fine(question: Question) -> bool:
     return False
 
 
@@ -185,6 +189,14 @@ def _mutually_exclusive(q: Question) -> bool:
     if q.is_call(left):
         return any(not means(left, seen) for seen in q.started(right))
     return q.is_call(right) and bool(q.started(left))
+
+
+def _never(q: Question) -> bool:
+    return q.is_call(q.args[0])
+
+
+def _only(q: Question) -> bool:
+    return not q.is_call(q.args[0])
 
 
 def _init(q: Question) -> bool:
@@ -272,6 +284,8 @@ _AT_CALL: dict[str, Callable[[Question], bool]] = {
     "at_most_total": _at_most_total,
     "never_after": _never_after,
     "mutually_exclusive": _mutually_exclusive,
+    "never": _never,
+    "only": _only,
     "init": _init,
     "alternate_precedence": _alternate_precedence,
     "chain_precedence": _chain_precedence,
@@ -325,8 +339,13 @@ def _key(path: str, seen: Seen) -> str | None:
     value: Any = seen.args
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
-    usable = isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
-    return str(value) if usable else None
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    if isinstance(value, float) and value == int(value):
+        value = int(value)
+    # As a person reads it, who sees no joiners and does not count blanks around it.
+    seen_text = "".join(letter for letter in str(value) if unicodedata.category(letter) != "Cf")
+    return unicodedata.normalize("NFC", seen_text).strip()
 
 
 def _amount(value: Any) -> Fraction | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .contracts.base import TemporalContract
     from .contracts.conditions import Check, postcondition, precondition
     from .contracts.counting import at_most_n_times, at_most_total, max_distinct, rate_limit
-    from .contracts.exclusion import mutually_exclusive, never_after
+    from .contracts.exclusion import mutually_exclusive, never, never_after, only
     from .contracts.identity import rules_hash
     from .contracts.obligations import existence, required_before_session_end, response
     from .contracts.precedence import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .events import ToolCallEvent, TraceError
     from .evidence import EvidenceBundle, EvidenceLog, ed25519_signer, redact_violation
     from .gate import Gate
-    from .match.matchers import ContentMatch, PatternError, any_of, matching
+    from .match.matchers import ContentMatch, PatternError, any_of, matching, not_matching
     from .match.names import suspicious_names
     from .memory.state import StateStore, StateView
     from .refusal import Broken, Refusal
@@ -50,7 +50,7 @@ _MODULES = {
     "contracts.conditions": ("Check", "postcondition", "precondition"),
     "contracts.base": ("TemporalContract",),
     "contracts.counting": ("at_most_n_times", "at_most_total", "max_distinct", "rate_limit"),
-    "contracts.exclusion": ("mutually_exclusive", "never_after"),
+    "contracts.exclusion": ("mutually_exclusive", "never", "never_after", "only"),
     "contracts.obligations": ("existence", "required_before_session_end", "response"),
     "contracts.precedence": (
         "alternate_precedence",
@@ -63,7 +63,7 @@ _MODULES = {
     "events": ("ToolCallEvent", "TraceError"),
     "evidence": ("EvidenceBundle", "EvidenceLog", "ed25519_signer", "redact_violation"),
     "gate": ("Gate",),
-    "match.matchers": ("ContentMatch", "PatternError", "any_of", "matching"),
+    "match.matchers": ("ContentMatch", "PatternError", "any_of", "matching", "not_matching"),
     "metrics": ("Metrics", "serve_metrics_http"),
     "match.names": ("suspicious_names",),
     "refusal": ("Broken", "Refusal"),
@@ -117,7 +117,10 @@ __all__ = (
     "max_distinct",
     "must_precede",
     "mutually_exclusive",
+    "never",
     "never_after",
+    "not_matching",
+    "only",
     "postcondition",
     "precondition",
     "rate_limit",

@@ -10,6 +10,9 @@ from typing import Any, Literal, cast, get_args
 
 from .wording import shown
 
+LIFECYCLE = ("run_started", "run_ended", "user_prompt", "llm_call")
+"""The events of a governed run that are no tools, and are known to every session."""
+
 Outcome = Literal["ok", "failed", "aborted", "unknown"]
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
 

@@ -14,6 +14,7 @@ from .match.matchers import (
     label,
     matching,
     name_matches,
+    not_matching,
 )
 
 __all__ = (
@@ -30,4 +31,5 @@ __all__ = (
     "label",
     "matching",
     "name_matches",
+    "not_matching",
 )

@@ -13,10 +13,11 @@ No lock is held while a tool, a predicate or a commit function runs.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from .contracts.base import ENDED, TemporalContract
 from .contracts.conditions import collect_checks
@@ -36,6 +37,9 @@ from .reservation import Reservation, ReservationError
 from .verdict import Mode, Verdict
 from .violations import ContractViolation, Violation
 from .wording import shown
+
+if TYPE_CHECKING:
+    from .rulesfile import Rules
 
 __all__ = ("CommitFn", "Gate", "Session", "ToolSpec", "engine_of")
 
@@ -440,6 +444,37 @@ class Session:
             SnapshotError: The state holds something that is no JSON, or a contract has code of its own.
         """
         return take_snapshot(self._engine)
+
+    @classmethod
+    def from_rules(
+        cls,
+        rules: str | os.PathLike[str] | Mapping[str, Any] | Rules,
+        *,
+        state: Mapping[str, Any] | None = None,
+        contracts: Iterable[TemporalContract] = (),
+        **options: Any,
+    ) -> Self:
+        """
+        Make a session of all that rules say: contracts, which tools there are, and initial state.
+
+        Args:
+            rules: A rules file, what it holds, or what `read_rules` gave.
+            state: Further entries of the initial state, in place of those of the rules.
+            contracts: Further contracts.
+            options: As for `Session`.
+
+        Raises:
+            ConfigError: Something in the rules is not understood.
+        """
+        from .rulesfile import Rules, parse_rules, read_rules
+
+        if isinstance(rules, Mapping):
+            rules = parse_rules(rules)
+        elif not isinstance(rules, Rules):
+            rules = read_rules(rules)
+        more = tuple(contracts)
+        every = (*rules.contracts, *more) if more else rules.contracts
+        return cls({**rules.state, **(state or {})}, contracts=every, **options)
 
     @classmethod
     def restore(

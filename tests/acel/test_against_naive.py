@@ -26,13 +26,23 @@ ARGS: tuple[dict[str, Any], ...] = (
     {"k": "x", "n": True, "to": None},
     {"k": None, "n": float("nan"), "to": ["w", 5]},
     {"n": -1, "k": "y", "to": "u"},
+    {"k": " x\u200b", "n": 1, "to": "u"},
+    {"k": 7.0, "n": 1, "command": "commit"},
 )
 
 # Mostly plain names, so that the calls of a schedule often meet.
 tools = st.one_of(
     st.sampled_from(["a", "b"]),
     st.sampled_from(
-        ["a", "b", "db_*", "?", {"any_of": ["a", "db_read"]}, {"tool": "b", "matches": "COMMIT"}]
+        [
+            "a",
+            "b",
+            "db_*",
+            "?",
+            {"any_of": ["a", "db_read"]},
+            {"tool": "b", "matches": "COMMIT"},
+            {"not": {"tool": "b", "matches": "commit"}},
+        ]
     ),
 )
 options = st.fixed_dictionaries(
@@ -77,6 +87,8 @@ PARAMETERS: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
     "init": (_list(tools), options),
     "required_before_session_end": (_list(tools), options),
     "existence": (_list(tools, st.integers(1, 3)), options),
+    "never": (_list(tools),),
+    "only": (_list(tools),),
 }
 
 starts = st.tuples(

@@ -18,6 +18,9 @@ from openbox_agentrt.acel import (
     matching,
     max_distinct,
     must_precede,
+    never,
+    not_matching,
+    only,
     rate_limit,
     requires_state,
     response,
@@ -51,6 +54,9 @@ from openbox_agentrt.acel.wording import shown
         (requires_state("a", "k", "v"), "requires_state(a, k, 'v')"),
         (requires_state("a", "k", 1, key="id"), "requires_state(a, k, 1, key=id)"),
         (requires_state("a", "k", value=1), "requires_state(a, k, 1)"),
+        (never(not_matching("a", "x", field="f")), "never(a(f!~/x/))"),
+        (only(any_of("a", "b_*")), "only(a, b_*)"),
+        (only("a"), "only(a)"),
         (must_precede(any_of("a", "c"), matching("d", "x")), "must_precede(any_of(a, c), d(command~/x/))"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -98,6 +104,17 @@ def test_a_contract_is_written_as_it_is_read(contract: Template, spec: str) -> N
             "has no argument 'whithin', it takes earlier",
         ),
         ("must_precede", ["", "b"], {}, "a tool must be named, got ''"),
+        ("never", ["a"], {"within": 5}, "never has no option 'within'"),
+        ("only", ["a"], {"key": "k"}, "only has no option 'key'"),
+        ("never", [{"not": "a"}], {}, "args[0].not: must be a mapping, got text"),
+        ("never", [{"not": {"any_of": ["a"]}}], {}, "args[0].not: a matcher must have 'tool' and 'matches'"),
+        (
+            "never",
+            [{"not": {"tool": "a", "matches": "("}}],
+            {},
+            "args[0].not: pattern '('",
+        ),
+        ("never", [{"not": {"tool": "a", "matches": "b"}, "tool": "a"}], {}, "an unknown key 'tool'"),
         (
             "must_precede",
             [5, "b"],
@@ -154,6 +171,8 @@ def test_every_template_can_be_built_from_data() -> None:
         "rate_limit": ["a", 1, 60],
         "existence": ["a", 1],
         "init": ["a"],
+        "never": ["a"],
+        "only": ["a"],
         "required_before_session_end": ["a"],
         "max_distinct": ["a", "f", 1],
         "requires_state": ["a", "k", True],
@@ -164,7 +183,7 @@ def test_every_template_can_be_built_from_data() -> None:
             {
                 "template": template,
                 "args": args,
-                "kwargs": {"id": "X", "key": "k"} if template != "requires_state" else {},
+                "kwargs": {} if template in ("requires_state", "never", "only") else {"id": "X", "key": "k"},
             }
         )
         assert contract.template == template

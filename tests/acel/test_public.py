@@ -104,7 +104,10 @@ OF_ACEL_CORE = (
     " add_contracts add_contract_group contracts_in_group register_tool register"
     " call precheck postcheck end_session replay replay_prefix"
 )
-PROMISED = "session_id reserve areserve acall unmet closed in_flight verdict has_conditions snapshot restore"
+PROMISED = (
+    "session_id reserve areserve acall unmet closed in_flight verdict has_conditions snapshot restore"
+    " from_rules"
+)
 
 
 def test_a_session_shows_what_is_promised_and_nothing_else() -> None:

@@ -16,6 +16,8 @@ cannot pass a limit together.
 ``rate_limit(tool, n, window_seconds)``        at most ``n`` calls in any such window
 ``at_most_total(tool, field, limit)``          ``field`` of all calls adds up to at most ``limit``
 ``max_distinct(tool, field, n)``               at most ``n`` different values of an argument
+``never(tool)``                                no call of it
+``only(tools)``                                no call but these
 ``never_after(a, b)``                          no ``a`` once there was a ``b``
 ``mutually_exclusive(a, b)``                   not both
 ``response(a, b, within=None)``                every ``a`` is followed by a ``b``

@@ -53,6 +53,7 @@ class RateLimit(Template):
     """
 
     template = "rate_limit"
+    without = frozenset({"within"})
 
     def __init__(
         self,

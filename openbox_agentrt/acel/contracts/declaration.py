@@ -79,6 +79,8 @@ class Declaration(TemporalContract):
     everywhere: ClassVar[bool] = False
     # Whether it tells values of an argument apart, as keys are.
     tells_values_apart: ClassVar[bool] = False
+    # Options that mean nothing to it.
+    without: ClassVar[frozenset[str]] = frozenset()
     # Whether it has to know when state entries were written.
     keeps_times: bool = False
 
@@ -89,6 +91,9 @@ class Declaration(TemporalContract):
     at_end: tuple[Guard, ...] = ()
 
     def __init__(self, parts: list[str], options: Options) -> None:
+        for name in sorted(self.without):
+            if options.get(name) is not None:
+                raise TypeError(f"{self.template} has no option {name!r}")
         self.key = options.get("key")
         self.fold: Fold | None = _one_of(options, "fold", get_args(Fold), None)
         self.within: float | None = None

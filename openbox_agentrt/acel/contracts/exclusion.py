@@ -1,5 +1,5 @@
 """
-Contracts about calls that keep each other out.
+Contracts about calls that must not be, or that keep each other out.
 
 What excludes counts from the moment a call is let through.
 """
@@ -8,11 +8,56 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from ..match.matchers import ToolMatcher
+from ..events import LIFECYCLE
+from ..match.matchers import AnyOf, ToolMatcher, any_of, label
 from ..match.selector import select
 from .declaration import Options, Role
 from .rules import NOTHING, CellKind, Guard, Move, Rule
 from .template import Template
+
+
+class Never(Template):
+    """No call of `tool`."""
+
+    template = "never"
+    without = frozenset({"key", "fold", "within"})
+
+    def __init__(self, tool: ToolMatcher, **options: Unpack[Options]) -> None:
+        what = select(tool)
+        super().__init__([what.label], options)
+        self.tool = tool
+        self.roles = (Role(selector=what, strict=True),)
+        self._rule = Rule(guards=(Guard(kind="never"),))
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        return self._rule if hits[0] else NOTHING
+
+
+class Only(Template):
+    """
+    No call but those of `tools`. In a governed run, the events that are no tools are always allowed.
+
+    It is about every call of the session, and admits no tool whose name merely looks like one of these.
+    """
+
+    template = "only"
+    everywhere = True
+    without = frozenset({"key", "fold", "within"})
+
+    def __init__(self, tools: ToolMatcher, **options: Unpack[Options]) -> None:
+        what = select(tools)
+        listed = list(map(label, tools.matchers)) if isinstance(tools, AnyOf) else [what.label]
+        super().__init__(listed, options)
+        self.tools = tools
+        # Of a call that cannot be told to be one of these, nobody knows that it is.
+        self.roles = (
+            Role(selector=what, strict=False),
+            Role(selector=select(any_of(*LIFECYCLE)), strict=False),
+        )
+        self._rule = Rule(guards=(Guard(kind="never", needs=f"one of {', '.join(listed)}"),))
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        return NOTHING if any(hits) else self._rule
 
 
 class NeverAfter(Template):
@@ -65,5 +110,7 @@ class MutuallyExclusive(Template):
 
 
 # The names that contracts are written with.
+never = Never
+only = Only
 never_after = NeverAfter
 mutually_exclusive = MutuallyExclusive

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .counting import AtMostNTimes, CumulativeLimit, MaxDistinct, RateLimit
-from .exclusion import MutuallyExclusive, NeverAfter
+from .exclusion import MutuallyExclusive, Never, NeverAfter, Only
 from .obligations import Existence, RequiredBeforeSessionEnd, Response, response
 from .precedence import AlternatePrecedence, CannotFollowWithout, ChainPrecedence, Init, MustPrecede
 from .state import RequiresState, requires_state
@@ -31,6 +31,8 @@ CLASSES: dict[str, type[Template]] = {
         Init,
         MaxDistinct,
         RequiresState,
+        Never,
+        Only,
     )
 }
 """The class of each template; everything is given to it by keyword."""

@@ -6,13 +6,13 @@ Contracts from plain data, such as ``{"template": "must_precede", "args": ["a", 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, get_args
 
 from ..match.keys import Fold
-from ..match.matchers import ToolMatcher, any_of, matching
+from ..match.matchers import ToolMatcher, any_of, matching, not_matching
 from ..verdict import Mode, OnViolation, Severity
 from .parameters import OPTIONS, Parameter, parameters_of
 from .registry import CLASSES
@@ -42,6 +42,7 @@ CONTRACT: dict[str, Field] = {
 """A contract as it stands in data."""
 
 _PATTERN = {"tool": Field("text", required=True), "matches": Field("text", required=True), "field": _TEXT}
+_NOT = {"not": Field("mapping", required=True)}
 _ANY_OF = {"any_of": Field("list", required=True)}
 
 
@@ -52,7 +53,8 @@ def build_contract(spec: Mapping[str, Any], *, place: Place = ()) -> Template:
     Args:
         spec: ``{"template": name, "args": [...], "kwargs": {...}}`` and options, as in a rules file. Where a
             tool is expected, there may be ``{"tool": name, "matches": pattern, "field": path}`` for the
-            calls whose argument contains a pattern, or ``{"any_of": [...]}`` for several.
+            calls whose argument contains a pattern, ``{"not": {...}}`` for those whose does not, or
+            ``{"any_of": [...]}`` for several.
         place: Where it stands, for messages.
 
     Raises:
@@ -88,6 +90,8 @@ def _names_in(matcher: Any) -> Iterator[str]:
     elif "any_of" in matcher:
         for one in matcher["any_of"]:
             yield from _names_in(one)
+    elif "not" in matcher:
+        yield from _names_in(matcher["not"])
     else:
         yield matcher["tool"]
 
@@ -166,13 +170,20 @@ def _matcher(value: Any, place: Place, depth: int) -> ToolMatcher:
         raise SpecError(f"must be the name of a tool or a matcher, got {kind_of(value)}", place)
     if "any_of" in value:
         return _any_of(value, place, depth)
+    if "not" in value:
+        inner = shaped(value, _NOT, place)["not"]
+        return _pattern(inner, (*place, "not"), not_matching)
+    return _pattern(value, place, matching)
+
+
+def _pattern(value: dict[str, Any], place: Place, build: Callable[..., ToolMatcher]) -> ToolMatcher:
     if not {"tool", "matches"} <= value.keys():
         # As acel-core writes it.
         problem = f"a matcher must have 'tool' and 'matches' (optionally 'field'), got {sorted(value)!r:.80}"
         raise SpecError(problem, place)
     shape = shaped(value, _PATTERN, place)
     with _at(place):
-        return matching(shape["tool"], shape["matches"], field=shape.get("field", "command"))
+        return build(shape["tool"], shape["matches"], field=shape.get("field", "command"))
 
 
 def _any_of(value: dict[str, Any], place: Place, depth: int) -> ToolMatcher:

@@ -16,6 +16,7 @@ from ..callbacks import fault_text
 from ..contracts.base import MALFORMED, SessionRule, TemporalContract
 from ..contracts.rules import Guard
 from ..contracts.tools import Asked, Commits, ToolSpec
+from ..events import LIFECYCLE
 from ..memory.clock import Clock
 from ..memory.guard import Breach, Never
 from ..memory.state import StateStore
@@ -30,9 +31,6 @@ from .records import Meter, Records, ViolationRecorder
 from .rule_set import RuleSet
 from .store import SessionStore
 from .trace import Trace
-
-# The events of a governed run that are no tools, and are known to every session.
-LIFECYCLE = ("run_started", "run_ended", "user_prompt", "llm_call")
 
 
 class Engine:

@@ -71,17 +71,26 @@ class ContentMatch:
 
 
 class FieldPattern:
-    """A predicate that searches an argument for a pattern. Upper and lower case are the same."""
+    """
+    A predicate that searches an argument for a pattern. Upper and lower case are the same.
 
-    __slots__ = ("_field", "_search", "field", "pattern")
+    One that is `negated` accepts the calls in which the pattern is not found, because the argument is missing
+    included.
+    """
 
-    def __init__(self, pattern: str, field: str) -> None:
+    __slots__ = ("_field", "_search", "field", "negated", "pattern")
+
+    def __init__(self, pattern: str, field: str, *, negated: bool = False) -> None:
         self.pattern = pattern
         self.field = field
+        self.negated = negated
         self._field = FieldPath(field)
         self._search = _compile(pattern).search
 
     def __call__(self, args: Args) -> bool:
+        return self._finds(args) is not self.negated
+
+    def _finds(self, args: Args) -> bool:
         try:
             value = self._field.read(args)
         except UnreadableError:
@@ -93,18 +102,27 @@ class FieldPattern:
             return False
         if isinstance(value, str):
             return self._search(value) is not None
-        return value is not None and any(self._search(text) for text in texts_of(value, self.field))
+        if value is None:
+            return False
+        return any(self._search(text) is not None for text in texts_of(value, self.field))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FieldPattern):
             return NotImplemented
-        return (self.pattern, self.field) == (other.pattern, other.field)
+        return self._parts() == other._parts()
 
     def __hash__(self) -> int:
-        return hash((self.pattern, self.field))
+        return hash(self._parts())
 
     def __reduce__(self) -> tuple[object, ...]:
-        return FieldPattern, (self.pattern, self.field)
+        return _rebuild_pattern, self._parts()
+
+    def _parts(self) -> tuple[str, str, bool]:
+        return self.pattern, self.field, self.negated
+
+
+def _rebuild_pattern(pattern: str, field: str, negated: bool) -> FieldPattern:
+    return FieldPattern(pattern, field, negated=negated)
 
 
 class AnyOf:
@@ -139,6 +157,20 @@ def matching(tool: str, pattern: str, *, field: str = "command") -> ContentMatch
         ValueError: `field` is no name or path.
     """
     return ContentMatch(tool, FieldPattern(pattern, field), label=f"{tool}({field}~/{pattern}/)")
+
+
+def not_matching(tool: str, pattern: str, *, field: str = "command") -> ContentMatch:
+    """
+    Mean the calls of `tool` whose argument `field` does not contain `pattern`, or is missing.
+
+    It says of `tool` everything that `matching` does not, and nothing of other tools.
+
+    Raises:
+        PatternError: RE2 cannot compile the pattern.
+        ValueError: `field` is no name or path.
+    """
+    negated = FieldPattern(pattern, field, negated=True)
+    return ContentMatch(tool, negated, label=f"{tool}({field}!~/{pattern}/)")
 
 
 def any_of(*matchers: ToolMatcher) -> AnyOf:

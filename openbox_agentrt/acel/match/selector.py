@@ -137,7 +137,8 @@ class _Contents(Selector):
     def form(self) -> list[Any]:
         predicate = self._predicate
         if type(predicate) is FieldPattern:
-            return ["matching", self._pattern, predicate.pattern, predicate.field]
+            word = "not_matching" if predicate.negated else "matching"
+            return [word, self._pattern, predicate.pattern, predicate.field]
         return ["function", self._pattern, self.label]
 
 

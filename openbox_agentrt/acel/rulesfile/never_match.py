@@ -98,6 +98,8 @@ def _fields_in(matcher: Any, place: Place) -> Iterator[tuple[str, Place]]:
         return
     if isinstance(matcher.get("field"), str):
         yield matcher["field"], (*place, "field")
+    if "not" in matcher:
+        yield from _fields_in(matcher["not"], (*place, "not"))
     for index, inner in enumerate(matcher.get("any_of", ())):
         yield from _fields_in(inner, (*place, "any_of", index))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from ..contracts.shapes import Field, Place, SpecError, kind_of, shaped, written
-from ..contracts.spec import build_contract
+from ..contracts.spec import build_contract, tools_in
 from ..contracts.template import Template
 from .document import Document
 
@@ -20,6 +20,8 @@ _RULES: dict[str, Field] = {
     "$schema": Field("text"),
     "description": Field("text"),
     "allow_empty": Field("flag"),
+    "only": Field("list"),
+    "unknown_tools": Field("text", among=("allow", "refuse")),
     "state": Field("mapping"),
     "initial_state": Field("mapping"),
     "groups": Field("mapping"),
@@ -50,6 +52,7 @@ class Parts:
             self.said = shaped(document.data, _RULES, ())
             self.groups = dict(self._find_groups())
             self.contracts = list(self._expand())
+            self.contracts += self._only()
         except SpecError as error:
             raise document.error(error) from error
 
@@ -69,6 +72,24 @@ class Parts:
             return [build_contract(spec, place=place) for place, spec in placed]
         except SpecError as error:
             raise self.document.error(error) from error
+
+    def _only(self) -> Iterator[Placed]:
+        """Write what the file says about other tools as the contract that it is."""
+        tools, refuses = self.said.get("only"), self.said.get("unknown_tools") == "refuse"
+        if tools is not None and refuses:
+            raise SpecError("'only' says already which tools there are", ("unknown_tools",))
+        if tools is not None:
+            place: Place = ("only",)
+            if not tools:
+                raise SpecError("there are no tools, so that nothing is allowed", place)
+            yield place, {"template": "only", "args": [{"any_of": tools}]}
+        elif refuses:
+            place = ("unknown_tools",)
+            # In the order in which they are named, each once.
+            named = dict.fromkeys(name for _, spec in self.contracts for name in _names_of(spec))
+            if not named:
+                raise SpecError("the file names no tool, so that nothing is allowed", place)
+            yield place, {"template": "only", "args": [{"any_of": list(named)}]}
 
     def _find_groups(self) -> Iterator[tuple[str, list[Placed]]]:
         for name, specs in self.said.get("groups", {}).items():
@@ -91,3 +112,11 @@ class Parts:
                 raise SpecError(problem, (*place, "group"), where=written(place))
             self.uses.append((place, name))
             yield from self.groups[name]
+
+
+def _names_of(spec: Any) -> Iterator[str]:
+    # What is no contract is found when it is built.
+    try:
+        yield from (name for _, name in tools_in(spec))
+    except (TypeError, KeyError, AttributeError):
+        return

@@ -59,8 +59,6 @@ _CLOSER: dict[tuple[str, str], Any] = {
     ("at_most_total", "field"): _PATH,
     ("max_distinct", "field"): _PATH,
 }
-# Its window is a parameter of its own.
-_WITHOUT_WITHIN = frozenset({"rate_limit"})
 
 
 def rules_schema() -> dict[str, Any]:
@@ -75,6 +73,16 @@ def rules_schema() -> dict[str, Any]:
             "$schema": {"type": "string"},
             "description": {"type": "string"},
             "allow_empty": {"type": "boolean", "description": "Whether a file without contracts is meant."},
+            "only": {
+                "type": "array",
+                "minItems": 1,
+                "items": {"$ref": "#/$defs/tool"},
+                "description": "These tools and no others.",
+            },
+            "unknown_tools": {
+                "enum": ["allow", "refuse"],
+                "description": "Whether tools are allowed that the file does not name.",
+            },
             "state": {"type": "object", "description": "Initial state of a session."},
             "initial_state": {"type": "object", "description": "Old name of state."},
             "groups": {
@@ -90,8 +98,15 @@ def rules_schema() -> dict[str, Any]:
                 },
             },
         },
-        "if": {"properties": {"allow_empty": {"const": True}}, "required": ["allow_empty"]},
-        "else": {"properties": {"contracts": {"minItems": 1}}, "required": ["contracts"]},
+        "not": {
+            "required": ["only", "unknown_tools"],
+            "properties": {"unknown_tools": {"const": "refuse"}},
+        },
+        "anyOf": [
+            {"properties": {"allow_empty": {"const": True}}, "required": ["allow_empty"]},
+            {"required": ["only"]},
+            {"properties": {"contracts": {"minItems": 1}}, "required": ["contracts"]},
+        ],
         "$defs": {
             "group": {
                 "type": "object",
@@ -103,15 +118,13 @@ def rules_schema() -> dict[str, Any]:
                 "description": "A tool, tools by a pattern over their names, or calls by their arguments.",
                 "anyOf": [
                     _TEXT,
+                    {"$ref": "#/$defs/pattern"},
                     {
+                        "description": "The other calls of that tool.",
                         "type": "object",
                         "additionalProperties": False,
-                        "required": ["tool", "matches"],
-                        "properties": {
-                            "tool": _TEXT,
-                            "matches": {"type": "string", "description": "A regular expression (RE2)."},
-                            "field": {**_PATH, "default": "command"},
-                        },
+                        "required": ["not"],
+                        "properties": {"not": {"$ref": "#/$defs/pattern"}},
                     },
                     {
                         "type": "object",
@@ -122,6 +135,16 @@ def rules_schema() -> dict[str, Any]:
                         },
                     },
                 ],
+            },
+            "pattern": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["tool", "matches"],
+                "properties": {
+                    "tool": _TEXT,
+                    "matches": {"type": "string", "description": "A regular expression (RE2)."},
+                    "field": {**_PATH, "default": "command"},
+                },
             },
             "contract": {
                 "type": "object",
@@ -150,7 +173,7 @@ def _template(template: str) -> dict[str, Any]:
     parameters = parameters_of(template)
     positional = [parameter for parameter in parameters if parameter.positional]
     options = {
-        name: {"$ref": f"#/$defs/option_{name}"} for name in _OPTIONS if not _is_window(template, name)
+        name: {"$ref": f"#/$defs/option_{name}"} for name in _OPTIONS if name not in CLASSES[template].without
     }
     own = {parameter.name: _kind(template, parameter) for parameter in parameters}
     aliases = {parameter.alias for parameter in parameters}
@@ -217,7 +240,3 @@ def _choices(names: list[list[str]]) -> list[list[str]]:
 
 def _kind(template: str, parameter: Parameter) -> Any:
     return _CLOSER.get((template, parameter.name), _KINDS[parameter.kind])
-
-
-def _is_window(template: str, option: str) -> bool:
-    return option == "within" and template in _WITHOUT_WITHIN

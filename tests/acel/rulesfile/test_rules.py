@@ -12,7 +12,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openbox_agentrt.acel import Session, never
 from openbox_agentrt.acel.contracts.registry import TEMPLATES
+from openbox_agentrt.acel.events import LIFECYCLE
 from openbox_agentrt.acel.rulesfile import ConfigError, Rules, parse_rules, read_rules
 from openbox_agentrt.acel.rulesfile.document import Format
 from openbox_agentrt.acel.rulesfile.schema import published_schema, rules_schema
@@ -56,6 +58,13 @@ VALID = {
     "requires_state and option": one(
         "{template: requires_state, args: [pay], kwargs: {key: customer, state_key: role, value: 1}}"
     ),
+    "never": one("{template: never, args: [wipe]}"),
+    "only": one("{template: only, args: [{any_of: [find, refund]}], mode: shadow}"),
+    "only these": "only: [find, 'mcp__files__*', {tool: Bash, matches: ^ls}]\n",
+    "only these and more": "only: [find, refund]\n" + one("{template: must_precede, args: [find, refund]}"),
+    "no unknown tools": "unknown_tools: refuse\n" + one("{template: must_precede, args: [find, refund]}"),
+    "unknown tools": "unknown_tools: allow\n" + one("{template: init, args: [a]}"),
+    "not": one("{template: never, args: [{not: {tool: Bash, matches: '^(ls|cat) ', field: command}}]}"),
     "options": one(
         "{template: must_precede, args: [a, b], id: r1, description: why, severity: high, mode: shadow,"
         " remedy: ask, on_violation: halt, key: customer.id, within: 60}"
@@ -258,6 +267,28 @@ INVALID = {
         2,
         "contracts[0].args[0].any_of[1]: must be the name",
     ),
+    "never within": (one("{template: never, args: [a], within: 5}"), 2, "has no option 'within'"),
+    "only by key": (one("{template: only, args: [a], key: b}"), 2, "only has no option 'key'"),
+    "only nothing": ("only: []\n", 1, "only: there are no tools, so that nothing is allowed"),
+    "only text": ("only: a\n", 1, "'only' must be a list, got text"),
+    "only a number": ("only: [a, 5]\n", 1, "must be the name of a tool or a matcher, got a whole number"),
+    "unknown tools are a list": ("unknown_tools: [a]\n", 1, "'unknown_tools' must be text, got a list"),
+    "unknown tools are something": (
+        "unknown_tools: deny\n" + one("{template: init, args: [a]}"),
+        1,
+        "unknown_tools: must be one of allow, refuse, got 'deny'",
+    ),
+    "only and unknown tools": (
+        "only: [a]\nunknown_tools: refuse\n",
+        2,
+        "unknown_tools: 'only' says already which tools there are",
+    ),
+    "not a name": (one("{template: never, args: [{not: a}]}"), 2, "args[0].not: must be a mapping, got text"),
+    "not and more": (
+        one("{template: never, args: [{not: {tool: a, matches: b}, tool: a}]}"),
+        2,
+        "has an unknown key 'tool'",
+    ),
     "group with more": (
         "groups: {g: []}\ncontracts:\n  - {group: g, mode: shadow}\n",
         3,
@@ -294,6 +325,11 @@ INVALID_BEYOND_SHAPE = {
         one("{template: init, args: [" + "{any_of: [" * 9 + "a" + "]}" * 9 + "]}"),
         2,
         "any_of is nested too deeply",
+    ),
+    "no tools to know": (
+        "unknown_tools: refuse\nallow_empty: true\n",
+        1,
+        "unknown_tools: the file names no tool, so that nothing is allowed",
     ),
     "window too large": (one("{template: rate_limit, args: [a, 999999999, 60]}"), 2, "n must be at most"),
 }
@@ -446,6 +482,66 @@ def test_what_a_file_says() -> None:
     assert [contract.spec for contract in rules.groups["g"]] == ["init(a)"]
     assert rules.groups["g"][0] is not rules.contracts[1]
     assert rules.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed", "refused"),
+    [
+        pytest.param("only: [find, refund]\n", ["find", "refund"], ["wipe", "Find", "find "], id="only"),
+        pytest.param("only: ['get_*']\n", ["get_x"], ["got_x"], id="only by a pattern"),
+        pytest.param(
+            "unknown_tools: refuse\n" + one("{template: never_after, args: [find, {any_of: [pay, sell]}]}"),
+            ["find", "pay", "sell"],
+            ["wipe", "f\u0456nd"],
+            id="unknown tools",
+        ),
+        pytest.param(
+            "only: [find]\n" + one("{template: never_after, args: [find, pay]}"), [], ["pay"], id="both"
+        ),
+    ],
+)
+def test_these_tools_and_no_others(text: str, allowed: list[str], refused: list[str]) -> None:
+    """Whatever looks like one of them is none; what a governed run is made of always is."""
+    session = Session.from_rules(parse_rules(text))
+
+    assert [tool for tool in (*allowed, *refused) if session.reserve(tool).allowed] == allowed
+    assert all(session.reserve(event).allowed for event in LIFECYCLE)
+
+
+def test_only_says_what_there_is() -> None:
+    """To the model too."""
+    session = Session.from_rules({"only": ["find", "refund"]})
+
+    refusal = session.reserve("wipe").refusal
+
+    assert refusal is not None
+    assert refusal.broken[0].describe() == "only(find, refund): needs one of find, refund"
+    assert refusal.broken[0].kind == "temporal"
+
+
+def test_only_takes_part_in_the_hash() -> None:
+    """A file that says it is another than one that does not."""
+    contract = one("{template: init, args: [a]}")
+    hashes = {parse_rules(text + contract).rules_hash for text in ("", "only: [a]\n", "only: [a, b]\n")}
+
+    assert len(hashes) == 3
+    assert (
+        parse_rules("only: [a]\n" + contract).rules_hash
+        == parse_rules("unknown_tools: refuse\n" + contract).rules_hash
+    )
+
+
+def test_a_session_of_all_that_rules_say(tmp_path: Path) -> None:
+    """From a file, from what it holds, or from what was read."""
+    path = tmp_path / "rules.yaml"
+    path.write_text("state: {a: 1, b: 2}\nonly: [x]\n" + one("{template: never, args: [y]}"))
+
+    for rules in (path, str(path), read_rules(path), yaml.safe_load(path.read_text())):
+        session = Session.from_rules(rules, state={"b": 3}, contracts=[never("z")], session_id="s")
+        assert [contract.spec for contract in session.contracts] == ["never(y)", "only(x)", "never(z)"]
+        assert (session.state.snapshot(), session.session_id) == ({"a": 1, "b": 3}, "s")
+    with pytest.raises(ConfigError, match="unknown template"):
+        Session.from_rules({"contracts": [{"template": "nope"}]})
 
 
 def test_the_old_name_of_the_state() -> None:
