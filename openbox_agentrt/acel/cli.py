@@ -22,7 +22,7 @@ _STATE_DIR = ".claude/acel_state"
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the parser. Its result has a `func` that takes it and returns the exit code."""
+    """Build a parser of the commands. Its result has a `func` that takes it and returns the exit code."""
     parser = argparse.ArgumentParser(prog="acel", description="Contracts for the tool calls of agents.")
     commands = parser.add_subparsers(dest="command", required=True)
 

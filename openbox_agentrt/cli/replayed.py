@@ -102,7 +102,7 @@ class ReplayedSessions:
 
     def replay(self, call: RecordedCall) -> None:
         """
-        Judge a call.
+        Judge a call that was recorded.
 
         Raises:
             InputError: The call cannot be read.

@@ -18,7 +18,7 @@ from ..contracts.rules import Guard
 from ..contracts.tools import Asked, Commits, ToolSpec
 from ..events import LIFECYCLE
 from ..memory.clock import Clock
-from ..memory.guard import Breach, Never
+from ..memory.guard import Breach, NeverHolds
 from ..memory.state import StateStore
 from ..memory.total import read_estimate
 from ..refusal import Refusal
@@ -267,7 +267,7 @@ class Engine:
         if name is None or own is None:
             # What a model sends may have any shape. It is refused like any other call, not raised.
             call.extra = plan.ask({})
-            call.extra.guards.append(Never(MALFORMED, Guard(kind="never")))
+            call.extra.guards.append(NeverHolds(MALFORMED, Guard(kind="never")))
         return call
 
     def _judged(self, call: Reservation, failed: Asked, breaches: list[Breach], began: float) -> None:

@@ -11,7 +11,7 @@ from ..contracts.rules import Guard
 from ..contracts.tools import ToolSpec
 from ..match.names import canonical
 from ..memory.cell import LiveCell
-from ..memory.guard import CellGuard, LiveGuard, Never
+from ..memory.guard import CellGuard, LiveGuard, NeverHolds
 from ..memory.session_memory import SessionMemory
 from .plan import BoundContract, Plan
 from .rule_set import MAX_KEPT_NAME, FiledContract, RuleSet, SharedRules
@@ -131,7 +131,7 @@ class PlanBook:
         outline = self.rules.outline(tool)
         guards: list[LiveGuard] = list(self.rules.custom)
         if self._known is not None and tool not in self._known and not outline.named:
-            guards.append(Never(UNKNOWN_TOOL, Guard(kind="never")))
+            guards.append(NeverHolds(UNKNOWN_TOOL, Guard(kind="never")))
         return Plan(
             tool,
             decided=[(self.bound(filed), hits) for filed, hits in outline.decided],

@@ -107,10 +107,11 @@ def _folded(text: str, fold: Fold | None) -> str:
     if fold == "case":
         # Folding may take letters apart again.
         text = unicodedata.normalize("NFC", text.casefold())
-    whole = _WHOLE.fullmatch(text)
-    if whole is not None:
-        text = whole[1]
-    return "0" if text == "-0" else text
+    if text.endswith("0"):
+        whole = _WHOLE.fullmatch(text)
+        text = text if whole is None else whole[1]
+        return "0" if text == "-0" else text
+    return text
 
 
 def _visible(text: str) -> str:

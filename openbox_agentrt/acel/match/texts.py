@@ -8,6 +8,7 @@ it. Python's own way of printing a value counts nowhere: its quotes and escapes 
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -61,8 +62,8 @@ class _Texts:
                 if text is not None:
                     yield text
         if isinstance(self._value, dict | list | tuple):
-            for separators in ((", ", ": "), (",", ":")):
-                yield json.dumps(self._value, ensure_ascii=False, separators=separators, default=_as_json)
+            yield _encoder((", ", ": ")).encode(self._value)
+            yield _encoder((",", ":")).encode(self._value)
 
     def _text(self, part: Any) -> str | None:
         if isinstance(part, str):
@@ -75,6 +76,11 @@ class _Texts:
         if isinstance(part, Unseen):
             self.unseen = self.unseen or part
         return None if part is None or isinstance(part, dict | list | tuple | Unseen) else str(part)
+
+
+@functools.cache
+def _encoder(separators: tuple[str, str]) -> json.JSONEncoder:
+    return json.JSONEncoder(ensure_ascii=False, separators=separators, default=_as_json)
 
 
 def _as_json(value: Any) -> str | None:

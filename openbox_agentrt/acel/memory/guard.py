@@ -85,7 +85,7 @@ class LiveGuard(ABC):
         return None
 
 
-class Never(LiveGuard):
+class NeverHolds(LiveGuard):
     """Refuse every call that it is asked about."""
 
     __slots__ = ()

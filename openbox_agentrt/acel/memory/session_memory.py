@@ -12,7 +12,7 @@ from ..match.selector import ById
 from .cell import LiveCell, Mover
 from .clock import Clock, MonotoneClock, steady_clock
 from .distinct import Differ, Distinct
-from .guard import LiveGuard, Never
+from .guard import LiveGuard, NeverHolds
 from .keyed import Keyed, Room
 from .order import Latest, Next, StepMark
 from .owed import Overdue, Pending, Settled
@@ -83,7 +83,7 @@ class SessionMemory:
         if guard.kind == "state":
             return InState(contract, guard, self.state, None if guard.within is None else self.timeline)
         if guard.kind == "never":
-            return Never(contract, guard)
+            return NeverHolds(contract, guard)
         assert guard.cell is not None
         cell = self.cell(guard.cell, since)
         match guard.kind:

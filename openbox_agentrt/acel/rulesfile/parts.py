@@ -58,7 +58,7 @@ class Parts:
 
     @property
     def state(self) -> dict[str, Any]:
-        """The initial state. ``initial_state`` is its old name."""
+        """The state that a session begins with. ``initial_state`` is its old name."""
         return dict(self.said.get("state", self.said.get("initial_state", {})))
 
     def build(self, placed: list[Placed]) -> list[Template]:
