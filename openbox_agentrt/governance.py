@@ -14,6 +14,7 @@ from ._activity.binding import activity_context
 from ._activity.custom import GovernedActivity, custom_activity
 from ._activity.screening import screen_prompt
 from ._core.connection import connect
+from ._loop.contract_tools import ContractTools
 from ._loop.coverage import Coverage, coverage_of
 from ._loop.executor import wrap_tool_executor
 from ._loop.install import Installation
@@ -102,6 +103,7 @@ class OpenBoxAgentRTGovernance:
         )
         self._runs = Runs(services, refusals)
         self._installation = Installation(self._runs)
+        self._contract_tools = ContractTools(sessions.contracts)
 
     @property
     def runtime(self) -> OpenBoxRuntime:
@@ -113,16 +115,24 @@ class OpenBoxAgentRTGovernance:
         """Count what the gate to Core has done: requests, retries, ungoverned events, lost reports."""
         return self._connection.gate.counts.to_dict()
 
-    def govern_loop(self, loop: L) -> L:
+    def govern_loop(self, loop: L, *, strict: bool = False) -> L:
         """
         Make a governed copy of an AgentLoop, which is not changed. It shares the loop's registry, stores and
         budgets.
 
+        Contracts that name tools which the registry does not have are said in the log, with the nearest name.
+
+        Args:
+            strict: Refuse such contracts instead.
+
         Raises:
+            OptionError: `strict`, and a contract names a tool that the registry does not have.
             TypeError: `loop` is no AgentLoop, or has methods patched in a way that would step around
                 governance.
         """
-        return govern_loop(loop, self._runs)
+        governed = govern_loop(loop, self._runs)
+        self._contract_tools.check(loop, strict=strict)
+        return governed
 
     def wrap_provider(self, provider: P) -> P:
         """Make a governed stand-in for a model provider. It can only be called inside a run."""

@@ -20,7 +20,8 @@ from agent_rt import (
 from openbox_agentrt._loop.attributes import SEAMS
 from openbox_agentrt._loop.executor import GovernedExecutor
 from openbox_agentrt._loop.idempotency import FilteredIdempotencyStore
-from openbox_agentrt._loop.provider import OPTIONAL_MEMBERS, GovernedProvider, GovernedStreamingProvider
+from openbox_agentrt._loop.other_calls import JUDGED
+from openbox_agentrt._loop.provider import FORWARDED, GovernedProvider, GovernedStreamingProvider
 from openbox_agentrt._loop.registry import GovernedRegistry, GovernedToolbase
 
 REGISTRY_MEMBERS = {
@@ -162,6 +163,7 @@ def test_stores_are_read_and_written_only() -> None:
     assert members(InMemoryIdempotencyStore) == {"get", "put"}
 
 
-def test_members_that_are_not_governed_are_listed() -> None:
-    """They are forwarded at class level, for protocol checks, and are no model calls of a run."""
-    assert set(OPTIONAL_MEMBERS) == {"count_tokens", "create_batch", "embed", "list_models"}
+def test_other_members_of_providers_are_listed() -> None:
+    """Two are judged, since what they are given reaches a model; two are forwarded, and ask no model."""
+    assert set(JUDGED) == {"create_batch", "embed"}
+    assert set(FORWARDED) == {"count_tokens", "list_models"}

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from .._run.state import RunState
     from ..decision import Answer
 
-__all__ = ("check_redacted", "judge_input", "screen_prompt", "take_prescreen")
+__all__ = (
+    "check_elements",
+    "check_redacted",
+    "judge_elements",
+    "judge_input",
+    "screen_prompt",
+    "take_prescreen",
+)
 
 
 async def screen_prompt(run: RunState, messages: Sequence[Any] = (), instructions: str = "") -> None:
@@ -95,6 +102,18 @@ async def take_prescreen(run: RunState, messages: Sequence[Any]) -> Activity | N
     return prescreen
 
 
+async def judge_elements(run: RunState, elements: Sequence[Element], *, model: str | None) -> Activity:
+    """
+    Have a model call judged that has no conversation of its own.
+
+    Raises:
+        GovernanceError: The model may not be called.
+    """
+    activity = Activity(run, model_request(run, "", elements, model=model))
+    await decide(activity)
+    return activity
+
+
 async def check_redacted(activity: Activity, messages: Sequence[Any]) -> None:
     """
     Refuse a model call whose messages still hold what Core redacted in it.
@@ -102,11 +121,17 @@ async def check_redacted(activity: Activity, messages: Sequence[Any]) -> None:
     Raises:
         GovernanceUnavailableError: A redaction did not find its way back into the messages.
     """
+    if activity.content is not activity.request.content:
+        await check_elements(activity, list(message_elements(messages)))
+
+
+async def check_elements(activity: Activity, elements: Sequence[Element]) -> None:
+    """Do the same with the elements of a model call."""
     if activity.content is activity.request.content:
         return
     pairs = zip(_with_role(activity.request.content), _with_role(activity.content), strict=True)
     gone = [old for old, new in pairs if old != new]
-    if any(element in gone for element in message_elements(messages)):
+    if any(element in gone for element in elements):
         error = GovernanceUnavailableError(
             "core's redaction cannot be applied to the messages", kind="unreadable", event=LLM_ACTIVITY
         )

@@ -19,6 +19,7 @@ from agent_rt import AgentLoop, Toolbase, ToolProgramExecutor, ToolRegistry
 
 from .attributes import SEAMS, governing_judges
 from .loop import ENTRY_POINTS
+from .other_calls import JUDGED, is_asynchronous
 from .stand_in import is_governed, is_judged_by, unwrap
 
 if TYPE_CHECKING:
@@ -40,11 +41,15 @@ GOVERN_LOOP = "use governance.govern_loop(loop), or governance.install()"
 LOOK_DEPTH = 3
 """How many steps from the loop, or from a handler, an ungoverned object is looked for."""
 
+STATEMENTS = frozenset({"sql", "query", "statement", "operation", "command", "script", "clause", "stmt"})
+"""Names of the first parameter of an ``execute`` that runs no tools, as databases have it."""
+
 LOOK_LIMIT = 5_000
 """How many objects are looked at."""
 
 NOT_VISIBLE = (
     "handlers called directly, as in registry.get(name).handler(...)",
+    "what a provider's client does when it is called past the provider, and count_tokens",
     "objects that are reached through globals, queues or other processes",
     "langchain and llamaindex agents, which use no AgentLoop: wrap their tools",
 )
@@ -181,7 +186,10 @@ class _Look:
         inner = unwrap(value)
         if inner is None or isinstance(inner, ToolRegistry | Toolbase):
             return
-        self._seen.add(id(inner))
+        for name in JUDGED:
+            if hasattr(inner, name) and not is_asynchronous(inner, name):
+                remedy = f"make {name} a coroutine function: another one cannot wait for a judge"
+                self.found(f"{path}.{name}", "provider", remedy)
         for part, name in _parts(inner):
             if isinstance(unwrap(part), AgentLoop | ToolRegistry | Toolbase):
                 self._at(part, f"{path}{name}", LOOK_DEPTH)
@@ -212,7 +220,18 @@ class _Look:
             return "executor", "build it with governed_loop.tool_registry"
         if inspect.iscoroutinefunction(getattr(type(value), "complete", None)):
             return "provider", "use governance.wrap_provider(...)"
+        if _runs_tools(value):
+            return "executor", "use governance.wrap_tool_executor(...), if it runs tools"
         return None
+
+
+def _runs_tools(value: Any) -> bool:
+    """Tell whether `value` looks like a tool executor. What executes statements, like a cursor, is none."""
+    execute = getattr(type(value), "execute", None)
+    if not inspect.iscoroutinefunction(execute):
+        return False
+    names = [name for name in inspect.signature(execute).parameters if name != "self"]
+    return bool(names) and names[0] not in STATEMENTS
 
 
 def _is_own_method(value: Any, loop: Any) -> bool:

@@ -24,6 +24,8 @@ class GovernedExecutor(StandIn[ToolExecutor]):
     async def execute(self, call: ToolCall, *args: Any, **kwargs: Any) -> Any:
         # The loop passes one argument or two, and executors exist that take only one.
         inner, judge = self.__wrapped__, self.__judge__
+        if self.__lent__ and not judge.is_around():
+            return await inner.execute(call, *args, **kwargs)
         if call.name in judge.options.skip_tools:
             return await run_skipped(call.name, inner.execute(call, *args, **kwargs))
 
@@ -37,7 +39,7 @@ class GovernedExecutor(StandIn[ToolExecutor]):
         return await call_tool(judge, call, invoke, side_effect=side_effect, prepares=True)
 
 
-def wrap_tool_executor(executor: ToolExecutor, judge: Runs) -> ToolExecutor:
+def wrap_tool_executor(executor: ToolExecutor, judge: Runs, *, lent: bool = False) -> ToolExecutor:
     """
     Give a governed stand-in for `executor`; `executor` itself if `judge` governs it already.
 
@@ -48,7 +50,7 @@ def wrap_tool_executor(executor: ToolExecutor, judge: Runs) -> ToolExecutor:
         return executor
     if not callable(getattr(executor, "execute", None)):
         raise TypeError(f"a tool executor has an execute() method, {type(executor).__name__} has not")
-    return stand_in(GovernedExecutor, executor, judge)
+    return stand_in(GovernedExecutor, executor, judge, lent=lent)
 
 
 def _with_arguments(call: ToolCall, arguments: Mapping[str, Any]) -> ToolCall:

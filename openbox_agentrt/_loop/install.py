@@ -10,6 +10,7 @@ from agent_rt import AgentLoop
 
 from ..errors import GovernanceError
 from .attributes import governing_judges
+from .lending import lent_seams
 from .loop import govern_loop, run_governed
 
 if TYPE_CHECKING:
@@ -68,7 +69,10 @@ class Installation:
             clone = govern_loop(loop, self._judge, entry_points=("_run_impl", "compile_plan"))
             # The original method and not the clone's `run`: a subclass that overrides `run` is already
             # inside its own, and would do its part twice.
-            return await run_governed(clone, self._judge, functools.partial(original, clone), args, kwargs)
+            with lent_seams(loop, self._judge):
+                return await run_governed(
+                    clone, self._judge, functools.partial(original, clone), args, kwargs
+                )
 
         patch: Any = run
         patch.__openbox_installed__ = True

@@ -14,7 +14,8 @@ from agent_rt import (
 
 from .._activity.perform import perform
 from .model_call import begin_model_call, end_model_call
-from .stand_in import StandIn, is_judged_by, stand_in
+from .other_calls import JUDGED, is_asynchronous
+from .stand_in import StandIn, forwarded, is_judged_by, stand_in
 from .stream import GovernedStream
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
     from .._run.runs import Runs
 
-OPTIONAL_MEMBERS = ("count_tokens", "embed", "create_batch", "list_models")
-"""Members that Agent-RT's protocols and shims look for at class level. They are not governed."""
+FORWARDED = ("count_tokens", "list_models")
+"""Members that Agent-RT's protocols and shims look for at class level, and that ask no model anything."""
 
 
 class GovernedProvider(StandIn[ModelProvider]):
@@ -36,6 +37,8 @@ class GovernedProvider(StandIn[ModelProvider]):
         return self.__wrapped__.name
 
     async def complete(self, request: ModelRequest, *args: Any, **kwargs: Any) -> ModelResponse:
+        if self.__lent__ and not self.__judge__.is_around():
+            return await self.__wrapped__.complete(request, *args, **kwargs)
         activity, request = await begin_model_call(self.__judge__, request)
         response = await perform(activity, lambda: self.__wrapped__.complete(request, *args, **kwargs))
         return await end_model_call(activity, response)
@@ -49,13 +52,15 @@ class GovernedStreamingProvider(GovernedProvider):
     __wrapped__: StreamingModelProvider
 
     def stream(self, request: ModelRequest, *args: Any, **kwargs: Any) -> AsyncIterator[ModelStreamEvent]:
+        if self.__lent__ and not self.__judge__.is_around():
+            return self.__wrapped__.stream(request, *args, **kwargs)
         # Nothing happens until the first step, as with an async generator.
         return GovernedStream(
             self.__judge__, request, lambda ready: self.__wrapped__.stream(ready, *args, **kwargs)
         )
 
 
-def wrap_provider(provider: ModelProvider, judge: Runs) -> ModelProvider:
+def wrap_provider(provider: ModelProvider, judge: Runs, *, lent: bool = False) -> ModelProvider:
     """
     Give a governed stand-in for `provider`; `provider` itself if `judge` governs it already.
 
@@ -68,5 +73,8 @@ def wrap_provider(provider: ModelProvider, judge: Runs) -> ModelProvider:
         raise TypeError(f"a model provider has a complete() method, {type(provider).__name__} has not")
     # Two classes over one that misleads `isinstance`: AgentLoop streams whatever has `stream`.
     base = GovernedStreamingProvider if callable(getattr(provider, "stream", None)) else GovernedProvider
-    members = [name for name in OPTIONAL_MEMBERS if hasattr(provider, name)]
-    return stand_in(base, provider, judge, members=members)
+    members: dict[str, Any] = {name: forwarded(name) for name in FORWARDED if hasattr(provider, name)}
+    for name, method in JUDGED.items():
+        if hasattr(provider, name):
+            members[name] = method if is_asynchronous(provider, name) else forwarded(name)
+    return stand_in(base, provider, judge, members=members, lent=lent)

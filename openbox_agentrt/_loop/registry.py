@@ -44,6 +44,8 @@ class GovernedRegistry(StandIn[ToolRegistry | Toolbase]):
         take. So it is not shown the timeout; `execute` keeps it, from when the tool starts.
         """
         registered = self.__wrapped__.get(name)
+        if self.__lent__ and not self.__judge__.is_around():
+            return registered
         seconds = timeout_of(registered.definition)
         if seconds is None or seconds <= 0 or name in self.__judge__.options.skip_tools:
             return registered
@@ -52,6 +54,8 @@ class GovernedRegistry(StandIn[ToolRegistry | Toolbase]):
 
     async def execute(self, call: ToolCall, *args: Any, **kwargs: Any) -> Any:
         inner, judge = self.__wrapped__, self.__judge__
+        if self.__lent__ and not judge.is_around():
+            return await inner.execute(call, *args, **kwargs)
         if call.name in judge.options.skip_tools:
             return await run_skipped(call.name, inner.execute(call, *args, **kwargs))
         definition = handler = None
@@ -99,10 +103,12 @@ class GovernedToolbase(GovernedRegistry):
 
     @property
     def registry(self) -> ToolRegistry | Toolbase:
-        return wrap_tool_registry(self.__wrapped__.registry, self.__judge__)
+        return wrap_tool_registry(self.__wrapped__.registry, self.__judge__, lent=self.__lent__)
 
 
-def wrap_tool_registry(registry: ToolRegistry | Toolbase, judge: Runs) -> ToolRegistry | Toolbase:
+def wrap_tool_registry(
+    registry: ToolRegistry | Toolbase, judge: Runs, *, lent: bool = False
+) -> ToolRegistry | Toolbase:
     """
     Give a governed stand-in for a ToolRegistry or Toolbase; `registry` itself if `judge` governs it already.
 
@@ -116,7 +122,7 @@ def wrap_tool_registry(registry: ToolRegistry | Toolbase, judge: Runs) -> ToolRe
             raise TypeError(f"a tool registry has {name}(), {type(registry).__name__} has not")
     base = GovernedToolbase if isinstance(registry, Toolbase) else GovernedRegistry
     # A stand-in claims the type of what it wraps, which no checker sees.
-    return cast("ToolRegistry | Toolbase", stand_in(base, registry, judge))
+    return cast("ToolRegistry | Toolbase", stand_in(base, registry, judge, lent=lent))
 
 
 def timeout_of(definition: ToolDefinition) -> float | None:

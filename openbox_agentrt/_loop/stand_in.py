@@ -11,7 +11,8 @@ and writes forwarded, and only the governed methods its own.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -53,16 +54,20 @@ class StandIn(Generic[W]):
     Attributes:
         __wrapped__: The object that this one answers for. What is called there is not governed.
         __judge__: Who is asked before it is used.
+        __lent__: Whether it stands in for something of a user's for a while only: outside of a run, where
+            nothing was asked before either, everything is forwarded.
     """
 
-    __slots__ = ("__judge__", "__weakref__", "__wrapped__")
+    __slots__ = ("__judge__", "__lent__", "__weakref__", "__wrapped__")
 
     __judge__: Runs
+    __lent__: bool
     __wrapped__: W
 
-    def __init__(self, wrapped: W, judge: Runs) -> None:
+    def __init__(self, wrapped: W, judge: Runs, *, lent: bool = False) -> None:
         object.__setattr__(self, "__wrapped__", wrapped)
         object.__setattr__(self, "__judge__", judge)
+        object.__setattr__(self, "__lent__", lent)
 
     @property  # type: ignore[misc]  # a stand-in claims a type, and cannot be given one
     def __class__(self) -> type[Any]:
@@ -87,10 +92,10 @@ class StandIn(Generic[W]):
         return f"<governed {self.__wrapped__!r}>"
 
     def __copy__(self) -> Self:
-        return type(self)(copy.copy(self.__wrapped__), self.__judge__)
+        return type(self)(copy.copy(self.__wrapped__), self.__judge__, lent=self.__lent__)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return type(self)(copy.deepcopy(self.__wrapped__, memo), self.__judge__)
+        return type(self)(copy.deepcopy(self.__wrapped__, memo), self.__judge__, lent=self.__lent__)
 
     def __reduce_ex__(self, protocol: object) -> Any:
         name = type(self.__wrapped__).__name__
@@ -128,23 +133,35 @@ def _forward_method(name: str) -> Callable[..., Any]:
     return method
 
 
-def _forward_attribute(name: str) -> property:
+def forwarded(name: str) -> property:
+    """Make a member that reads the wrapped object's attribute."""
+
     def read(self: StandIn[Any]) -> Any:
         return getattr(self.__wrapped__, name)
 
     return property(read)
 
 
+NO_MEMBERS: Mapping[str, Any] = MappingProxyType({})
+
 _TYPES: WeakKeyDictionary[type[Any], dict[object, type[StandIn[Any]]]] = WeakKeyDictionary()
 
 
-def stand_in(base: type[S], wrapped: object, judge: Runs, *, members: Collection[str] = ()) -> S:
+def stand_in(
+    base: type[S],
+    wrapped: object,
+    judge: Runs,
+    *,
+    members: Mapping[str, Any] = NO_MEMBERS,
+    lent: bool = False,
+) -> S:
     """
     Make a stand-in for `wrapped`.
 
     Args:
         base: Defines the governed methods. It must claim none that `wrapped` does not have.
-        members: Names to have at class level, forwarded: runtime protocols look for them there.
+        members: What to have at class level besides, where runtime protocols look for it.
+        lent: Forward everything outside of a run.
     """
     kind = type(wrapped)
     made = _TYPES.get(kind)
@@ -158,8 +175,6 @@ def stand_in(base: type[S], wrapped: object, judge: Runs, *, members: Collection
             # Not hasattr: every class is callable, which says nothing about its instances.
             if any(name in vars(parent) for parent in kind.__mro__):
                 namespace[name] = _forward_method(name)
-        for name in members:
-            if not hasattr(base, name):
-                namespace[name] = _forward_attribute(name)
+        namespace |= members
         cls = made[key] = type(f"Governed{kind.__name__}", (base,), namespace)
-    return cast("S", cls(wrapped, judge))
+    return cast("S", cls(wrapped, judge, lent=lent))

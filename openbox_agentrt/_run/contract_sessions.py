@@ -19,6 +19,7 @@ from .evidence import Recorder
 
 if TYPE_CHECKING:
     from .._wire.identity import RunIdentity
+    from ..acel.contracts.base import TemporalContract
     from ..acel.session import Session
     from ..acel.violations import Violation
 
@@ -73,9 +74,13 @@ class ContractSessions:
     Args:
         build: Makes a session.
         per_session: Whether runs with one session id share theirs.
+        contracts: The contracts, where all sessions have the same ones.
     """
 
-    def __init__(self, build: BuildSession, *, per_session: bool) -> None:
+    def __init__(
+        self, build: BuildSession, *, per_session: bool, contracts: tuple[TemporalContract, ...] = ()
+    ) -> None:
+        self.contracts = contracts
         self._build = build
         self._per_session = per_session
         self._shared: dict[str, ContractSession] = {}

@@ -166,7 +166,11 @@ def contract_sessions(
         )
         return ContractSession(contracts=session, recorder=recorder, shared=shared)
 
-    return ContractSessions(build, per_session=options.contract_scope == "session")
+    return ContractSessions(
+        build,
+        per_session=options.contract_scope == "session",
+        contracts=() if source is None else source.contracts,
+    )
 
 
 def _recorder(

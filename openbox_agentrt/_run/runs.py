@@ -56,6 +56,11 @@ class Runs:
             raise UngovernedCallError(event)
         return own.run
 
+    def is_around(self) -> bool:
+        """Tell whether the calling task is in a run of this governance, also in one that has ended."""
+        position = POSITION.get()
+        return position is not None and position.in_run_of(self.services) is not None
+
     def open(
         self,
         *,

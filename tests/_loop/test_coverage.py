@@ -188,3 +188,44 @@ async def test_only_loops_are_looked_at(make_stage: Any) -> None:
 
     with pytest.raises(TypeError, match=r"coverage looks at an agent_rt\.AgentLoop"):
         stage.governance.coverage(object())
+
+
+class Executor:
+    """Runs tools, in the way of Agent-RT."""
+
+    async def execute(self, call: Any, token: Any = None) -> str:
+        return "done"
+
+
+class Cursor:
+    """Runs statements, in the way of databases."""
+
+    async def execute(self, sql: str, parameters: Any = ()) -> str:
+        return "done"
+
+
+@pytest.mark.parametrize(("thing", "kind"), [(Executor(), "executor"), (Cursor(), None)])
+async def test_executors_are_looked_for(make_stage: Any, kit: Any, thing: Any, kind: str | None) -> None:
+    """One that a handler holds runs tools that nobody judges; a cursor does not."""
+    stage = await make_stage()
+    registry = ToolRegistry()
+    registry.register(kit.definition("ask"), handler=handlers_with(thing, kit)["closure"])
+
+    coverage = stage.governance.coverage(
+        stage.governance.govern_loop(AgentLoop(ScriptedProvider(), tool_registry=registry))
+    )
+
+    assert [escape.kind for escape in coverage.escapes] == ([] if kind is None else [kind])
+
+
+async def test_the_loops_own_provider_escapes_where_it_is_held_raw(make_stage: Any, kit: Any) -> None:
+    """The loop has a stand-in for it; a handler that kept the provider itself has not."""
+    stage = await make_stage()
+    provider, registry = ScriptedProvider(), ToolRegistry()
+    registry.register(kit.definition("ask"), handler=handlers_with(provider, kit)["closure"])
+
+    coverage = stage.governance.coverage(
+        stage.governance.govern_loop(AgentLoop(provider, tool_registry=registry))
+    )
+
+    assert paths(coverage) == {"tool 'ask': thing": "provider"}

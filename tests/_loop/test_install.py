@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
 import agent_rt
 import pytest
-from agent_rt import AgentLoop
+from agent_rt import AgentLoop, ModelRequest, ToolProgramExecutor
 
 from openbox_agentrt import GovernanceBlockedError, GovernanceError
 from openbox_agentrt.testing import Call, ScriptedProvider
@@ -156,3 +157,93 @@ async def test_closing_the_governance_uninstalls_it(make_stage: Any) -> None:
     await stage.governance.aclose()
 
     assert AgentLoop.run is ORIGINAL
+
+
+async def test_the_seams_of_the_users_own_loop_are_judged_during_a_run(make_stage: Any, kit: Any) -> None:
+    """A tool that reaches for its loop's registry or provider, or a program over them, is judged."""
+    stage = await make_stage(lambda e: "BLOCK" if e.get("activity_type") == "delete" else None)
+    box: list[AgentLoop] = []
+    refused: list[str] = []
+
+    async def outer() -> str:
+        loop: Any = box[0]
+        for way in (loop.tool_registry, ToolProgramExecutor(loop.tool_registry)):
+            call = kit.call("delete")
+            try:
+                await way.execute(call if way is loop.tool_registry else [call])
+            except GovernanceBlockedError as error:
+                refused.append(str(error))
+        return str((await loop.provider.complete(ModelRequest(messages=(kit.user("inner"),)))).message)
+
+    registry = kit.registry({"outer": outer, "delete": lambda: pytest.fail("ran")})
+    provider = ScriptedProvider(Call(name="outer"), "inner answer", "done")
+    box.append(AgentLoop(provider, tool_registry=registry))
+    stage.governance.install()
+
+    await box[0].run(kit.agent(), [kit.user("go")])
+
+    assert len(refused) == 2
+    assert len([e for e in stage.events("ActivityStarted") if e["activity_type"] == "llm_call"]) == 3
+    assert box[0].tool_registry is registry
+    assert box[0].provider is provider
+
+
+async def test_lent_seams_forward_outside_of_a_run(make_stage: Any, kit: Any) -> None:
+    """Another part of the program that uses the loop's provider meanwhile is no run, and never was judged."""
+    stage = await make_stage()
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> str:
+        started.set()
+        await go_on.wait()
+        return "waited"
+
+    registry = kit.registry({"wait": wait, "clock": lambda: "noon"})
+    loop = AgentLoop(ScriptedProvider(Call(name="wait"), "beside", "done"), tool_registry=registry)
+    stage.governance.install()
+    run = asyncio.create_task(loop.run(kit.agent(), [kit.user("go")]))
+    await started.wait()
+
+    assert loop.tool_registry is not registry
+    assert loop.tool_registry is not None
+    assert await loop.tool_registry.execute(kit.call("clock")) == "noon"
+    await loop.provider.complete(ModelRequest(messages=(kit.user("beside"),)))
+    go_on.set()
+    await run
+
+    started_types = [e["activity_type"] for e in stage.events("ActivityStarted")]
+    assert started_types == ["llm_call", "wait", "llm_call"]
+
+
+async def test_two_runs_of_one_loop_lend_once(make_stage: Any, kit: Any) -> None:
+    """The first to end takes nothing back from the other, and what the user sets meanwhile stays."""
+    stage = await make_stage()
+    gates = [asyncio.Event(), asyncio.Event()]
+    waiting = [asyncio.Event(), asyncio.Event()]
+
+    async def wait(number: int) -> str:
+        waiting[number].set()
+        await gates[number].wait()
+        return "waited"
+
+    registry, other = kit.registry({"wait": wait}), kit.registry({})
+
+    def answer(request: ModelRequest) -> Any:
+        if request.messages[-1].role == "tool":
+            return "done"
+        return Call(name="wait", arguments={"number": int(request.messages[-1].content[0].text or 0)})
+
+    loop = AgentLoop(ScriptedProvider(respond=answer), tool_registry=registry)
+    stage.governance.install()
+    runs = [asyncio.create_task(loop.run(kit.agent(), [kit.user(str(number))])) for number in (0, 1)]
+    for event in waiting:
+        await event.wait()
+
+    gates[0].set()
+    await runs[0]
+    assert loop.tool_registry is not registry
+    loop.tool_registry = other
+    gates[1].set()
+    await runs[1]
+
+    assert loop.tool_registry is other

@@ -1,0 +1,111 @@
+"""Other ways to a model than `complete` and `stream`: embeddings, and batches of requests."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent_rt import EmbeddingRequest, ModelRequest
+
+from .._activity.perform import perform
+from .._activity.screening import check_elements, judge_elements
+from .._wire.model_input import Element, message_elements
+from ..lifecycle_events import LLM_ACTIVITY
+from .stand_in import StandIn
+
+if TYPE_CHECKING:
+    from .._run.runs import Runs
+
+__all__ = ("JUDGED", "create_batch", "embed", "is_asynchronous")
+
+T = TypeVar("T")
+
+TOKENS = ("input_tokens", "total_tokens")
+
+
+async def embed(self: StandIn[Any], request: EmbeddingRequest, *args: Any, **kwargs: Any) -> Any:
+    """Have an embedding judged as a model call: its texts reach a model too."""
+    if self.__lent__ and not self.__judge__.is_around():
+        return await self.__wrapped__.embed(request, *args, **kwargs)
+
+    async def work(given: Any) -> Any:
+        ready = request if given is request.input else replace(request, input=given)
+        return await self.__wrapped__.embed(ready, *args, **kwargs)
+
+    return await _judged(self.__judge__, request.input, work, _embedded, model=request.model)
+
+
+async def create_batch(self: StandIn[Any], *args: Any, **kwargs: Any) -> Any:
+    """Have a batch of requests judged as a model call. Its answers come later, and by another way."""
+    if self.__lent__ and not self.__judge__.is_around():
+        return await self.__wrapped__.create_batch(*args, **kwargs)
+
+    async def work(given: Any) -> Any:
+        return await self.__wrapped__.create_batch(*given[0], **given[1])
+
+    return await _judged(self.__judge__, [args, kwargs], work, _submitted)
+
+
+JUDGED: Mapping[str, Callable[..., Awaitable[Any]]] = {"embed": embed, "create_batch": create_batch}
+"""Methods that a governed provider has where its provider has them."""
+
+
+def is_asynchronous(provider: object, name: str) -> bool:
+    """Tell whether a method is a coroutine function. Another one cannot wait for a judge, and escapes."""
+    return inspect.iscoroutinefunction(getattr(provider, name))
+
+
+async def _judged(
+    judge: Runs,
+    given: Any,
+    work: Callable[[Any], Awaitable[T]],
+    told: Callable[[T], dict[str, Any]],
+    *,
+    model: str | None = None,
+) -> T:
+    run = judge.around(LLM_ACTIVITY)
+    activity = await judge_elements(run, _elements(run.redactions.value(given)), model=model)
+    ready = run.redactions.value(given)
+    await check_elements(activity, _elements(ready))
+    result = await perform(activity, lambda: work(ready))
+    output = told(result)
+    measured: dict[str, Any] = {name: output[name] for name in TOKENS if output.get(name) is not None}
+    await activity.complete(output, result=output, measured=measured)
+    return result
+
+
+def _elements(given: Any) -> list[Element]:
+    """List what of some input reaches a model: the messages of requests, texts, and all else as data."""
+    match given:
+        case ModelRequest():
+            return list(message_elements(given.messages))
+        case str():
+            return [{"role": "user", "prompt": given}] if given.strip() else []
+        case list() | tuple():
+            return [element for item in given for element in _elements(item)]
+        case Mapping():
+            return [
+                element
+                for item in given.values()
+                for element in (_elements(item) if _is_several(item) else [{"role": "user", "json": item}])
+            ]
+    return [{"role": "user", "json": given}]
+
+
+def _is_several(item: object) -> bool:
+    return isinstance(item, list | tuple) and all(isinstance(part, ModelRequest) for part in item)
+
+
+def _embedded(response: Any) -> dict[str, Any]:
+    usage = getattr(response, "usage", None)
+    return {
+        "llm_model": getattr(response, "model", None),
+        "items": len(getattr(response, "data", ())),
+        **{name: getattr(usage, name, None) for name in TOKENS},
+    }
+
+
+def _submitted(job: Any) -> dict[str, Any]:
+    return {"batch": getattr(job, "id", None), "status": getattr(job, "status", None)}
