@@ -43,6 +43,7 @@ COMMANDS: dict[str, Command] = {
     "replay": Command("replay", "check a recorded trace against a rules file"),
     "verify": Command("verify", "check an evidence log for tampering"),
     "show": Command("show", "print an evidence log as a timeline"),
+    "keys": Command("keys", "print the public key of a key file"),
     "report": Command("report", "say what contracts refused, and what enforcing would have refused"),
     "serve": Command("serve", "run an MCP server of your own under contracts"),
     "proxy": Command("proxy", "put contracts in front of an MCP server that you cannot change"),

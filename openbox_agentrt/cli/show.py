@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ..evidence import Entry, Report, UnreadableLogError, freeze, read_entries, verify_file
+from ..evidence.keys import read_public_key
 from .running import InputError
 from .text import compact_json, printable
 
@@ -26,7 +27,7 @@ def show(
     ] = False,
     public_key: Annotated[
         str | None,
-        typer.Option(help="Ed25519 public key that the log has to be signed with.", metavar="HEX"),
+        typer.Option(help="Ed25519 public key that the log has to be signed with.", metavar="HEX|FILE"),
     ] = None,
     session: Annotated[
         str | None, typer.Option(help="Only what is about this session (format 2).", metavar="ID")
@@ -34,7 +35,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print the log as JSON.")] = False,
 ) -> int:
     """Print an evidence log in order, with what verification says about each entry."""
-    report = verify_file(evidence_file, public_key)
+    report = verify_file(evidence_file, None if public_key is None else read_public_key(public_key))
     if report.format == 1 and report.problem == "malformed" and report.first_bad == 0:
         raise InputError(f"{evidence_file!r} doesn't look like a valid evidence log ({report.reason})")
     entries = (entry for entry in _readable(evidence_file) if session in (None, entry.session_id))

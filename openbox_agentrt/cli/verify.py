@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,11 +14,14 @@ import typer
 from .._plain.strict_json import JsonError, read_json
 from ..acel.rulesfile import read_rules
 from ..evidence import Report, verify_file
+from ..evidence.keys import read_public_key
 from .progress import Progress
 from .running import InputError
 from .text import printable
 
 app = typer.Typer(add_completion=False)
+
+MOST_SESSIONS = 5
 
 
 @app.command()
@@ -25,8 +30,9 @@ def verify(
     public_key: Annotated[
         str | None,
         typer.Option(
-            help="Ed25519 public key that it has to be signed with. Without it nothing is authenticated.",
-            metavar="HEX",
+            help="Ed25519 public key that it has to be signed with, or a file that holds it. "
+            "Without it nothing is authenticated.",
+            metavar="HEX|FILE",
         ),
     ] = None,
     session_id: Annotated[
@@ -36,11 +42,22 @@ def verify(
         str | None,
         typer.Option(help="Rules file that its sessions have to have run under (format 2).", metavar="FILE"),
     ] = None,
+    log_id: Annotated[
+        str | None, typer.Option(help="Identity that the log has to have (format 2).", metavar="ID")
+    ] = None,
     head: Annotated[
-        str | None, typer.Option(help="A head that was kept elsewhere (format 2).", metavar="FILE")
+        str | None,
+        typer.Option(
+            help="A head that was kept elsewhere; the log has to begin with what it vouches for (format 2).",
+            metavar="FILE",
+        ),
     ] = None,
     partial: Annotated[
-        bool, typer.Option("--partial", help="What came before this was put away on purpose.")
+        bool, typer.Option("--partial", help="Parts before and after what is there were put away on purpose.")
+    ] = False,
+    allow_gaps: Annotated[
+        bool,
+        typer.Option("--allow-gaps", help="Pass a log that says itself that records are missing from it."),
     ] = False,
     allow_unsigned: Annotated[
         bool,
@@ -56,11 +73,12 @@ def verify(
     understood = None if rules is None else read_rules(rules)
     report = verify_file(
         evidence_file,
-        public_key,
+        None if public_key is None else read_public_key(public_key),
         session_id=session_id,
         rules_hash=None
         if understood is None
         else [known for known in (understood.rules_hash, understood.old_rules_hash) if known],
+        log_id=log_id,
         head=None if head is None else _head(head),
         partial=partial,
         counted=progress.counted,
@@ -68,12 +86,27 @@ def verify(
     _refuse_what_is_none(evidence_file, report)
     if understood is not None and report.rules_hash == understood.old_rules_hash:
         print("note: the rules are known by the hash of an earlier version", file=sys.stderr)
-    unsigned = public_key is not None and report.ok and not report.authenticated and report.count > 0
+    outcome = _Outcome(report, has_key=public_key is not None)
     if as_json:
         print(json.dumps(report.to_dict()))
     else:
-        _print(evidence_file, report, public_key is not None, unsigned)
-    return 0 if report.ok and (allow_unsigned or not unsigned) else 1
+        _print(evidence_file, outcome)
+    passes = report.ok and (allow_gaps or not report.lost) and (allow_unsigned or not outcome.unsigned)
+    return 0 if passes else 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    report: Report
+    has_key: bool
+
+    @property
+    def unsigned(self) -> int:
+        """Count the lines that no signature covers. Those found after a crash are told and pass."""
+        report = self.report
+        if not self.has_key or not report.ok or report.authenticated:
+            return 0
+        return report.count - report.signed - report.recovered
 
 
 def _refuse_what_is_none(name: str, report: Report) -> None:
@@ -82,34 +115,70 @@ def _refuse_what_is_none(name: str, report: Report) -> None:
         raise InputError(f"{name!r} doesn't look like a valid evidence log ({report.reason})")
 
 
-def _print(name: str, report: Report, has_key: bool, unsigned: bool) -> None:
-    notes = [f"note: {note}" for note in report.notes if has_key or "nothing was authenticated" not in note]
-    if not has_key:
-        notes.insert(
-            0,
-            "warning: verifying hash-chain linkage only, no --public-key given: nothing is authenticated, "
-            "because whoever can edit this file can also recompute the chain",
-        )
-    for note in notes:
+def _print(name: str, outcome: _Outcome) -> None:
+    report = outcome.report
+    for note in _notes(outcome):
         print(printable(note), file=sys.stderr)
     if report.count == 0 and report.ok:
         print(printable(f"OK — {name} contains 0 bundles (nothing to verify)."))
     elif not report.ok:
         print(printable(_failure(report)), file=sys.stderr)
-    elif unsigned:
+    elif outcome.unsigned:
         print(
             f"UNSIGNED — {report.count} line(s) hold, but a signature covers only {report.signed} of them.",
             file=sys.stderr,
         )
-    elif report.format == 1:
-        signed = " and every signature checks out" if has_key else ""
-        print(f"OK — {report.count} bundle(s) verified. Hash chain is intact{signed}, no tampering detected.")
-    else:
-        signed = " and signed" if has_key else ""
+    elif report.lost:
         print(
-            f"OK — {report.count} line(s) with {report.records} record(s) verified. Hash chain is intact, "
-            f"its head is there{signed}, no tampering detected."
+            f"INCOMPLETE — {report.count} entries hold, and the log says itself that {report.lost} more "
+            "could not be recorded.",
+            file=sys.stderr,
         )
+    else:
+        print(_success(report, outcome.has_key))
+    if report.format == 2:
+        where = sys.stdout if report.ok and not outcome.unsigned and not report.lost else sys.stderr
+        for line in _description(report):
+            print(printable(f"  {line}"), file=where)
+
+
+def _notes(outcome: _Outcome) -> Iterator[str]:
+    report = outcome.report
+    if report.lost:
+        yield f"LOST: {report.lost} record(s) are missing by the log's own account"
+    if not outcome.has_key:
+        yield (
+            "warning: verifying hash-chain linkage only, no --public-key given: nothing is authenticated, "
+            "because whoever can edit this file can also recompute the chain"
+        )
+    for note in report.notes:
+        if "nothing was authenticated" not in note and "by the log's own account" not in note:
+            yield f"note: {note}"
+    if report.ok and report.state == "open":
+        yield "note: the log is open: its writer may go on, and has not said that this is all"
+
+
+def _success(report: Report, has_key: bool) -> str:
+    if report.format == 1:
+        signed = " and every signature checks out" if has_key else ""
+        return f"OK — {report.count} bundle(s) verified. Hash chain is intact{signed}, no tampering detected."
+    signed = "" if not has_key else " and signed" if report.authenticated else f", {report.signed} are signed"
+    return (
+        f"OK — {report.count} line(s) with {report.records} record(s) verified. Hash chain is intact, "
+        f"its head is there{signed}, no tampering detected."
+    )
+
+
+def _description(report: Report) -> Iterator[str]:
+    """Say what was looked at."""
+    if report.log_id is not None:
+        key = f"key {report.key_id}" if report.key_id else "not signed"
+        yield f"log {report.log_id}, {key}, {report.state or 'without a head'}"
+    if report.sessions:
+        more = " ..." if len(report.sessions) > MOST_SESSIONS else ""
+        yield f"sessions: {', '.join(report.sessions[:MOST_SESSIONS])}{more}"
+    if report.first_time is not None:
+        yield f"from {report.first_time} to {report.last_time}"
 
 
 def _failure(report: Report) -> str:

@@ -7,6 +7,7 @@ and one that others can read is refused: a key that leaked proves nothing.
 
 import contextlib
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable
@@ -20,7 +21,16 @@ from .errors import InvalidKeyError, KeyFileError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ("Ed25519Signer", "Signer", "Verifier", "ed25519_signer", "ed25519_verifier", "key_id_of")
+__all__ = (
+    "Ed25519Signer",
+    "Signer",
+    "Verifier",
+    "ed25519_signer",
+    "ed25519_verifier",
+    "key_id_of",
+    "public_key_path",
+    "read_public_key",
+)
 
 Signer: TypeAlias = Callable[[bytes], str]
 """Takes the bytes to sign and gives the signature in hexadecimal."""
@@ -29,6 +39,8 @@ Verifier: TypeAlias = Callable[[bytes, str], bool]
 """Whether a signature, in hexadecimal, is right for these bytes."""
 
 _KEY_BYTES = 32
+_MOST_KEY_FILE = 4096
+_DIGITS = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def key_id_of(public_key_hex: str) -> str:
@@ -114,7 +126,7 @@ def ed25519_verifier(public_key_hex: str) -> Verifier:
     except ValueError as error:
         raise InvalidKeyError(
             f"not an Ed25519 public key: {public_key_hex[:80]!r}",
-            remedy="give the 64 hexadecimal digits that were printed when the key was made",
+            remedy="give its 64 hexadecimal digits or a file that holds them, see openbox-agentrt keys show",
         ) from error
 
     def verify(data: bytes, signature_hex: str) -> bool:
@@ -125,6 +137,41 @@ def ed25519_verifier(public_key_hex: str) -> Verifier:
         return True
 
     return verify
+
+
+def public_key_path(log: Path) -> Path:
+    """Give the file beside a log that holds the public key of its signer."""
+    return log.with_name(log.name + ".pub")
+
+
+def read_public_key(given: str) -> str:
+    """
+    Give a public key in hexadecimal.
+
+    Args:
+        given: Its 64 digits, or a file that holds them, or the file of the private key.
+
+    Raises:
+        InvalidKeyError: If it is none of these.
+        KeyFileError: If the file cannot be read, holds something else, or is a private key that others can
+            read.
+    """
+    if _DIGITS.fullmatch(given.strip()) or not given.strip():
+        return given.strip()
+    path = Path(given).expanduser()
+    try:
+        if not path.is_file():
+            return given
+        with path.open("rb") as file:
+            data = file.read(_MOST_KEY_FILE)
+    except OSError as error:
+        raise KeyFileError(f"cannot read key file ({error.strerror})", path=str(path)) from error
+    if len(data) == _KEY_BYTES:
+        return ed25519_signer(path)[1]
+    text = data.decode("ascii", "replace").strip()
+    if not _DIGITS.fullmatch(text):
+        raise KeyFileError("key file holds no Ed25519 key", path=str(path))
+    return text
 
 
 def _read(path: Path) -> bytes:

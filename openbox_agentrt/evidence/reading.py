@@ -13,7 +13,7 @@ from .errors import UnreadableLogError
 from .format1.verification import verify_bundles
 from .format2.heads import Head, parse_head, read_head
 from .format2.lines import parse_line
-from .format2.parts import header_of, iterate_lines, parts_of, torn_end_of
+from .format2.parts import header_of, is_put_away, iterate_lines, parts_of, torn_end_of
 from .format2.verification import Expectation, verify_lines
 from .keys import ed25519_verifier, key_id_of
 from .report import Report
@@ -53,6 +53,7 @@ def verify_file(
     *,
     session_id: str | None = None,
     rules_hash: str | Collection[str] | None = None,
+    log_id: str | None = None,
     head: Head | Mapping[str, Any] | None = None,
     partial: bool = False,
     counted: Callable[[Iterator[bytes]], Iterator[bytes]] = iter,
@@ -60,16 +61,21 @@ def verify_file(
     """
     Check an evidence log, all its parts, for tampering.
 
+    A part that was put away is checked with those parts before it that stand beside it. The report says what
+    was not seen.
+
     Args:
-        path: The log, of either format.
+        path: The log, of either format, or a part that was put away.
         public_key: Public key that it has to be signed with, in hexadecimal. Without one nothing is
             authenticated: the report then says no more than that the log is consistent in itself.
         session_id: Session that the log has to have been opened for (format 2).
         rules_hash: Rules that it has to have been opened with, and all its sessions to have run under, by
             one of their hashes (format 2).
-        head: A head that was kept elsewhere, instead of the one beside the log (format 2). The log has to
-            hold everything that it vouches for.
-        partial: What came before this file was put away on purpose.
+        log_id: Identity that it has to have (format 2).
+        head: A head that was kept elsewhere (format 2). The log has to hold everything that it vouches for,
+            besides what the head beside the log vouches for. It takes the place of that one if there is
+            none.
+        partial: Parts before and after those that are there were put away on purpose.
         counted: Passes lines on and may take note of them, e.g. to show progress (format 2).
 
     Returns:
@@ -82,26 +88,28 @@ def verify_file(
     log = Path(path).expanduser()
     verifier = None if public_key is None else ed25519_verifier(public_key)
     key_id = None if public_key is None else key_id_of(public_key)
+    kept = None if head is None else _head(log, head)
     try:
         # The head before the log: one that is being written has grown meanwhile, never shrunk.
-        kept = _head(log, head)
-        if kept is None and format_of(log) == 1:
+        beside = _head(log, None)
+        if beside is None and kept is None and format_of(log) == 1:
             return verify_bundles(read_bundles(log), public_key_hex=public_key, partial=partial)
         files = parts_of(log) if log.exists() else []
-        files = files[-1:] if partial else files
         report = verify_lines(
             (
-                (file.name, iterate_lines(file, skip_torn=file == log))
+                (file.name, counted(iterate_lines(file, skip_torn=file == log)))
                 for file in files
                 if file.stat().st_size
             ),
             Expectation(
-                head=kept,
+                head=kept if beside is None else beside,
+                kept=None if beside is None else kept,
                 verifier=verifier,
                 key_id=key_id,
                 session_id=session_id,
                 rules_hash=rules_hash,
-                partial=partial,
+                log_id=log_id,
+                partial=partial or (bool(files) and is_put_away(log)),
             ),
         )
         torn = torn_end_of(log) if files else 0

@@ -29,7 +29,8 @@ class Report:
 
     Attributes:
         ok: Whether nothing contradicts the log. Without `authenticated` this shows that the log is
-            consistent in itself, which anyone can make it who can write to the file.
+            consistent in itself, which anyone can make it who can write to the file. What was not seen
+            (`lost`, `starts_at`, `state`) does not contradict it.
         authenticated: Whether a signature by the given key covers every record.
         format: 1 or 2.
         count: Entries that were looked at: bundles in format 1, lines in format 2.
@@ -45,6 +46,18 @@ class Report:
         rules_hash: Hash of the rules that it was opened with.
         key_id: Short name of the key that the log says it is signed with.
         log_id: Identity of the log (format 2).
+        lost: How many records are missing by the log's own account: they could not be written, or could not
+            be taken down.
+        state: "open" if more may follow, "closed" if its writer ended it, "rotated" if another part follows;
+            None where there is no head to say it.
+        starts_at: Number of the first entry that was looked at; those before it were not.
+        recovered: How many entries stood after the last signature when the log was opened again after a
+            crash. They were signed from then on; who wrote them is not authenticated.
+        first_time: Time of the first entry.
+        last_time: Time of the last entry.
+        backwards: How often an entry has an earlier time than the one before it.
+        sessions: Names of the sessions that entries are about, in the order of their first; at most a
+            thousand of them.
     """
 
     ok: bool
@@ -62,7 +75,15 @@ class Report:
     rules_hash: str | None = None
     key_id: str | None = None
     log_id: str | None = None
+    lost: int = 0
+    state: Literal["open", "closed", "rotated"] | None = None
+    starts_at: int = 0
+    recovered: int = 0
+    first_time: str | None = None
+    last_time: str | None = None
+    backwards: int = 0
+    sessions: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON data."""
-        return {**asdict(self), "notes": list(self.notes)}
+        return {**asdict(self), "notes": list(self.notes), "sessions": list(self.sessions)}

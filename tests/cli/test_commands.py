@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import stat
 import sys
 from collections.abc import Callable
@@ -485,10 +486,14 @@ def test_verify_of_format_2(run: Run, tmp_path: Path) -> None:
 
     code, out, err = run("verify", "e.jsonl")
     assert code == 0
-    assert out == (
+    first, log, sessions, times = out.splitlines()
+    assert first == (
         "OK — 2 line(s) with 1 record(s) verified. "
-        "Hash chain is intact, its head is there, no tampering detected.\n"
+        "Hash chain is intact, its head is there, no tampering detected."
     )
+    assert re.fullmatch(r"  log [0-9a-f]{32}, key [0-9a-f]{16}, closed", log)
+    assert sessions == "  sessions: s"
+    assert times.startswith("  from 2")
     assert err.startswith(
         "warning: verifying hash-chain linkage only, no --public-key given: nothing is authenticated"
     )
@@ -498,6 +503,77 @@ def test_verify_of_format_2(run: Run, tmp_path: Path) -> None:
     )
     assert (code, err) == (0, "")
     assert "its head is there and signed" in out
+
+
+def test_verify_takes_the_key_from_a_file(run: Run, tmp_path: Path) -> None:
+    """The one beside the log, a copy of it, or the private key; `keys show` says what a file holds."""
+    public_key = log_of(tmp_path / "e.jsonl")
+    signer, own = ed25519_signer(tmp_path / "own.key")
+    (tmp_path / "text").write_text("no key")
+    (tmp_path / "copy").write_text(f"{public_key}\n")
+
+    assert (tmp_path / "e.jsonl.pub").read_text() == f"{public_key}\n"
+    for given in ("e.jsonl.pub", "copy", public_key):
+        assert run("verify", "e.jsonl", "--public-key", given)[0] == 0
+        assert run("keys", "show", given)[1].startswith(f"public key: {public_key}\nkey id:     ")
+    assert json.loads(run("keys", "show", "own.key", "--json")[1]) == {
+        "public_key": own,
+        "key_id": signer.key_id,
+    }
+    assert run("verify", "e.jsonl", "--public-key", "own.key")[0] == 1
+    assert run("keys", "show", "text")[::2] == (2, "error: key file holds no Ed25519 key: 'text'\n")
+    assert run("keys", "show", "nothing")[0] == 2
+    assert run("show", "e.jsonl", "--public-key", "copy")[0] == 0
+
+
+def test_what_a_log_says_is_missing_comes_first(run: Run, tmp_path: Path) -> None:
+    """And does not pass without a flag: the log holds, and not everything is in it."""
+
+    class Strange:
+        def to_dict(self) -> dict[str, Any]:
+            raise RuntimeError("no")
+
+    with EvidenceFile(tmp_path / "e.jsonl") as log:
+        log.record(Strange())
+
+    code, out, err = run("verify", "e.jsonl")
+    assert (code, out) == (1, "")
+    assert err.startswith("LOST: 1 record(s) are missing by the log's own account\n")
+    assert "INCOMPLETE — 2 entries hold, and the log says itself that 1 more could not be recorded." in err
+    assert run("verify", "e.jsonl", "--allow-gaps")[0] == 0
+    assert json.loads(run("verify", "e.jsonl", "--json")[1])["lost"] == 1
+
+
+def test_verify_of_a_log_by_its_identity(run: Run, tmp_path: Path) -> None:
+    """Two logs of one session and key are two logs."""
+    log_of(tmp_path / "e.jsonl")
+    log_id = verify_file(tmp_path / "e.jsonl").log_id
+
+    assert log_id is not None
+    assert run("verify", "e.jsonl", "--log-id", log_id)[0] == 0
+    code, _, err = run("verify", "e.jsonl", "--log-id", "ab" * 16)
+    assert code == 1
+    assert f"this is log '{log_id}'" in err
+
+
+def test_an_open_log_says_so(run: Run, tmp_path: Path) -> None:
+    """What is there is not all that there will be."""
+    with EvidenceFile(tmp_path / "e.jsonl") as log:
+        log.seal()
+        code, out, err = run("verify", "e.jsonl")
+
+    assert code == 0
+    assert ", open\n" in out
+    assert "note: the log is open: its writer may go on" in err
+
+
+def test_verification_shows_signs_of_life(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long log says how far it is."""
+    monkeypatch.setattr("openbox_agentrt.cli.progress._SECONDS", 0.0)
+    monkeypatch.setattr("openbox_agentrt.cli.progress._LOOK_EVERY", 1)
+    log_of(tmp_path / "e.jsonl")
+
+    assert "1 lines ...\n2 lines ...\n" in run("verify", "e.jsonl")[2]
 
 
 def test_verify_of_format_1(run: Run, tmp_path: Path) -> None:

@@ -500,7 +500,7 @@ def test_a_failed_rotation_loses_nothing(
     """If no new file can be begun, the log goes on in the file it has."""
     with EvidenceFile(path, max_bytes=1_000, seal_interval=60) as log:
 
-        def refuse(*names: Any) -> None:
+        def refuse(*names: Any, **folders: Any) -> None:
             raise PermissionError(13, "Permission denied")
 
         monkeypatch.setattr(os, "replace", refuse)

@@ -85,6 +85,14 @@ def test_a_report_is_json_data() -> None:
         "rules_hash": "r-1",
         "key_id": report.key_id,
         "log_id": "01" * 16,
+        "lost": 0,
+        "state": "closed",
+        "starts_at": 0,
+        "recovered": 0,
+        "first_time": "2026-01-02T03:04:05.678901+00:00",
+        "last_time": "2026-01-02T03:04:06.678901+00:00",
+        "backwards": 0,
+        "sessions": ["s-1"],
     }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..canonical import GENESIS_HASH, legacy_canonical, sha256_hex
+from ..course import Course
 from ..findings import NO_KEY, BadEntry, moved_or_missing
 from ..keys import Verifier, ed25519_verifier
 from ..report import Problem, Report
@@ -49,9 +50,12 @@ def verify_bundles(
     start, prev = _start_of(bundles) if partial else (0, GENESIS_HASH)
     if start:
         notes += (f"the {start} bundles before these were not looked at",)
+    course = Course()
     for index, bundle in enumerate(bundles, start):
         try:
             prev = _check_bundle(index, bundle, prev, verifier)
+            course.pass_entry(index, bundle["timestamp"], None)
+            course.lost += bundle["violation"].keys() == {"$error"}
         except BadEntry as bad:
             later = (other.get("index") for other in bundles[index - start :] if isinstance(other, dict))
             return Report(
@@ -64,7 +68,12 @@ def verify_bundles(
                 first_bad=bad.at,
                 problem=moved_or_missing(bad.problem, index, later),
                 reason=bad.reason,
-                notes=notes,
+                notes=(*course.notes(), *notes),
+                starts_at=start,
+                first_time=course.first,
+                last_time=course.last,
+                lost=course.lost,
+                backwards=course.backwards,
             )
     count = len(bundles)
     return Report(
@@ -74,7 +83,12 @@ def verify_bundles(
         count=count,
         records=count,
         signed=count if verifier is not None else 0,
-        notes=notes,
+        notes=(*course.notes(), *notes),
+        starts_at=start,
+        first_time=course.first,
+        last_time=course.last,
+        lost=course.lost,
+        backwards=course.backwards,
     )
 
 

@@ -16,12 +16,13 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from ..._files.lock import FileLock, FileLockedError
+from ..._files.whole_write import write_private
 from ..._plain.objects import error_name
 from ..._plain.times import utc_clock
 from ..canonical import canonical, encode
 from ..errors import LogInUseError
 from ..failures import Failures
-from ..keys import Ed25519Signer, Signer
+from ..keys import Ed25519Signer, Signer, public_key_path
 from ..redaction import Redactor, redact_record
 from ..session_evidence import Recordable, SessionEvidence
 from .heads import Head, HeadState
@@ -48,8 +49,8 @@ class EvidenceFile:
     Safe for several threads. A process that was forked from the one that opened the log records nothing.
 
     Args:
-        path: The file; ``~`` is the home folder. It and what stands beside it (``.head``, ``.lock``) are
-            readable by their owner only.
+        path: The file; ``~`` is the home folder. It and what stands beside it (``.head``, ``.lock``,
+            ``.pub`` with the public key) are readable by their owner only.
         signer: Signs the head, see `ed25519_signer`.
         session_id: Session of records that do not name one.
         rules_hash: Hash of the rules in force.
@@ -118,6 +119,8 @@ class EvidenceFile:
             )
             self._head = self._signed(self._writer.head())
             self._writer.put_head(self._head)
+            if isinstance(signer, Ed25519Signer):
+                _put_public_key(self.path, signer)
         except BaseException:
             self._writer_lock.release()
             raise
@@ -201,6 +204,7 @@ class EvidenceFile:
             return
         if self._lane is not None:
             self._lane.stop()
+        self._write_gap()
         self._seal("closed")
         with self._lock:
             self._closed = True
@@ -253,12 +257,23 @@ class EvidenceFile:
             except Exception as error:  # noqa: BLE001
                 # Fail open: the log goes on in the file it has.
                 self._failures.add("rotate", error)
+        self._note_lost()
+        return self._writer.write(body, session=session, type=type)
+
+    def _note_lost(self) -> None:
         if self._lost:
             lost = len(self._lost)
             gap = canonical({"last_failure": self._failures.last, "lost": lost})
             self._writer.write(gap, session="null", type="gap")
             del self._lost[:lost]
-        return self._writer.write(body, session=session, type=type)
+
+    def _write_gap(self) -> None:
+        try:
+            with self._lock:
+                self._note_lost()
+        except Exception as error:  # noqa: BLE001
+            # Fail open: the disk is still full. The log ends without saying what it lacks.
+            self._failures.add("write", error)
 
     def _seal(self, state: HeadState) -> None:
         if os.getpid() != self._pid:
@@ -281,6 +296,13 @@ class EvidenceFile:
 
     def _signed(self, head: Head) -> Head:
         return head if self._signer is None else replace(head, signature=self._signer(head.statement()))
+
+
+def _put_public_key(log: Path, signer: Ed25519Signer) -> None:
+    # For whoever archives it with the log. What proves something is a copy that was taken elsewhere before.
+    path, data = public_key_path(log), f"{signer.public_key_hex}\n".encode()
+    if not path.is_file() or path.read_bytes() != data:
+        write_private(path, data)
 
 
 def _lock(log: Path) -> FileLock:

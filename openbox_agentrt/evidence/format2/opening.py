@@ -49,6 +49,10 @@ def open_log(log: Path, wanted: LogIdentity, *, verifier: Verifier | None, **set
     if head is None:
         return _begin(log, wanted, settings)
     _check_key(log, head, wanted, verifier)
+    if head.state == "rotated":
+        raise DamagedLogError(
+            "the log is a part that another one follows", path=str(log), remedy="continue the last part"
+        )
     return _continue(log, head, wanted, verifier, settings)
 
 

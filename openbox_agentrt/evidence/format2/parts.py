@@ -12,7 +12,15 @@ from typing import Any
 from ..errors import UnreadableLogError
 from .lines import parse_line
 
-__all__ = ("MAX_LINE", "header_of", "iterate_lines", "part_path", "parts_of", "torn_end_of")
+__all__ = (
+    "MAX_LINE",
+    "header_of",
+    "is_put_away",
+    "iterate_lines",
+    "part_path",
+    "parts_of",
+    "torn_end_of",
+)
 
 MAX_LINE = 64 << 20
 
@@ -20,6 +28,13 @@ MAX_LINE = 64 << 20
 def part_path(log: Path, part: int) -> Path:
     """Give the file in which a part is put away once the next one begins."""
     return log.with_name(f"{log.stem}.{part:06d}{log.suffix}")
+
+
+def is_put_away(path: Path) -> bool:
+    """Say whether a file has the name under which its part is put away."""
+    name, _, number = path.stem.rpartition(".")
+    part = (header_of(path) or {}).get("part")
+    return bool(name) and isinstance(part, int) and number == f"{part:06d}"
 
 
 def header_of(path: Path) -> dict[str, Any] | None:

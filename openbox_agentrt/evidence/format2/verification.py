@@ -5,11 +5,12 @@ Nothing here opens a file. Lines are taken in the order in which they stand; the
 reported, and what comes after it cannot be trusted either.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..canonical import GENESIS_HASH
+from ..course import Course
 from ..findings import NO_KEY, BadEntry, moved_or_missing
 from ..keys import Verifier
 from ..report import Problem, Report
@@ -17,6 +18,9 @@ from .heads import Head
 from .lines import Line, parse_line
 
 __all__ = ("Expectation", "verify_lines")
+
+# How the body of a record begins that could not be frozen.
+_NOT_TAKEN_DOWN = b'{"$error":'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,9 @@ class Expectation:
         session_id: Session that the log has to be of, or None for any.
         rules_hash: Rules that all its sessions have to have run under, by one of their hashes, or None for
             any.
-        partial: The entries start in the middle of the log, earlier parts having been put away.
+        log_id: Identity that the log has to have, or None for any.
+        kept: A head that was kept elsewhere: the log has to hold everything that it vouches for too.
+        partial: The entries may start and end in the middle of the log, other parts having been put away.
     """
 
     head: Head | None
@@ -39,6 +45,8 @@ class Expectation:
     key_id: str | None = None
     session_id: str | None = None
     rules_hash: str | Collection[str] | None = None
+    log_id: str | None = None
+    kept: Head | None = None
     partial: bool = False
 
 
@@ -53,6 +61,8 @@ class _Walk:
     records: int = 0
     header: dict[str, Any] | None = None
     sealed_hash: str | None = None
+    kept_hash: str | None = None
+    course: Course = field(default_factory=Course)
     names_rules: bool = False
     unsigned: list[tuple[int, int]] = field(default_factory=list)
 
@@ -76,6 +86,7 @@ def verify_lines(parts: Iterable[tuple[str, Iterable[bytes]]], expected: Expecta
         for name, lines in parts:
             _check_part(walk, name, lines)
         _check_head(walk)
+        _check_kept_head(walk)
         if expected.rules_hash is not None and not walk.names_rules:
             raise BadEntry("foreign", "the log does not say which rules it is of", at=walk.first)
     except BadEntry as error:
@@ -121,6 +132,9 @@ def _check_header(walk: _Walk, name: str, line: Line) -> None:
     if walk.expected.partial:
         walk.seq = walk.first = line.seq
         walk.prev = line.prev
+    if walk.expected.log_id not in (None, header["log_id"]):
+        reason = f"this is log {header['log_id']!r}, not {walk.expected.log_id!r}"
+        raise BadEntry("foreign", reason, at=walk.seq, file=name)
     session = walk.expected.session_id
     if session is not None and header.get("session_id") != session:
         reason = f"the log was opened for session {header.get('session_id')!r}, not {session!r}"
@@ -152,11 +166,24 @@ def _check_link(walk: _Walk, name: str, line: Line) -> None:
         _note_unsigned(walk, line)
     if line.type == "session":
         _check_rules(walk, name, f"session {line.session!r} runs", line.data())
+    _take_note(walk, line)
     walk.prev = line.hash
     walk.seq += 1
-    walk.records += line.type in ("violation", "decision")
     if walk.expected.head is not None and walk.seq == walk.expected.head.count:
         walk.sealed_hash = line.hash
+    if walk.expected.kept is not None and walk.seq == walk.expected.kept.count:
+        walk.kept_hash = line.hash
+
+
+def _take_note(walk: _Walk, line: Line) -> None:
+    course = walk.course
+    course.pass_entry(line.seq, line.time, line.session)
+    walk.records += line.type in ("violation", "decision")
+    if line.type == "gap":
+        lost = line.data().get("lost")
+        course.lost += lost if isinstance(lost, int) and lost > 0 else 1
+    elif line.body.startswith(_NOT_TAKEN_DOWN):
+        course.lost += 1
 
 
 def _note_unsigned(walk: _Walk, line: Line) -> None:
@@ -175,11 +202,7 @@ def _check_head(walk: _Walk) -> None:
         raise BadEntry("headless", "the head is missing: lines may have been cut from the end", at=walk.seq)
     if verifier is not None:
         # The signature first: what an unsigned head says is worth nothing.
-        if head.signature is None:
-            raise BadEntry("unsigned", "the head is not signed", at=0)
-        if not verifier(head.statement(), head.signature):
-            whose = "" if head.key_id == walk.expected.key_id else f", but with {head.key_id!r}"
-            raise BadEntry("wrong_signer", f"the head is not signed with this key{whose}", at=0)
+        _check_signature(head, "the head", verifier, walk.expected.key_id)
     if walk.header is None:
         raise BadEntry("emptied", f"the log is empty, its head vouches for {head.count} lines", at=0)
     if head.log_id != walk.header["log_id"]:
@@ -189,30 +212,48 @@ def _check_head(walk: _Walk) -> None:
     if walk.sealed_hash != head.hash:
         reason = f"line {head.count - 1} is not the one that the head vouches for"
         raise BadEntry("rewritten", reason, at=head.count - 1)
-    if head.state == "rotated":
+    if head.state == "rotated" and not walk.expected.partial:
         raise BadEntry("truncated", "another part follows this one, and it is missing", at=walk.seq)
-    if head.state == "closed" and walk.seq > head.count:
-        raise BadEntry("appended", f"the log was closed after {head.count} lines", at=head.count)
+    if head.state != "open" and walk.seq > head.count:
+        ended = "closed" if head.state == "closed" else "put away"
+        raise BadEntry("appended", f"the log was {ended} after {head.count} lines", at=head.count)
+
+
+def _check_signature(head: Head, which: str, verifier: Verifier, key_id: str | None) -> None:
+    if head.signature is None:
+        raise BadEntry("unsigned", f"{which} is not signed", at=0)
+    if not verifier(head.statement(), head.signature):
+        whose = "" if head.key_id == key_id else f", but with {head.key_id!r}"
+        raise BadEntry("wrong_signer", f"{which} is not signed with this key{whose}", at=0)
+
+
+def _check_kept_head(walk: _Walk) -> None:
+    """Check that what the log was when the head was kept is how it still begins."""
+    kept, verifier = walk.expected.kept, walk.expected.verifier
+    if kept is None:
+        return
+    if verifier is not None:
+        _check_signature(kept, "the head that was kept", verifier, walk.expected.key_id)
+    if walk.header is None or kept.log_id != walk.header["log_id"]:
+        raise BadEntry("foreign", "the head that was kept belongs to another log", at=walk.first)
+    if walk.seq < kept.count:
+        reason = f"the log ends after {walk.seq} lines, and the head that was kept vouches for {kept.count}"
+        raise BadEntry("truncated", reason, at=walk.seq)
+    if kept.count <= walk.first:
+        reason = f"the head that was kept vouches for line {kept.count - 1}, which is before these parts"
+        raise BadEntry("missing", reason, at=kept.count - 1)
+    if walk.kept_hash != kept.hash:
+        reason = f"line {kept.count - 1} is not the one that the head that was kept vouches for"
+        raise BadEntry("rewritten", reason, at=kept.count - 1)
 
 
 def _report(walk: _Walk, bad: BadEntry | None) -> Report:
-    head, header = walk.expected.head, walk.header or {}
+    head, header, course = walk.expected.head, walk.header or {}, walk.course
     count = walk.seq - walk.first
+    recovered = sum(end - start for start, end in walk.unsigned)
     signed = 0
-    notes: list[str] = []
-    if walk.expected.verifier is None:
-        notes.append(NO_KEY)
-    elif bad is None and head is not None:
-        signed = head.count - walk.first - sum(end - start for start, end in walk.unsigned)
-    unsealed = walk.seq - head.count if head is not None else 0
-    if bad is None and unsealed:
-        notes.append(f"the last {unsealed} lines are not covered by the head yet")
-    notes += [
-        f"lines {start} to {end - 1} were not signed when the log was opened again"
-        for start, end in walk.unsigned
-    ]
-    if walk.first:
-        notes.append(f"the {walk.first} lines before this part were not looked at")
+    if walk.expected.verifier is not None and bad is None and head is not None:
+        signed = head.count - walk.first - recovered
     report = Report(
         ok=bad is None,
         authenticated=bad is None and signed == count,
@@ -220,12 +261,36 @@ def _report(walk: _Walk, bad: BadEntry | None) -> Report:
         count=count,
         records=walk.records,
         signed=signed,
-        notes=tuple(notes),
+        notes=tuple(_notes(walk, bad)),
         session_id=header.get("session_id"),
         rules_hash=header.get("rules_hash"),
         key_id=None if head is None else head.key_id,
         log_id=header.get("log_id"),
+        lost=course.lost,
+        state=None if head is None else head.state,
+        starts_at=walk.first,
+        recovered=recovered,
+        first_time=course.first,
+        last_time=course.last,
+        backwards=course.backwards,
+        sessions=course.sessions,
     )
     if bad is None:
         return report
     return replace(report, first_bad=bad.at, file=bad.file, problem=bad.problem, reason=bad.reason)
+
+
+def _notes(walk: _Walk, bad: BadEntry | None) -> Iterator[str]:
+    head = walk.expected.head
+    yield from walk.course.notes()
+    if walk.expected.verifier is None:
+        yield NO_KEY
+    unsealed = walk.seq - head.count if head is not None else 0
+    if bad is None and unsealed:
+        yield f"the last {unsealed} lines are not covered by the head yet"
+    for start, end in walk.unsigned:
+        yield f"lines {start} to {end - 1} were not signed when the log was opened again"
+    if walk.first:
+        yield f"the {walk.first} lines before this part were not looked at"
+    if bad is None and head is not None and head.state == "rotated":
+        yield "another part follows this one, and was not looked at"
