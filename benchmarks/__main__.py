@@ -30,6 +30,7 @@ MEASUREMENTS = {
     "evidence": "benchmarks.evidence_costs",
     "threads": "benchmarks.threads",
     "memory": "benchmarks.memory",
+    "over-http": "benchmarks.over_http",
     "runs": "benchmarks.runs",
     "round-trips": "benchmarks.round_trips",
     "startup": "benchmarks.startup",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,14 +61,14 @@ class Shape:
         """Run a new agent once."""
         await self.play(govern(self.loop()))
 
-    def play(self, loop: Any) -> Awaitable[Any]:
+    async def play(self, loop: Any) -> None:
         """Run this agent."""
         if self.streamed:
-            result: Awaitable[Any] = loop.run_streaming(AGENT, [QUESTION], on_event=_ignore, limits=LIMITS)
+            result = await loop.run_streaming(AGENT, [QUESTION], on_event=_ignore, limits=LIMITS)
         else:
             limits = replace(LIMITS, concurrent_tool_calls=self.parallel)
-            result = loop.run(AGENT, [QUESTION], limits=limits)
-        return result
+            result = await loop.run(AGENT, [QUESTION], limits=limits)
+        check_finished(result)
 
 
 SHAPES = (
@@ -79,6 +79,17 @@ SHAPES = (
     Shape(name="10 calls in parallel", calls=10, parallel=True),
     Shape(name="10 calls, streamed", calls=10, streamed=True),
 )
+
+
+def check_finished(result: Any) -> None:
+    """
+    Accept the result of a run that did what it was to do.
+
+    Raises:
+        RuntimeError: It ended otherwise, such as at a limit: its figures would be of another run.
+    """
+    if result.termination_reason != "completed":
+        raise RuntimeError(f"a run ended with {result.termination_reason!r}, so its figures mean nothing")
 
 
 async def _add(arguments: Mapping[str, Any], token: object) -> Any:

@@ -26,6 +26,8 @@ from multiprocessing.connection import Connection
 from time import perf_counter
 from typing import Any
 
+from .agents import check_finished
+
 TOOLS_PER_RUN = 8
 """With the pre-screened model call and the one after the tools, ten activities."""
 
@@ -148,7 +150,8 @@ async def _against(url: str, key: str, core: Connection, at_once: int, rounds: i
         steps = tuple(Call(name="work", arguments={"key": f"{number} {i}"}) for i in range(TOOLS_PER_RUN))
         provider = ScriptedProvider(Reply(calls=steps), "done")
         loop = governance.govern_loop(AgentLoop(provider, tool_registry=registry))
-        await loop.run(agent, [ModelMessage("user", (ContentPart("text", f"work {number}"),))])
+        prompt = ModelMessage("user", (ContentPart("text", f"work {number}"),))
+        check_finished(await loop.run(agent, [prompt]))
 
     async with governance:
         for _ in range(rounds):

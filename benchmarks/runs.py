@@ -46,13 +46,14 @@ async def _measure(quick: bool) -> Table:
     return Table(
         name="runs",
         title="Governed runs",
-        columns=("case", "who", "ms a run", "CPU us more for each activity"),
+        columns=("case", "who", "ms a run", "CPU us more for each activity", "times the bare loop"),
         rows=rows,
         notes=(
             'The median of the time, the least of the processor time. "no Core": asking, without what is'
             ' asked. "LocalCore": a callable policy, in memory, no guardrails.'
             f' "{LATENCY * 1e3:.0f} ms": over HTTP on loopback, answered after that time by a server that'
-            " shares the processor, so its processor time is not shown."
+            ' shares the processor, so its processor time is not shown. "Times the bare loop": what is added,'
+            " against what the bare loop takes."
         ),
     )
 
@@ -92,7 +93,13 @@ async def _in_process(shape: Shape, governances: dict[str, Any], *, rounds: int)
         runs[name] = partial(shape.run, governance.govern_loop)
     wall, cpu = await _timed(runs, rounds)
     return [
-        (shape.name, name, wall[name] * 1e3, (cpu[name] - cpu["bare"]) / shape.activities * 1e6)
+        (
+            shape.name,
+            name,
+            wall[name] * 1e3,
+            (cpu[name] - cpu["bare"]) / shape.activities * 1e6,
+            (cpu[name] - cpu["bare"]) / cpu["bare"],
+        )
         for name in runs
     ]
 
@@ -112,6 +119,7 @@ async def _at_once(shape: Shape, governances: dict[str, Any], many: int) -> list
             name,
             wall[name] * 1e3 / many,
             (cpu[name] - cpu["bare"]) / activities * 1e6,
+            (cpu[name] - cpu["bare"]) / cpu["bare"],
         )
         for name in runs
     ]
@@ -122,7 +130,7 @@ async def _waiting(shape: Shape, remote: dict[str, Any], *, rounds: int) -> list
         name: partial(shape.run, governance.govern_loop) for name, governance in remote.items()
     }
     wall, _ = await _timed(runs, rounds)
-    return [(f"{shape.name}, {LATENCY * 1e3:.0f} ms", name, wall[name] * 1e3, "") for name in runs]
+    return [(f"{shape.name}, {LATENCY * 1e3:.0f} ms", name, wall[name] * 1e3, "", "") for name in runs]
 
 
 async def _waiting_with_work(remote: dict[str, Any], *, rounds: int) -> list[Row]:
@@ -138,7 +146,7 @@ async def _waiting_with_work(remote: dict[str, Any], *, rounds: int) -> list[Row
     runs: dict[str, Run] = {name: partial(work, governance) for name, governance in remote.items()}
     wall, _ = await _timed(runs, rounds)
     case = f"10 activities, {THOUGHT * 1e3:.0f} ms of other work after each, {LATENCY * 1e3:.0f} ms"
-    return [(case, name, wall[name] * 1e3, "") for name in runs]
+    return [(case, name, wall[name] * 1e3, "", "") for name in runs]
 
 
 async def _timed(runs: dict[str, Run], rounds: int) -> tuple[dict[str, float], dict[str, float]]:

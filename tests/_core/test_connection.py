@@ -319,6 +319,20 @@ async def test_no_secret_is_logged(
     assert "4111111111111111" not in caplog.text
 
 
+async def test_closing_leaves_no_connection_open(
+    to: Connecting, faulty: FaultyCore, event: MakeEvent
+) -> None:
+    """Also where httpx was never asked."""
+    connection = to()
+    await connection.gate.judge(event())
+    client: Any = connection.runtime.client
+    assert len(client.line._sessions) == 1
+
+    await connection.aclose()
+
+    assert len(client.line._sessions) == 0
+
+
 class _Deaf:
     def refused(self, error: Any, *, latches: bool, context: Any) -> None: ...
 

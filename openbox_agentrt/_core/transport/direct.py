@@ -64,6 +64,9 @@ class Line(Protocol):
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Make one request to the Core; give status, headers and body of its answer."""
 
+    async def aclose(self) -> None:
+        """Close what is open. A later request opens it again."""
+
 
 class LocalLine:
     """The line to a Core in this process."""
@@ -79,6 +82,9 @@ class LocalLine:
         """Make one request to the Core; give status, headers and body of its answer."""
         # In an empty context: nothing that Core does belongs to the activity that it is asked about.
         return Context().run(self._core.handle, method, path, headers, body)
+
+    async def aclose(self) -> None:
+        """Do nothing: whoever made the Core closes it."""
 
 
 class DirectClient(EvaluationClient):
@@ -143,6 +149,12 @@ class DirectClient(EvaluationClient):
         if status != 200:
             exchange.retry_after = _named(headers or {}, "retry-after")
         return exchange
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop, and ask the other running loops to close theirs."""
+        await super().aclose()
+        if self.line is not None:
+            await self.line.aclose()
 
     # NB: a name of openbox_core that is not public. Should it change, requests take the transport again.
     def _async(self) -> Any:

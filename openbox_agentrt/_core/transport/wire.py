@@ -185,8 +185,6 @@ class CoreTransport(_Transport):
     async def aclose(self) -> None:
         self._client.close()
         await self._clients.aclose()
-        if self._line is not None:
-            await self._line.aclose()
 
 
 class LocalCoreTransport(_Transport):
