@@ -11,7 +11,7 @@ import fnmatch
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -33,6 +33,7 @@ class Seen:
         ended_at: When.
         order: Position of its being let through among everything that happened.
         ended_order: Position of its end.
+        ran: The arguments that really ran, if they are not those that were judged.
     """
 
     step: int
@@ -43,16 +44,27 @@ class Seen:
     ended_at: float = 0.0
     order: int = 0
     ended_order: int = 0
+    ran: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a template is asked: the calls before, the call, and the rule's parameters."""
+    """
+    What a template is asked: the calls before, the call, and the rule's parameters.
+
+    Attributes:
+        before: The calls before.
+        call: The call.
+        args: The rule's parameters by position.
+        kwargs: And by name.
+        key: The value of the key that is asked about; None without one.
+    """
 
     before: Sequence[Seen]
     call: Seen
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
+    key: str | None = None
 
     @property
     def within(self) -> float:
@@ -67,22 +79,47 @@ class Question:
         """Whether the call is one that `matcher` means."""
         return means(matcher, self.call)
 
+    def calls(self, matcher: Any) -> list[Seen]:
+        """The calls before that `matcher` means, as what they count for it."""
+        counted = (self._counted(matcher, seen) for seen in self.before)
+        return [seen for seen in counted if seen is not None]
+
     def started(self, matcher: Any) -> list[Seen]:
         """The calls of the window that were let through and not taken back."""
         gone = {"aborted", "failed"} if self.kwargs.get("refund_on_failure") else {"aborted"}
         return [
             seen
-            for seen in self.before
-            if means(matcher, seen) and seen.ended not in gone and self.call.at - seen.at <= self.within
+            for seen in self.calls(matcher)
+            if seen.ended not in gone and self.call.at - seen.at <= self.within
         ]
 
     def succeeded(self, matcher: Any) -> list[Seen]:
         """The calls of the window that succeeded."""
         return [
             seen
-            for seen in self.before
-            if means(matcher, seen) and seen.ended == "ok" and self.call.at - seen.ended_at <= self.within
+            for seen in self.calls(matcher)
+            if seen.ended == "ok" and self.call.at - seen.ended_at <= self.within
         ]
+
+    def was_meant(self, seen: Seen) -> bool:
+        """Whether a call before was let through as one that the rule's first matcher means."""
+        return self._is_meant(self.args[0], seen)
+
+    def _counted(self, matcher: Any, seen: Seen) -> Seen | None:
+        judged = self._is_meant(matcher, seen)
+        if seen.ran is None or seen.ended not in ("ok", "failed", "unknown"):
+            return seen if judged else None
+        ran = replace(seen, args=seen.ran)
+        if self._is_meant(matcher, ran):
+            # What only the call that ran is counts from its end.
+            return ran if judged else replace(ran, at=seen.ended_at, order=seen.ended_order)
+        # What only the judged call was limits, and allows nothing.
+        only: Ended = "failed" if seen.ended == "failed" else "unknown"
+        return replace(seen, ended=only, ran=None) if judged else None
+
+    def _is_meant(self, matcher: Any, seen: Seen) -> bool:
+        path = self.kwargs.get("key")
+        return means(matcher, seen) and (path is None or _key(path, seen) == self.key)
 
 
 def breaks(spec: Spec, before: Sequence[Seen], call: Seen) -> bool:
@@ -103,27 +140,10 @@ def breaks_at_end(spec: Spec, calls: Sequence[Seen], now: float) -> bool:
     if kwargs.get("key") is None:
         return judge(Question(calls, end, spec.get("args", []), kwargs))
     # One question for each value that a call of the contract had.
-    keys = {key for seen in calls if (key := _key(kwargs["key"], seen)) is not None and _mentions(spec, seen)}
-    if spec["template"] != "response":
-        keys = {
-            key
-            for key in keys
-            if any(
-                seen.ended != "aborted" and _key(kwargs["key"], seen) == key and _mentions(spec, seen)
-                for seen in calls
-            )
-        }
-    return any(
-        judge(
-            Question(
-                [seen for seen in calls if _key(kwargs["key"], seen) == key],
-                end,
-                spec.get("args", []),
-                kwargs,
-            )
-        )
-        for key in keys
-    )
+    both = [*calls, *(replace(seen, args=seen.ran) for seen in calls if seen.ran is not None)]
+    keys = {key for seen in both if (key := _key(kwargs["key"], seen)) is not None}
+    questions = [Question(calls, end, spec.get("args", []), kwargs, key) for key in keys]
+    return any(judge(q) for q in questions if any(seen.ended != "aborted" for seen in q.calls(q.args[0])))
 
 
 def means(matcher: Any, seen: Seen) -> bool:
@@ -149,12 +169,12 @@ def _fine(question: Question) -> bool:
 
 def _must_precede(q: Question) -> bool:
     first, then = q.args[:2]
-    return q.is_call(then) and not q.is_call(first) and not q.succeeded(first)
+    return q.is_call(then) and first != then and not q.succeeded(first)
 
 
 def _cannot_follow_without(q: Question) -> bool:
     then, first = q.args[:2]
-    return q.is_call(then) and not q.is_call(first) and not q.succeeded(first)
+    return q.is_call(then) and first != then and not q.succeeded(first)
 
 
 def _at_most_n_times(q: Question) -> bool:
@@ -174,7 +194,7 @@ def _at_most_total(q: Question) -> bool:
     amount = _amount(q.call.args.get(field))
     if amount is None:
         return True
-    spent = sum((_amount(seen.args.get(field)) or Fraction(0) for seen in q.started(q.args[0])), Fraction(0))
+    spent = sum((_spent(q, field, seen) for seen in q.started(q.args[0])), Fraction(0))
     return spent + amount > Fraction(str(q.parameter(2, "limit")))
 
 
@@ -185,9 +205,10 @@ def _never_after(q: Question) -> bool:
 
 def _mutually_exclusive(q: Question) -> bool:
     left, right = q.args[:2]
-    # A call that is both counts as the left one.
+    if left == right:
+        return False
     if q.is_call(left):
-        return any(not means(left, seen) for seen in q.started(right))
+        return q.is_call(right) or bool(q.started(right))
     return q.is_call(right) and bool(q.started(left))
 
 
@@ -209,16 +230,16 @@ def _alternate_precedence(q: Question) -> bool:
         return False
     gone = {"aborted", "failed"} if q.kwargs.get("refund_on_failure") else {"aborted"}
     given = sorted(
-        (seen for seen in q.before if means(first, seen) and seen.ended == "ok"),
+        (seen for seen in q.calls(first) if seen.ended == "ok"),
         key=lambda seen: seen.ended_order,
     )
     users = sorted(
-        (seen for seen in q.before if means(then, seen) and seen.ended not in gone),
+        (seen for seen in q.calls(then) if seen.ended not in gone),
         key=lambda seen: seen.order,
     )
     if not q.kwargs.get("saving", True):
         latest = max((user.order for user in users), default=0)
-        return not any(seen.ended_order > latest and q.call.at - seen.ended_at <= q.within for seen in given)
+        return not any(seen.ended_order >= latest and q.call.at - seen.ended_at <= q.within for seen in given)
     for user in [*users, q.call]:
         fit = [
             seen for seen in given if seen.ended_order < user.order and user.at - seen.ended_at <= q.within
@@ -234,7 +255,7 @@ def _chain_precedence(q: Question) -> bool:
     first, then = q.args[:2]
     if not q.is_call(then):
         return False
-    there = [seen for seen in q.before if seen.ended != "aborted"]
+    there = [seen for seen in q.calls("*") if seen.ended != "aborted"]
     if not there:
         return True
     last = max(there, key=lambda seen: seen.step)
@@ -249,7 +270,7 @@ def _max_distinct(q: Question) -> bool:
     values = _values(q.call.args.get(field))
     if values is None:
         return True
-    known = {value for seen in q.started(q.args[0]) for value in _values(seen.args.get(field)) or ()}
+    known = {value for seen in q.started(q.args[0]) for value in _used(q, field, seen)}
     return bool(len(known | values) > q.parameter(2, "n"))
 
 
@@ -265,14 +286,11 @@ def _response_at_end(q: Question) -> bool:
     first, then = q.args[:2]
     return any(
         not any(
-            means(then, answer)
-            and answer.ended == "ok"
-            and answer.step > seen.step
-            and answer.ended_at - seen.at <= q.within
-            for answer in q.before
+            answer.ended == "ok" and answer.step > seen.step and answer.ended_at - seen.at <= q.within
+            for answer in q.calls(then)
         )
-        for seen in q.before
-        if means(first, seen) and seen.ended != "aborted"
+        for seen in q.calls(first)
+        if seen.ended != "aborted"
     )
 
 
@@ -300,10 +318,12 @@ _AT_END: dict[str, Callable[[Question], bool]] = {
 
 # Which calls a contract with a key must not be evaded by, if their key cannot be read.
 _STRICT: dict[str, Callable[[Spec, Seen], bool]] = {
-    "must_precede": lambda s, c: means(s["args"][1], c) and not means(s["args"][0], c),
-    "cannot_follow_without": lambda s, c: means(s["args"][0], c) and not means(s["args"][1], c),
+    "must_precede": lambda s, c: means(s["args"][1], c) and s["args"][0] != s["args"][1],
+    "cannot_follow_without": lambda s, c: means(s["args"][0], c) and s["args"][0] != s["args"][1],
     "never_after": lambda s, c: means(s["args"][0], c) or means(s["args"][1], c),
-    "mutually_exclusive": lambda s, c: means(s["args"][0], c) or means(s["args"][1], c),
+    "mutually_exclusive": lambda s, c: (
+        s["args"][0] != s["args"][1] and (means(s["args"][0], c) or means(s["args"][1], c))
+    ),
     "response": lambda s, c: means(s["args"][0], c),
     "alternate_precedence": lambda s, c: means(s["args"][1], c),
     "chain_precedence": lambda s, c: means(s["args"][1], c),
@@ -318,11 +338,6 @@ def _concerns_strictly(spec: Spec, call: Seen) -> bool:
     return means(spec["args"][0], call) if strict is None else strict(spec, call)
 
 
-def _mentions(spec: Spec, seen: Seen) -> bool:
-    tools = 2 if spec["template"] == "response" else 1
-    return any(means(matcher, seen) for matcher in spec["args"][:tools])
-
-
 def _project(spec: Spec, before: Sequence[Seen], call: Seen) -> Question | None:
     """The question among the calls with the same key; None if the call's key cannot be read."""
     args, kwargs = spec.get("args", []), spec.get("kwargs", {})
@@ -332,20 +347,40 @@ def _project(spec: Spec, before: Sequence[Seen], call: Seen) -> Question | None:
     key = _key(path, call)
     if key is None:
         return None
-    return Question([seen for seen in before if _key(path, seen) == key], call, args, kwargs)
+    return Question(before, call, args, kwargs, key)
 
 
 def _key(path: str, seen: Seen) -> str | None:
     value: Any = seen.args
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    if isinstance(value, float) and value == int(value):
-        value = int(value)
-    # As a person reads it, who sees no joiners and does not count blanks around it.
-    seen_text = "".join(letter for letter in str(value) if unicodedata.category(letter) != "Cf")
-    return unicodedata.normalize("NFC", seen_text).strip()
+    usable = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return _spelt(value) if usable else None
+
+
+def _spelt(value: Any) -> str:
+    """One spelling for all that a person would take for the same."""
+    text = unicodedata.normalize("NFC", str(value))
+    text = "".join(c for c in text if c.isspace() or unicodedata.category(c) not in ("Cf", "Cc")).strip()
+    whole, point, rest = text.partition(".")
+    return whole if point and rest and not rest.strip("0") and whole.isascii() and whole.isdigit() else text
+
+
+def _spent(q: Question, field: str, seen: Seen) -> Fraction:
+    ran = _amount(seen.args.get(field))
+    if ran is None and seen.ran is not None:
+        # What ran cannot be told any more, so what was judged counts, if it was let through as that.
+        judged = next((one for one in q.before if one.step == seen.step), seen)
+        ran = _amount(judged.args.get(field)) if q.was_meant(judged) else None
+    return ran or Fraction(0)
+
+
+def _used(q: Question, field: str, seen: Seen) -> set[str]:
+    ran = _values(seen.args.get(field))
+    if ran is None and seen.ran is not None:
+        judged = next((one for one in q.before if one.step == seen.step), seen)
+        ran = _values(judged.args.get(field)) if q.was_meant(judged) else None
+    return ran or set()
 
 
 def _amount(value: Any) -> Fraction | None:
@@ -363,4 +398,4 @@ def _values(value: Any) -> set[str] | None:
     items = value if isinstance(value, list) else [value]
     if any(item is None or isinstance(item, bool) for item in items):
         return None
-    return {str(item) for item in items}
+    return {_spelt(item) for item in items}

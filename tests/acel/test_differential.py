@@ -238,6 +238,20 @@ def pattern_of_names(package: Any) -> bool:
     return hasattr(session.call("db_drop"), "kind")
 
 
+def own_prerequisite(package: Any) -> bool:
+    session = package.Session(halt_on_violation=False)
+    tests, commits = (package.matching("Bash", pattern) for pattern in ("pytest", "git commit"))
+    session.add_contract(package.must_precede(tests, commits))
+    return hasattr(session.call("Bash", {"command": "git commit -m 'fix pytest'"}), "kind")
+
+
+def both_sides(package: Any) -> bool:
+    session = package.Session(halt_on_violation=False)
+    secret, push = (package.matching("Bash", pattern) for pattern in ("secret", "git push"))
+    session.add_contract(package.mutually_exclusive(secret, push))
+    return hasattr(session.call("Bash", {"command": "cat secret; git push"}), "kind")
+
+
 DIFFERENCES = [
     (after_refusal, [True, True, True, True], [True, False, False, False]),
     (after_failure, False, True),
@@ -254,6 +268,8 @@ DIFFERENCES = [
     (frozen_records, ["a", "b"], ["a"]),
     (writing_predicate, True, False),
     (pattern_of_names, False, True),
+    (own_prerequisite, False, True),
+    (both_sides, False, True),
 ]
 
 

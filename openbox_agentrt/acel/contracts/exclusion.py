@@ -84,7 +84,11 @@ class NeverAfter(Template):
 
 
 class MutuallyExclusive(Template):
-    """Not both a call of `a` and a call of `b`."""
+    """
+    Not both a call of `a` and a call of `b`.
+
+    A call that is both breaks it. Only where both are the very same does nothing, as with acel-core.
+    """
 
     template = "mutually_exclusive"
 
@@ -96,17 +100,19 @@ class MutuallyExclusive(Template):
         self.roles = (Role(selector=left, strict=True), Role(selector=right, strict=True))
         kind: CellKind = "tally" if self.within is None else "stamps"
         self._left = self.cell(kind, left)
-        # A call that is both counts as `a` only, so the memory of `b` is shared with other contracts
-        # over `b` only where no call can be both.
-        apart = left.names is not None and right.names is not None and not left.names & right.names
-        self._right = self.cell(kind, right) if apart else self.cell(kind, right, left)
-        self._no_left = Guard(kind="ban", cell=self._left, needs=f"no earlier {left.label}")
-        self._no_right = Guard(kind="ban", cell=self._right, needs=f"no earlier {right.label}")
+        self._right = self.cell(kind, right)
+        no_left = Guard(kind="ban", cell=self._left, needs=f"no earlier {left.label}")
+        no_right = Guard(kind="ban", cell=self._right, needs=f"no earlier {right.label}")
+        both = Guard(kind="never", needs=f"a call that is not {right.label} as well")
+        moves = Move(cell=self._left), Move(cell=self._right)
+        self._rules = {
+            (True, False): Rule(guards=(no_right,), moves=moves[:1]),
+            (False, True): Rule(guards=(no_left,), moves=moves[1:]),
+            (True, True): NOTHING if left.identity == right.identity else Rule(guards=(both,), moves=moves),
+        }
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:
-        if hits[0]:
-            return Rule(guards=(self._no_right,), moves=(Move(cell=self._left),))
-        return Rule(guards=(self._no_left,), moves=(Move(cell=self._right),)) if hits[1] else NOTHING
+        return self._rules.get((hits[0], hits[1]), NOTHING)
 
 
 # The names that contracts are written with.

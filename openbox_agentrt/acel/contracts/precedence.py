@@ -16,7 +16,12 @@ from .template import Template
 
 
 class _Precedence(Template):
-    """`then` only after a successful `first`. A call that is both is fine, as with acel-core."""
+    """
+    `then` only after a successful `first`.
+
+    A call that is both is no earlier success of its own: it needs one, and is one to later calls. Only where
+    both are the very same is it fine, as with acel-core.
+    """
 
     def __init__(self, first: Selector, then: Selector, written: list[str], options: Options) -> None:
         super().__init__(written, options)
@@ -25,12 +30,15 @@ class _Precedence(Template):
         need = Guard(kind="need", cell=seen, needs=first.label)
         self._first = Rule(moves=(Move(cell=seen, strict=False),))
         self._then = Rule(guards=(need,))
+        self._both = (
+            self._first if first.identity == then.identity else Rule(guards=(need,), moves=self._first.moves)
+        )
         if self.key is None and self.within is None:
             self.goal = need
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:
         if hits[0]:
-            return self._first
+            return self._both if hits[1] else self._first
         return self._then if hits[1] else NOTHING
 
 

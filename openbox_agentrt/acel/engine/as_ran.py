@@ -55,20 +55,20 @@ def settle_as_ran(call: PlannedCall, ran: PlannedCall | None, end: End) -> list[
 
 
 def _settle_both(call: PlannedCall, ran: PlannedCall, end: End) -> None:
-    tickets = call.tickets or ()
     judged = call.as_judged()
+    tickets = call.tickets or ()
     further = {identity(mover): mover for mover in _movers(ran)}
+    both = {same for mover, _ in tickets if (same := identity(mover)) in further and mover.is_same(call, ran)}
+    # As everywhere, a call takes what it needs before it gives what others need.
+    new = [(mover, mover.reserve(ran)) for same, mover in further.items() if same not in both]
     for mover, ticket in tickets:
-        same = identity(mover)
-        if same in further and mover.is_same(call, ran):
-            del further[same]
+        if identity(mover) in both:
             _settle_one(mover, ticket, call, end)
         else:
             if call.early and type(mover) is Tally:
                 mover.done -= 1
             (mover.fail if end == "fail" else mover.lose)(ticket, judged)
-    for mover in further.values():
-        ticket = mover.reserve(ran)
+    for mover, ticket in new:
         _settle_one(mover, ticket, ran, end)
 
 

@@ -118,7 +118,7 @@ class Distinct(LiveCell):
         if not isinstance(values, FieldError):
             # What ran is what was used. If it cannot be told, what was judged still counts.
             self._take(ticket or ())
-            self._count(values)
+            self._count(values, at=ticket[0][0] if ticket else None)
 
     def _take(self, ticket: Iterable[tuple[float, str]]) -> None:
         for entry in ticket:
@@ -128,20 +128,25 @@ class Distinct(LiveCell):
                 self._entries.remove(entry)
                 self._drop(entry[1])
 
-    def _count(self, values: list[str] | FieldError | None) -> None:
+    def _count(self, values: list[str] | FieldError | None, at: float | None = None) -> None:
         for value in () if values is None or isinstance(values, FieldError) else values:
-            self._put(value)
+            self._put(value, at)
 
-    def _put(self, value: str) -> tuple[float, str] | None:
+    def _put(self, value: str, at: float | None = None) -> tuple[float, str] | None:
         # Only shadow mode gets to a bound; enforced, the guard has refused.
         if value not in self.counts and len(self.counts) >= MAX_IN_WINDOW:
             return None
         if self.timeline is not None and self.full():
             self._drop(self._entries.popleft()[1])
         self.counts[value] = self.counts.get(value, 0) + 1
-        entry = (0.0 if self.timeline is None else self.timeline.now, value)
-        if self.timeline is not None:
-            self._entries.append(entry)
+        if self.timeline is None:
+            return 0.0, value
+        entry = (self.timeline.now if at is None else at, value)
+        # What is corrected later counts from when it was let through.
+        place = len(self._entries)
+        while place and self._entries[place - 1][0] > entry[0]:
+            place -= 1
+        self._entries.insert(place, entry)
         return entry
 
     def _drop(self, value: str) -> None:

@@ -18,7 +18,7 @@ from .order import Latest, Next, StepMark
 from .owed import Overdue, Pending, Settled
 from .state import InState, StateStore
 from .tally import Ban, Cap, Need, Tally
-from .tokens import Token, Tokens
+from .tokens import HasToken, Tokens
 from .total import Spend, Sum
 from .window import Marks, Stamps, WindowCap
 
@@ -98,7 +98,7 @@ class SessionMemory:
             case "distinct":
                 return Differ(contract, guard, cell)
             case "token":
-                return Token(contract, guard, cell)
+                return HasToken(contract, guard, cell)
             case "next":
                 assert guard.other is not None
                 return Next(contract, guard, cell, self.cell(guard.other, since))

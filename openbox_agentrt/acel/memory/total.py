@@ -202,7 +202,7 @@ class Sum(LiveCell):
     def _correct(self, ticket: tuple[float | None, Amount], ran: Amount | ValueError) -> None:
         self._take(ticket)
         # If what was spent is no longer told, what was judged still counts.
-        self._put(ticket[1] if isinstance(ran, ValueError) else ran)
+        self._put(ticket[1] if isinstance(ran, ValueError) else ran, at=ticket[0])
 
     def _measure(self, ticket: _Deferred, call: JudgedCall) -> bool:
         measured = {} if call.measured is None else call.measured
@@ -220,7 +220,7 @@ class Sum(LiveCell):
         self._put(amount)
         return True
 
-    def _put(self, amount: Amount) -> tuple[float | None, Amount]:
+    def _put(self, amount: Amount, at: float | None = None) -> tuple[float | None, Amount]:
         total = self.total
         self.total = total + amount if type(total) is int and type(amount) is int else add(total, amount)
         if self.timeline is None:
@@ -228,8 +228,12 @@ class Sum(LiveCell):
         if self.full():
             # Only shadow mode gets here; enforced, a full window has refused.
             self.total = subtract(self.total, self._entries.popleft()[1])
-        entry = (self.timeline.now, amount)
-        self._entries.append(entry)
+        entry = (self.timeline.now if at is None else at, amount)
+        # What is corrected later counts from when it was let through.
+        place = len(self._entries)
+        while place and self._entries[place - 1][0] > entry[0]:
+            place -= 1
+        self._entries.insert(place, entry)
         return entry
 
     def _take(self, ticket: tuple[float | None, Amount]) -> None:
