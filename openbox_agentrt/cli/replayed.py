@@ -134,8 +134,8 @@ class ReplayedSessions:
                 FoundViolation(
                     session=session,
                     violation=violation,
-                    key_name=None if contract is None else contract.key,
-                    key=None if contract is None else contract.key_of(violation.args),
+                    key_name=None if contract is None or contract.split is None else contract.split.written,
+                    key=None if contract is None else contract.key_of(violation.tool, violation.args),
                 )
             )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 import uuid
 from typing import Any
@@ -10,9 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openbox_agentrt.acel import Session, at_most_n_times, max_distinct, must_precede, requires_state
+from openbox_agentrt.acel import (
+    Session,
+    any_of,
+    at_most_n_times,
+    max_distinct,
+    must_precede,
+    requires_state,
+    rules_hash,
+)
 from openbox_agentrt.acel.contracts.base import TemporalContract
-from openbox_agentrt.acel.match.keys import Fold, Key, key_text
+from openbox_agentrt.acel.match.keys import key_of
+from openbox_agentrt.acel.match.spelling import Fold, key_text
+from openbox_agentrt.acel.rulesfile import parse_rules
 
 NFD = unicodedata.normalize("NFD", "René")
 
@@ -120,4 +131,139 @@ def test_folding_needs_something_to_fold() -> None:
     with pytest.raises(ValueError, match="fold must be one of case, number, got 'upper'"):
         at_most_n_times("refund", 1, key="customer", fold="upper")  # type: ignore[arg-type]
     assert at_most_n_times("a", 1, key="b", fold="case").spec == "at_most_n_times(a, n=1, key=b, fold=case)"
-    assert Key("b", "case").text == "b, fold=case"
+    assert key_of("b", "case").text == "b, fold=case"
+
+
+def reserved(contract: TemporalContract, *calls: tuple[str, dict[str, Any]]) -> list[bool]:
+    """Whether each call is let through; those that are succeed."""
+    session = Session(contracts=[contract])
+    found = []
+    for tool, args in calls:
+        reservation = session.reserve(tool, args)
+        found.append(reservation.allowed)
+        if reservation.allowed:
+            reservation.commit()
+    return found
+
+
+def test_several_arguments_are_one_key() -> None:
+    """Each combination of their values has a budget, and two values are not taken for a third."""
+    limit = at_most_n_times("book", 1, key=["reservation.id", "cabin"], fold="case")
+
+    calls = [
+        ("1", "eco"),
+        ("1", "bus"),
+        ("2", "eco"),
+        ("1 ", "ECO"),
+        (1, "eco"),
+        ('1", "eco', "x"),
+        ("1", None),
+    ]
+    made = [("book", {"reservation": {"id": a}, "cabin": b}) for a, b in calls]
+
+    assert reserved(limit, *made) == [True, True, True, False, False, True, False]
+    assert limit.spec == "at_most_n_times(book, n=1, key=[reservation.id, cabin], fold=case)"
+
+
+def test_all_arguments_are_one_key() -> None:
+    """No identical call twice, in whatever order and spelling its arguments are."""
+    limit = at_most_n_times("send", 1, key="*")
+
+    first = {"to": ["ann", "bob"], "text": "hi", "urgent": True, "n": 1, "cc": None}
+    assert reserved(
+        limit,
+        ("send", first),
+        ("send", dict(reversed(first.items()))),
+        ("send", {**first, "n": 1.0, "text": " hi\u200b"}),
+        ("send", {**first, "text": "Hi"}),
+        ("send", {**first, "to": ["bob", "ann"]}),
+        ("send", {**first, "urgent": 1}),
+        ("send", {name: value for name, value in first.items() if name != "cc"}),
+        ("send", {}),
+        ("send", {}),
+    ) == [True, False, False, True, True, True, True, True, False]
+
+
+def test_all_arguments_where_one_cannot_be_looked_into() -> None:
+    """Whether the call was made before, nobody can tell."""
+    session = Session(contracts=[at_most_n_times("send", 1, key="*")])
+
+    refusal = session.reserve("send", {"what": object()}).refusal
+
+    assert refusal is not None
+    assert refusal.broken[0].fault == "an argument cannot be looked into (opaque)"
+
+
+def test_one_thing_under_two_names() -> None:
+    """Tools of two teams call an order differently."""
+    order = must_precede("find_order", "refund", key={"find_order": "id", "refund": "order_id"})
+
+    assert reserved(
+        order,
+        ("refund", {"order_id": 7}),
+        ("find_order", {"id": "7"}),
+        ("refund", {"order_id": 8}),
+        ("refund", {"order_id": 7}),
+        ("refund", {"id": 7}),
+    ) == [False, True, False, True, False]
+    assert order.spec == "must_precede(find_order, refund, key={find_order: id, refund: order_id})"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: at_most_n_times("a", 1, key=[]), "a key must name one or more arguments, each once, got []"),
+        (lambda: at_most_n_times("a", 1, key=["x", "x"]), "each once, got ['x', 'x']"),
+        (lambda: at_most_n_times("a", 1, key=5), "a key must be a path, a list of paths, or"),  # type: ignore[arg-type]
+        (lambda: at_most_n_times("a", 1, key={}), "a key must name an argument for each tool, got {}"),
+        (
+            lambda: must_precede("a", "b", key={"a": "x"}),
+            "tool 'b' has no argument in the key",
+        ),
+        (
+            lambda: must_precede("a", "b", key={"a": "x", "b": "y", "c": "z"}),
+            "tool 'c' has no role",
+        ),
+        (lambda: must_precede("a", "b_*", key={"a": "x", "b_*": "y"}), "a contract that names its tools"),
+        (lambda: requires_state("a", "k", 1, key=["x", "y"]), "requires_state takes one argument as its key"),
+    ],
+)
+def test_a_key_that_is_none(make: Any, message: str) -> None:
+    """It is refused when the contract is made."""
+    with pytest.raises((TypeError, ValueError)) as caught:
+        make()
+
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["k", ["k", "n"], {"a": "k", "b": "m"}, "*"], ids=str)
+def test_every_key_survives_a_snapshot(key: Any) -> None:
+    """A second budget is not had by going on elsewhere."""
+
+    def contract() -> TemporalContract:
+        return at_most_n_times(any_of("a", "b"), 1, key=key)
+
+    session = Session(contracts=[contract()])
+    session.call("a", {"k": "é", "n": 5})
+    restored = Session.restore(json.loads(json.dumps(session.snapshot())), [contract()])
+
+    assert not restored.reserve("a", {"k": "e\u0301", "n": 5.0}).allowed
+    assert restored.reserve("a", {"k": "f", "n": 5}).allowed
+
+
+def test_keys_in_a_rules_file() -> None:
+    """Written as in Python."""
+    rules = parse_rules(
+        "contracts:\n"
+        "  - {template: at_most_n_times, args: [a, 1], key: [x, y.z]}\n"
+        "  - {template: at_most_n_times, args: [b, 1], key: '*'}\n"
+        "  - {template: must_precede, args: [a, b], key: {a: x, b: y}}\n"
+        "  - {template: must_precede, args: [a, b], key: {a: 'x,y', b: y}}\n"
+    )
+
+    assert [contract.key for contract in rules.contracts[:3]] == [["x", "y.z"], "*", {"a": "x", "b": "y"}]
+    assert [warning.line for warning in rules.warnings] == [5]
+    assert rules_hash([at_most_n_times("a", 1, key=["x", "y"])]) == rules_hash(
+        [at_most_n_times("a", 1, key=["y", "x"])]
+    )
+    assert rules_hash([at_most_n_times("a", 1, key=["x"])]) == rules_hash([at_most_n_times("a", 1, key="x")])

@@ -12,9 +12,10 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypedDict, get_args
 
-from ..match.keys import Fold, Key
+from ..match.keys import KeyGiven, key_of
 from ..match.paths import FieldError
 from ..match.selector import ById, Selector
+from ..match.spelling import Fold
 from ..verdict import Mode, OnViolation, Severity, Verdict
 from ..wording import shown
 from .base import TemporalContract
@@ -27,7 +28,8 @@ class Options(TypedDict, total=False):
     Keyword options that every template takes.
 
     Attributes:
-        key: Path of an argument; the contract then holds for each of its values separately.
+        key: An argument; the contract then holds for each of its values separately. Several together as a
+            list, another for each tool as a mapping, ``"*"`` for all arguments.
         fold: Which spellings of a key are one: "case" or "number". By default, those that look the same.
         within: Seconds. An older prerequisite no longer counts, and totals are per window.
         id: A name of its own, for reports.
@@ -38,7 +40,7 @@ class Options(TypedDict, total=False):
         on_violation: "halt" stops the whole session; "refuse", the default, only the call.
     """
 
-    key: str | None
+    key: KeyGiven | None
     fold: Fold | None
     within: float | None
     id: str | None
@@ -84,7 +86,6 @@ class Declaration(TemporalContract):
     # Whether it has to know when state entries were written.
     keeps_times: bool = False
 
-    roles: tuple[Role, ...] = ()
     # Once this holds, nothing can break the contract any more.
     goal: Guard | None = None
     # What has to hold when the session ends.
@@ -97,9 +98,9 @@ class Declaration(TemporalContract):
         self.key = options.get("key")
         self.fold: Fold | None = _one_of(options, "fold", get_args(Fold), None)
         self.within: float | None = None
-        self._split = None if self.key is None else Key(self.key, self.fold)
-        if self.key is not None:
-            parts = [*parts, f"key={self.key}"]
+        self.split = None if self.key is None else key_of(self.key, self.fold)
+        if self.split is not None:
+            parts = [*parts, f"key={self.split.written}"]
         if self.fold is not None:
             if self.key is None and not self.tells_values_apart:
                 raise ValueError("fold needs a key")
@@ -119,6 +120,18 @@ class Declaration(TemporalContract):
         if unknown:
             raise TypeError(f"{self.template} has no option {min(unknown)!r}")
         self._home: Callable[[], Home | None] | None = None
+        self._roles: tuple[Role, ...] = ()
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The parameters that stand for calls. A subclass sets them once."""
+        return self._roles
+
+    @roles.setter
+    def roles(self, roles: tuple[Role, ...]) -> None:
+        self._roles = roles
+        if self.split is not None:
+            self.split.check(self.names)
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:
         """The rule for a call that matches the roles for which `hits` is true. By itself, nothing."""
@@ -139,15 +152,15 @@ class Declaration(TemporalContract):
             kind=kind,
             of=tuple(selector.identity for selector in of),
             label=", ".join(selector.label for selector in of),
-            key=self._split,
+            key=self.split,
             clock=None if clock is None else ById(clock),
             **more,
         )
 
-    def key_of(self, args: Mapping[str, Any]) -> str | None:
+    def key_of(self, tool: str, args: Mapping[str, Any]) -> str | None:
         """Read the key that splits the contract; None if nothing does, or if it cannot be read."""
         try:
-            return None if self._split is None else self._split.read(args)
+            return None if self.split is None else self.split.read(tool, args)
         except FieldError:
             return None
 

@@ -50,7 +50,8 @@ def canonical(contract: TemporalContract) -> dict[str, Any]:
     if isinstance(contract, Declaration):
         said["template"] = contract.template
         said["roles"] = [role.selector.form() for role in contract.roles]
-        said |= {name: _value(getattr(contract, name)) for name in ("key", "fold", "within")}
+        said |= {name: _value(getattr(contract, name)) for name in ("fold", "within")}
+        said["key"] = None if contract.split is None else contract.split.form()
         if "code" not in said:
             said["terms"] = _terms(contract)
     return said

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..match.amounts import Amount
-from ..match.keys import Fold, Key
+from ..match.keys import Key
+from ..match.spelling import Fold
 
 # A window never remembers more calls than this; a larger limit could not be told from none.
 MAX_IN_WINDOW = 10_000

@@ -16,7 +16,7 @@ __all__ = ("Field", "Kind", "Place", "SpecError", "check_kind", "kind_of", "shap
 Place: TypeAlias = tuple[str | int, ...]
 """The way to a value: names in mappings and positions in lists."""
 
-Kind: TypeAlias = Literal["text", "count", "number", "flag", "scalar", "list", "mapping"]
+Kind: TypeAlias = Literal["text", "count", "number", "flag", "scalar", "list", "mapping", "key"]
 
 _WANTED: dict[Kind, str] = {
     "text": "text",
@@ -26,6 +26,7 @@ _WANTED: dict[Kind, str] = {
     "scalar": "text, a number, true, false or null",
     "list": "a list",
     "mapping": "a mapping",
+    "key": "text, a list or a mapping",
 }
 _FITS: dict[Kind, tuple[type, ...]] = {
     "text": (str,),
@@ -35,6 +36,7 @@ _FITS: dict[Kind, tuple[type, ...]] = {
     "scalar": (str, int, float, bool, type(None)),
     "list": (list, tuple),
     "mapping": (dict,),
+    "key": (str, list, tuple, dict),
 }
 _KINDS = {
     dict: "a mapping",

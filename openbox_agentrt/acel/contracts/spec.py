@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, get_args
 
-from ..match.keys import Fold
 from ..match.matchers import ToolMatcher, any_of, matching, not_matching
+from ..match.spelling import Fold
 from ..verdict import Mode, OnViolation, Severity
 from .parameters import OPTIONS, Parameter, parameters_of
 from .registry import CLASSES
@@ -35,7 +35,7 @@ CONTRACT: dict[str, Field] = {
     "mode": Field("text", among=get_args(Mode)),
     "remedy": _TEXT,
     "on_violation": Field("text", among=get_args(OnViolation)),
-    "key": _TEXT,
+    "key": Field("key"),
     "fold": Field("text", among=get_args(Fold)),
     "within": Field("number"),
 }

@@ -33,12 +33,14 @@ class RequiresState(Template):
         self.state_key = state_key
         self.keeps_times = self.within is not None
         self.value = value
+        if self.key is not None and not isinstance(self.key, str):
+            raise ValueError("requires_state takes one argument as its key")
         self.roles = (Role(selector=what, strict=True),)
         entry = Guard(
             kind="state",
             entry=state_key,
             value=value,
-            key=self._split,
+            key=self.split,
             within=self.within,
             needs=f"{state_key} to be {value!r}",
         )

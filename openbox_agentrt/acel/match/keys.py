@@ -1,137 +1,198 @@
 """
-Keys: the value of an argument for which a contract holds separately.
+Keys: the arguments that say which of several budgets a call belongs to.
 
-One customer has one budget, however the id is written. The number 42, the text "42" and the text "42.0" are
-one key; letters are compared in Unicode normal form C, as names of tools are; blanks around a value and
-characters that are not shown are no part of it. What is left, a person can tell apart, and so it is told
-apart here: "007" and "7", "1.1" and "1.10", "Ann" and "ann" are two keys each, unless `fold` says otherwise.
+One argument, several together, another one for each tool, or all of them. How their values are spelt does not
+matter, see `spelling`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
-import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 from ..._plain.arguments import plain_value
-from ..._plain.unseen import Unseen
-from .amounts import AmountError, read_amount, show
+from ..._plain.unseen import unseen_in
+from ..wording import shown
+from .names import canonical
 from .paths import FieldError, FieldPath, UnreadableError
+from .spelling import Fold, key_text
 
-Fold: TypeAlias = Literal["case", "number"]
+__all__ = ("ALL", "Key", "KeyGiven", "key_of")
 
-MAX_KEY = 128
-_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
-# Not shown, though their category is that of letters or marks: fillers, joiners, variation selectors.
-_IGNORED = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
-_UNSEEN = frozenset({"Cf", "Cc"})
+KeyGiven: TypeAlias = str | Sequence[str] | Mapping[str, str]
+"""A key as it is given: a path, several, one for each tool, or ``"*"`` for all arguments."""
+
+ALL = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(ABC):
     """
-    The argument that says which of several budgets a call belongs to.
+    The arguments that split a contract.
 
     Attributes:
-        path: Name or path of the argument.
-        fold: "case" takes upper and lower case for the same, "number" every spelling of a number; None
-            takes for the same only what looks the same.
-        text: The two as they are written in a contract.
+        written: The arguments as they are written in a contract.
+        text: The same with `fold`. Equal texts are equal keys.
+        fold: Which spellings of a value are one, see `spelling`.
     """
 
-    path: str
-    fold: Fold | None = None
-    text: str = field(init=False, repr=False, compare=False)
-    _field: FieldPath = field(init=False, repr=False, compare=False)
+    __slots__ = ("fold", "text", "written")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "text", self.path if self.fold is None else f"{self.path}, fold={self.fold}")
-        object.__setattr__(self, "_field", FieldPath(self.path))
+    def __init__(self, text: str, fold: Fold | None) -> None:
+        self.written = text
+        self.text = text if fold is None else f"{text}, fold={fold}"
+        self.fold = fold
 
-    def read(self, args: Mapping[str, Any]) -> str:
+    @abstractmethod
+    def read(self, tool: str, args: Mapping[str, Any]) -> str:
         """
-        Read the key out of a call's arguments.
+        Read the key out of the arguments of a call.
 
         Raises:
             FieldError: It is missing, or no value that can be a key.
         """
-        return key_text(self._field.read(args), self.path, fold=self.fold)
+
+    @abstractmethod
+    def form(self) -> Any:
+        """Say in JSON which arguments they are: the same for every way of writing it."""
 
     def spelt(self, name: str) -> str:
         """Write the name of something that is kept per key as the key is written."""
-        return key_text(name, self.path, fold=self.fold)
+        return name
+
+    def check(self, tools: frozenset[str] | None) -> None:  # noqa: B027 - most say something of every tool
+        """
+        Accept the tools that a contract is about, or None if only asking tells.
+
+        Raises:
+            ValueError: It says nothing of one of them.
+        """
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
 
 
-def key_text(value: Any, name: str, *, fold: Fold | None = None) -> str:
+def key_of(given: KeyGiven, fold: Fold | None = None) -> Key:
     """
-    Write a value as the key of an automaton. Long text is kept as its hash.
+    Make a key.
 
     Raises:
-        FieldError: The value is missing, a boolean, not finite, or a container.
+        TypeError: It is neither a path, nor several, nor one for each tool.
+        ValueError: A path is none, or there is none.
     """
-    if isinstance(value, str):
-        text = _folded(str.__str__(value), fold)
-    elif isinstance(value, Unseen):
-        raise UnreadableError(name, value)
-    elif value is None or isinstance(value, bool):
-        raise FieldError(f"{name} must be text or a number, got {value}")
-    elif isinstance(value, (int, float, Decimal)):
-        text = _number_text(value, name)
-    else:
-        return _of_object(value, name, fold)
-    if len(text) > MAX_KEY:
+    if isinstance(given, str):
+        return _AllArguments(fold) if given == ALL else _OneArgument(given, fold)
+    if isinstance(given, Mapping):
+        return _ByTool(given, fold)
+    if isinstance(given, Sequence):
+        return _OneArgument(given[0], fold) if len(given) == 1 else _Together(given, fold)
+    raise TypeError(f"a key must be a path, a list of paths, or a path for each tool, got {shown(given)}")
+
+
+class _OneArgument(Key):
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str, fold: Fold | None) -> None:
+        self._path = FieldPath(path)
+        super().__init__(path, fold)
+
+    def read(self, tool: str, args: Mapping[str, Any]) -> str:
+        return key_text(self._path.read(args), self._path.text, fold=self.fold)
+
+    def form(self) -> Any:
+        return self._path.text
+
+    def spelt(self, name: str) -> str:
+        return key_text(name, self._path.text, fold=self.fold)
+
+
+class _Together(Key):
+    """Several arguments: each combination of their values is a key."""
+
+    __slots__ = ("_paths",)
+
+    def __init__(self, paths: Sequence[str], fold: Fold | None) -> None:
+        if not paths or len(set(paths)) < len(paths):
+            raise ValueError(f"a key must name one or more arguments, each once, got {shown(list(paths))}")
+        # In an order of their own, so that two contracts over the same arguments have the same keys.
+        self._paths = tuple(FieldPath(path) for path in sorted(paths))
+        super().__init__(f"[{', '.join(paths)}]", fold)
+
+    def read(self, tool: str, args: Mapping[str, Any]) -> str:
+        parts = [key_text(path.read(args), path.text, fold=self.fold) for path in self._paths]
+        return key_text(json.dumps(parts, ensure_ascii=False), self.text)
+
+    def form(self) -> Any:
+        return [path.text for path in self._paths]
+
+
+class _ByTool(Key):
+    """One argument for each tool, where tools call the same thing by different names."""
+
+    __slots__ = ("_paths",)
+
+    def __init__(self, paths: Mapping[str, str], fold: Fold | None) -> None:
+        if not paths or "" in paths:
+            raise ValueError(f"a key must name an argument for each tool, got {shown(dict(paths))}")
+        self._paths = {canonical(tool): FieldPath(paths[tool]) for tool in sorted(paths)}
+        if len(self._paths) < len(paths):
+            raise ValueError(f"a key must name each tool once, got {shown(dict(paths))}")
+        written = ", ".join(f"{tool}: {path.text}" for tool, path in self._paths.items())
+        super().__init__(f"{{{written}}}", fold)
+
+    def read(self, tool: str, args: Mapping[str, Any]) -> str:
+        path = self._paths.get(tool)
+        if path is None:
+            raise FieldError(f"the key names no argument of {tool!r:.200}")
+        return key_text(path.read(args), path.text, fold=self.fold)
+
+    def form(self) -> Any:
+        return {tool: path.text for tool, path in self._paths.items()}
+
+    def check(self, tools: frozenset[str] | None) -> None:
+        if tools is None:
+            raise ValueError("a key for each tool needs a contract that names its tools, without patterns")
+        if tools != self._paths.keys():
+            odd = min(tools ^ self._paths.keys())
+            problem = "has no role in" if odd in self._paths else "has no argument in the key of"
+            raise ValueError(f"tool {odd!r:.200} {problem} the contract")
+
+    def spelt(self, name: str) -> str:
+        return key_text(name, "key", fold=self.fold)
+
+
+class _AllArguments(Key):
+    """All arguments: each different call is a key."""
+
+    __slots__ = ()
+
+    def __init__(self, fold: Fold | None) -> None:
+        super().__init__(ALL, fold)
+
+    def read(self, tool: str, args: Mapping[str, Any]) -> str:
+        seen = plain_value(dict(args))
+        for unseen in unseen_in(seen):
+            raise UnreadableError("an argument", unseen)
+        text = json.dumps([tool, self._spelt(seen)], ensure_ascii=False, sort_keys=True)
         return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return text
 
+    def form(self) -> Any:
+        return ALL
 
-def _of_object(value: Any, name: str, fold: Fold | None) -> str:
-    """Write an object as the data that contracts see of it, such as the text of a UUID."""
-    seen = plain_value(value)
-    if isinstance(seen, dict | list | tuple | bytes):
-        raise FieldError(f"{name} must be text or a number, got {type(value).__name__}")
-    return key_text(seen, name, fold=fold)
-
-
-def _folded(text: str, fold: Fold | None) -> str:
-    if not (text.isascii() and text.isprintable()):
-        text = _visible(text)
-    text = text.strip()
-    if fold == "number":
-        return _by_value(text)
-    if fold == "case":
-        # Folding may take letters apart again.
-        text = unicodedata.normalize("NFC", text.casefold())
-    if text.endswith("0"):
-        whole = _WHOLE.fullmatch(text)
-        text = text if whole is None else whole[1]
-        return "0" if text == "-0" else text
-    return text
-
-
-def _visible(text: str) -> str:
-    left = _IGNORED.sub("", text)
-    seen = "".join(c for c in left if c.isspace() or unicodedata.category(c) not in _UNSEEN)
-    return unicodedata.normalize("NFC", seen)
-
-
-def _by_value(text: str) -> str:
-    try:
-        return _number_text(read_amount(text, text=True, negative=True), "")
-    except AmountError:
-        return text
-
-
-def _number_text(value: float | Decimal, name: str) -> str:
-    try:
-        amount = read_amount(value, negative=True)
-    except AmountError as error:
-        raise FieldError(f"{name} {error}") from None
-    whole = int(amount)
-    # 42.0 is 42. What is not whole has one spelling: 0.50 is 0.5.
-    return str(whole) if whole == amount else show(amount).rstrip("0")
+    def _spelt(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: self._spelt(part) for name, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._spelt(part) for part in value]
+        if isinstance(value, bytes):
+            raise FieldError("bytes are no part of a key")
+        return (
+            value
+            if value is None or isinstance(value, bool)
+            else key_text(value, "an argument", fold=self.fold)
+        )

@@ -49,7 +49,7 @@ class JudgedCall:
             memo = self.memo = {}
         if key.text not in memo:
             try:
-                memo[key.text] = key.read(self.args)
+                memo[key.text] = key.read(self.tool, self.args)
             except FieldError as error:
                 memo[key.text] = error
         value: str | FieldError = memo[key.text]

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..contracts.rules import MAX_IN_WINDOW
-from ..match.keys import Fold, key_text
 from ..match.paths import FieldError, FieldPath
+from ..match.spelling import Fold, key_text
 from .call import JudgedCall
 from .cell import LiveCell
 from .clock import MonotoneClock

@@ -118,7 +118,7 @@ class Keyed(LiveCell):
         for name, inner in data.items():
             key = self.key.spelt(name)
             if key in self._entries:
-                raise ValueError(f"{self.key.path} has one value in two spellings")
+                raise ValueError(f"{self.key.text} has one value in two spellings")
             entry = self._entries[key] = _KeyEntry(self._make())
             entry.cell.load(inner)
 
@@ -206,6 +206,6 @@ class Room(CellGuard):
     def detail(self, breach: Breach, cell: Any, call: JudgedCall) -> None:
         breach.needs = None
         if isinstance(self.cell, Keyed) and not self.cell.has_room(call):
-            breach.fault = f"{self.cell.key.path} has more than {self.cell.bound} values"
+            breach.fault = f"{self.cell.key.text} has more than {self.cell.bound} values"
         else:
             breach.fault = "as many calls are owed an answer as can be kept"

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from ..contracts.parameters import Parameter, parameters_of
 from ..contracts.shapes import Place
+from ..match.keys import ALL
 
 __all__ = ("Oddity", "empty_options", "unlikely_names", "unlikely_paths", "unset_entries")
 
@@ -89,8 +90,16 @@ def _paths_in(spec: Mapping[str, Any], place: Place) -> Iterator[tuple[str, str,
             yield from (("field", path, inner) for path, inner in _fields_in(value, here))
         elif parameter.name == "field":
             yield "field", value, here
-    if isinstance(spec.get("key"), str):
-        yield "key", spec["key"], (*place, "key")
+    yield from (("key", path, here) for path, here in _keys_in(spec.get("key"), (*place, "key")))
+
+
+def _keys_in(key: Any, place: Place) -> Iterator[tuple[str, Place]]:
+    if isinstance(key, str) and key != ALL:
+        yield key, place
+    elif isinstance(key, list):
+        yield from ((path, (*place, index)) for index, path in enumerate(key))
+    elif isinstance(key, dict):
+        yield from ((path, (*place, tool)) for tool, path in key.items())
 
 
 def _fields_in(matcher: Any, place: Place) -> Iterator[tuple[str, Place]]:

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from ..contracts.parameters import Parameter, ParameterKind, parameters_of
 from ..contracts.registry import CLASSES
-from ..match.keys import Fold
+from ..match.spelling import Fold
 from ..verdict import Mode, OnViolation, Severity
 
 __all__ = ("published_schema", "rules_schema")
@@ -33,7 +33,14 @@ _OPTIONS: dict[str, Any] = {
         "enum": list(get_args(OnViolation)),
         "description": "halt stops the session, refuse only the call.",
     },
-    "key": {**_PATH, "description": "Argument for each of whose values the contract holds separately."},
+    "key": {
+        "description": "Argument for each of whose values the contract holds separately; * for all of them.",
+        "anyOf": [
+            _PATH,
+            {"type": "array", "minItems": 1, "uniqueItems": True, "items": _PATH},
+            {"type": "object", "minProperties": 1, "additionalProperties": _PATH},
+        ],
+    },
     "fold": {"enum": list(get_args(Fold)), "description": "Which spellings of a key are one."},
     "within": {
         "type": "number",
