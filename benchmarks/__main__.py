@@ -34,6 +34,7 @@ MEASUREMENTS = {
     "runs": "benchmarks.runs",
     "round-trips": "benchmarks.round_trips",
     "startup": "benchmarks.startup",
+    "hooks": "benchmarks.hooks",
 }
 
 

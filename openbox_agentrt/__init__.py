@@ -7,10 +7,10 @@ Importing this loads nothing else: names are looked up in their modules when the
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from ._version import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._loop.coverage import Coverage, Escape
     from ._loop.loop import GovernedAgentLoop

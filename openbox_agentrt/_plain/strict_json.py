@@ -5,15 +5,21 @@ A repeated key is one value to one reader and another to the next, and NaN is a 
 reads must be what the tool reads, so both are errors here.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import re
 from collections.abc import Callable
-from typing import Any, Final, NoReturn, TypeAlias
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Each hook is a process that starts with this module, and `typing` takes longer to load than it does.
+    from typing import Any, Final, NoReturn, TypeAlias
+
+    _Build: TypeAlias = Callable[[list[tuple[str, Any]]], Any]
 
 __all__ = ("JsonError", "read_json")
-
-_Build: TypeAlias = Callable[[list[tuple[str, Any]]], Any]
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[][{}:,]|[^][{}:,"\s]+', re.DOTALL)
 

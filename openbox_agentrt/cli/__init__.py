@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from .._version import __version__
 
@@ -21,7 +20,6 @@ __all__ = ("COMMANDS", "Command", "main")
 _PROGRAM = "openbox-agentrt"
 
 
-@dataclass(frozen=True, slots=True)
 class Command:
     """
     A command of the command line.
@@ -31,8 +29,12 @@ class Command:
         summary: What it does, in one line; empty for a command that help does not list.
     """
 
-    module: str
-    summary: str = ""
+    # No dataclass: what makes those takes longer to load than a hook has time.
+    __slots__ = ("module", "summary")
+
+    def __init__(self, module: str, summary: str = "") -> None:
+        self.module = module
+        self.summary = summary
 
 
 COMMANDS: dict[str, Command] = {

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
-
-if TYPE_CHECKING:
-    import argparse
 
 from ..doors.claude_code.answers import HookAnswer, HookSettings, after_tool, at_end, before_tool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import NoReturn
 
 __all__ = ("main",)
 

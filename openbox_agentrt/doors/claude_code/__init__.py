@@ -4,8 +4,7 @@ Contracts for the tool calls of Claude Code, through its hooks.
 The names are loaded when they are used: each hook is a process that starts.
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .answers import (
         HookAnswer,

@@ -51,8 +51,8 @@ def pretooluse(
     from openbox_agentrt.doors.claude_code.session import begin_call
 
     event = _event(hook_input, "PreToolUse")
-    rules = load_hook_rules(rules_path)
     with _log(state_dir, event) as log:
+        rules = load_hook_rules(rules_path, log.folder)
         _take_over(log, state_dir, event)
         ruling = begin_call(log, event, rules, now=time.time(), on_rules_change="replay")
     return {} if ruling.reason is None else deny_output(ruling.reason)

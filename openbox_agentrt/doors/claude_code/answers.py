@@ -17,15 +17,16 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.doors.claude_code.event import POST_EVENTS, HookEvent, read_event
 from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.doors.claude_code.history import end_call
 from openbox_agentrt.doors.claude_code.log import SessionLog, file_stem, open_log
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from openbox_agentrt.acel import Violation
     from openbox_agentrt.doors.claude_code.rules import HookRules
     from openbox_agentrt.doors.claude_code.session import OnRulesChange
@@ -42,7 +43,6 @@ __all__ = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HookSettings:
     """
     How hooks of one configuration work.
@@ -51,6 +51,7 @@ class HookSettings:
         rules: Rules file. The hook after a call needs none.
         state_dir: Folder of the session files. A relative one is taken from the project's folder, wherever
             the client's shell is at the moment.
+        project_dir: The project's folder, or None for the working directory.
         evidence_dir: Folder of the evidence, one file per session; the state folder if None.
         key: Ed25519 key file that signs the evidence, or None.
         on_rules_change: What to do if the rules are not those that the session began under: "deny", or
@@ -58,16 +59,29 @@ class HookSettings:
         clock: Seconds since the epoch.
     """
 
-    rules: str | None = None
-    state_dir: str | None = None
-    project_dir: str | None = None
-    evidence_dir: str | None = None
-    key: str | None = None
-    on_rules_change: OnRulesChange = "deny"
-    clock: Callable[[], float] = time.time
+    # No dataclass, here and below: what makes those takes longer to load than the rest of a hook.
+    __slots__ = ("clock", "evidence_dir", "key", "on_rules_change", "project_dir", "rules", "state_dir")
+
+    def __init__(
+        self,
+        *,
+        rules: str | None = None,
+        state_dir: str | None = None,
+        project_dir: str | None = None,
+        evidence_dir: str | None = None,
+        key: str | None = None,
+        on_rules_change: OnRulesChange = "deny",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.rules = rules
+        self.state_dir = state_dir
+        self.project_dir = project_dir
+        self.evidence_dir = evidence_dir
+        self.key = key
+        self.on_rules_change = on_rules_change
+        self.clock = clock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HookAnswer:
     """
     What the process of a hook answers with.
@@ -78,9 +92,22 @@ class HookAnswer:
         stderr: One line, or nothing.
     """
 
-    code: int = 0
-    stdout: str = ""
-    stderr: str = ""
+    __slots__ = ("code", "stderr", "stdout")
+
+    def __init__(self, *, code: int = 0, stdout: str = "", stderr: str = "") -> None:
+        self.code = code
+        self.stdout = stdout
+        self.stderr = stderr
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HookAnswer):
+            return NotImplemented
+        return (self.code, self.stdout, self.stderr) == (other.code, other.stdout, other.stderr)
+
+    __hash__ = None  # type: ignore[assignment]  # it can be changed
+
+    def __repr__(self) -> str:
+        return f"HookAnswer(code={self.code}, stdout={self.stdout!r}, stderr={self.stderr!r})"
 
 
 def default_state_dir() -> str:
@@ -114,8 +141,8 @@ def _before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
     from openbox_agentrt.doors.claude_code.session import begin_call
 
     event = read_event(data, expected=("PreToolUse",))
-    rules = _rules(settings)
     with _log(settings, event) as log:
+        rules = _rules(settings, log)
         ruling = begin_call(log, event, rules, now=settings.clock(), on_rules_change=settings.on_rules_change)
         trouble = _record(log, event, settings, ruling.violations, rules.rules_hash)
     if ruling.reason is None:
@@ -136,8 +163,8 @@ def _at_end(data: bytes, settings: HookSettings) -> HookAnswer:
     event = read_event(data, expected=("Stop", "SessionEnd"))
     final = event.name == "SessionEnd"
     try:
-        rules = _rules(settings)
         with _log(settings, event) as log:
+            rules = _rules(settings, log)
             violations = unmet_obligations(
                 log,
                 event,
@@ -222,12 +249,12 @@ def _record(
     return "" if failure is None else f"openbox-agentrt: the evidence is incomplete: {_one_line(failure)}"
 
 
-def _rules(settings: HookSettings) -> HookRules:
+def _rules(settings: HookSettings, log: SessionLog) -> HookRules:
     from openbox_agentrt.doors.claude_code.rules import load_hook_rules
 
     if settings.rules is None:
         raise HookFault("no rules file is given", remedy="--rules FILE")
-    return load_hook_rules(settings.rules)
+    return load_hook_rules(settings.rules, log.folder)
 
 
 def _log(settings: HookSettings, event: HookEvent) -> AbstractContextManager[SessionLog]:

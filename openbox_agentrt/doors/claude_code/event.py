@@ -5,14 +5,18 @@ Fields that are not needed are passed over, because each version of the client a
 needed and is not what it should be is a `HookFault`.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from openbox_agentrt._plain.strict_json import read_json
 from openbox_agentrt.doors.claude_code.folder import HookFault
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ("POST_EVENTS", "HookEvent", "event_from", "read_event")
 
@@ -23,7 +27,6 @@ _MAX_INPUT = 64 * 1024 * 1024
 _MAX_SESSION_ID = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
     """
     One event of a Claude Code session.
@@ -40,15 +43,30 @@ class HookEvent:
         result: What the tool returned.
     """
 
-    name: str
-    session_id: str
-    tool: str = ""
-    args: Mapping[str, Any]
-    call_id: str | None = None
-    ran: bool = True
-    ok: bool = True
-    repeated_stop: bool = False
-    result: Any = None
+    __slots__ = ("args", "call_id", "name", "ok", "ran", "repeated_stop", "result", "session_id", "tool")
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        session_id: str,
+        tool: str = "",
+        args: Mapping[str, Any],
+        call_id: str | None = None,
+        ran: bool = True,
+        ok: bool = True,
+        repeated_stop: bool = False,
+        result: Any = None,
+    ) -> None:
+        self.name = name
+        self.session_id = session_id
+        self.tool = tool
+        self.args = args
+        self.call_id = call_id
+        self.ran = ran
+        self.ok = ok
+        self.repeated_stop = repeated_stop
+        self.result = result
 
     @property
     def digest(self) -> str:

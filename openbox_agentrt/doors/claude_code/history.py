@@ -16,14 +16,23 @@ The lines, by their ``event``:
 ``end``      the session ended; it may be resumed
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any
 
 from openbox_agentrt.doors.claude_code.event import HookEvent
 from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.doors.claude_code.log import SessionLog
 
-__all__ = ("Calls", "History", "OpenCall", "end_call", "read_history")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ("SNAPSHOT_AFTER", "Calls", "History", "OpenCall", "end_call", "read_history")
+
+
+SNAPSHOT_AFTER = 64
+"""How many lines may follow a snapshot before the next one is taken."""
 
 
 class OpenCall:
@@ -66,14 +75,16 @@ class Calls:
         open: Calls under way by key, oldest first.
         ended: Keys of calls whose end was reported.
         refused: Reason by key and digest of calls that were refused.
+        halted: Whether a contract has stopped the session.
     """
 
-    __slots__ = ("_clock", "begun", "ended", "latest", "noted", "open", "refused", "rules")
+    __slots__ = ("_clock", "begun", "ended", "halted", "latest", "noted", "open", "refused", "rules")
 
     def __init__(self, snapshot: Mapping[str, Any] | None = None) -> None:
         taken: Mapping[str, Any] = {} if snapshot is None else snapshot["calls"]
         self.rules: str | None = taken.get("rules")
         self.begun: int = taken.get("begun", 0)
+        self.halted: bool = taken.get("halted", False)
         self.latest: float = taken.get("latest", 0.0)
         # What the clock of the computer said at that line.
         self._clock: float = taken.get("clock", 0.0)
@@ -87,6 +98,7 @@ class Calls:
         return {
             "rules": self.rules,
             "begun": self.begun,
+            "halted": self.halted,
             "latest": self.latest,
             "clock": self._clock,
             "open": [[call.entry, self.noted - call.position] for call in self.open.values()],
@@ -129,6 +141,7 @@ class Calls:
                 self.ended.add(entry["call"])
             case "deny":
                 self.refused[entry["call"], entry["digest"]] = entry["reason"]
+                self.halted = self.halted or entry["halted"]
 
     def key_for(self, event: HookEvent) -> str:
         """Give the key of a call that begins, or was reported without having begun."""
@@ -177,6 +190,11 @@ class History:
         self.lines = lines
         self.end = end
         self.calls = calls
+
+    @property
+    def wants_snapshot(self) -> bool:
+        """Tell whether there are enough lines for the next process to begin after them."""
+        return len(self.lines) > SNAPSHOT_AFTER
 
 
 def read_history(log: SessionLog, session_id: str, *, whole: bool = False) -> History:

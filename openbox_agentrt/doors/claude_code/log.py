@@ -6,15 +6,20 @@ file. A line, once written, is never changed. Whoever can write the file can wri
 folder that keeps others out. A line that was written in part is noticed.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from openbox_agentrt.doors.claude_code.folder import LOCK_WAIT_SECONDS, HookFault, StateFolder, lock_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ("SessionLog", "file_stem", "open_log")
 
@@ -39,7 +44,7 @@ def open_log(
     project_dir: str | None = None,
     wait_seconds: float = LOCK_WAIT_SECONDS,
     sleep: Callable[[float], None] = time.sleep,
-) -> Iterator["SessionLog"]:
+) -> Iterator[SessionLog]:
     """
     Open the log of a session and hold its lock.
 

@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from openbox_agentrt.acel import Reservation, Violation
     from openbox_agentrt.doors.claude_code.rules import HookRules
 
-__all__ = ("SNAPSHOT_AFTER", "Replica", "StaleSnapshotError")
-
-SNAPSHOT_AFTER = 64
-"""How many lines may follow a snapshot before the next one is taken."""
+__all__ = ("Replica", "StaleSnapshotError")
 
 # How many calls a violation in the evidence shows.
 _TRACE = 20
@@ -95,7 +92,7 @@ class Replica:
         self._clock.now = 0.0 if history.snapshot is None else history.snapshot["calls"]["latest"]
         for index, entry in enumerate(history.lines):
             self._apply(entry, ours=index >= ours_from)
-        if snapshots and len(history.lines) > SNAPSHOT_AFTER:
+        if snapshots and history.wants_snapshot:
             self.snapshot = self._take(rules)
         self._findings.violations.clear()
 

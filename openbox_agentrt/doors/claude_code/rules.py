@@ -1,57 +1,139 @@
-"""The rules file of a hook, read in each process."""
+"""
+The rules of a hook, read in each process.
+
+What a rules file means does not change while its bytes do not. So it is kept beside the state, as plain data
+under a name made of those bytes: the next process neither parses nor checks them again, and knows without the
+engine which tools no contract is about.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from openbox_agentrt.doors.claude_code.folder import HookFault
+from openbox_agentrt._version import __version__
+from openbox_agentrt.doors.claude_code.folder import HookFault, StateFolder
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from openbox_agentrt.acel.contracts.base import TemporalContract
+    from collections.abc import Mapping
+    from typing import Any
+
+    from openbox_agentrt.acel.contracts.template import Template
 
 __all__ = ("HookRules", "load_hook_rules")
 
+_MAX_BYTES = 4 << 20
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
 class HookRules:
     """
     What calls are judged by.
 
     Attributes:
-        contracts: The contracts.
         state: The initial state.
         rules_hash: Hash of the contracts, as evidence has it.
         hash: Stands for both: two files with one hash decide alike.
     """
 
-    contracts: tuple[TemporalContract, ...]
-    state: Mapping[str, Any]
-    rules_hash: str
-    hash: str
+    __slots__ = ("_contracts", "_names", "_specs", "hash", "rules_hash", "state")
+
+    def __init__(self, compiled: Mapping[str, Any], contracts: tuple[Template, ...] | None = None) -> None:
+        self.state: Mapping[str, Any] = compiled["state"]
+        self.rules_hash: str = compiled["rules_hash"]
+        self.hash: str = compiled["hash"]
+        names = compiled["names"]
+        self._names = None if names is None else frozenset(names)
+        self._specs = compiled["contracts"]
+        self._contracts = contracts
+
+    @property
+    def contracts(self) -> tuple[Template, ...]:
+        """The contracts, built when they are first needed."""
+        if self._contracts is None:
+            from openbox_agentrt.acel.contracts.spec import build_contract
+
+            self._contracts = tuple(build_contract(spec) for spec in self._specs)
+        return self._contracts
+
+    def are_about(self, tool: str) -> bool:
+        """Tell whether a contract may have something to say of calls of a tool."""
+        # Names in other letters can be written in several ways; the engine knows them.
+        return self._names is None or tool in self._names or not tool.isascii()
 
 
-def load_hook_rules(path: str | os.PathLike[str]) -> HookRules:
+def load_hook_rules(path: str | os.PathLike[str], folder: StateFolder) -> HookRules:
     """
     Read a rules file.
+
+    Args:
+        path: The file.
+        folder: Where it is kept as it was understood.
 
     Raises:
         HookFault: It is missing, or is no rules file.
     """
+    name = _name_of_compiled(path)
+    compiled = _read_compiled(folder, name)
+    if compiled is not None:
+        return HookRules(compiled)
+    compiled, contracts = _compile(path)
+    if name == _name_of_compiled(path) and _is_data(compiled):
+        folder.replace_file(name, json.dumps(compiled, separators=(",", ":")).encode())
+    return HookRules(compiled, contracts)
+
+
+def _name_of_compiled(path: str | os.PathLike[str]) -> str:
+    try:
+        with open(os.path.expanduser(path), "rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise HookFault(f"the rules cannot be read: {os.fspath(path)}: {error.strerror}") from error
+    # The ending says how it is read, the version by whom.
+    about = f"{__version__} {os.path.splitext(os.fspath(path))[1]}\n"
+    return f"rules-{hashlib.sha256(about.encode() + data).hexdigest()[:40]}.json"
+
+
+def _read_compiled(folder: StateFolder, name: str) -> dict[str, Any] | None:
+    if not folder.exists(name):
+        return None
+    with open(folder.open_file(name, os.O_RDONLY), "rb") as file:
+        try:
+            compiled = json.load(file)
+        except (ValueError, RecursionError):
+            # It was not written here, and can be made again.
+            return None
+    needed = {"contracts", "state", "rules_hash", "hash", "names"}
+    return compiled if isinstance(compiled, dict) and needed <= compiled.keys() else None
+
+
+def _compile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], tuple[Template, ...]]:
     from openbox_agentrt.acel.rulesfile import ConfigError, read_rules
+    from openbox_agentrt.acel.rulesfile.document import read_document
+    from openbox_agentrt.acel.rulesfile.parts import Parts
 
     try:
         rules = read_rules(path)
+        specs = [spec for _, spec in Parts(read_document(path)).contracts]
     except (ConfigError, OSError) as error:
         raise HookFault(f"the rules cannot be read: {error}") from error
     text = json.dumps([rules.rules_hash, rules.state], sort_keys=True, default=str)
-    return HookRules(
-        contracts=rules.contracts,
-        state=rules.state,
-        rules_hash=rules.rules_hash,
-        hash=hashlib.sha256(text.encode()).hexdigest()[:32],
-    )
+    named = [contract.names for contract in rules.contracts]
+    compiled = {
+        "contracts": specs,
+        "state": rules.state,
+        "rules_hash": rules.rules_hash,
+        "hash": hashlib.sha256(text.encode()).hexdigest()[:32],
+        "names": None if None in named else sorted({name for names in named for name in names or ()}),
+    }
+    return compiled, rules.contracts
+
+
+def _is_data(compiled: dict[str, Any]) -> bool:
+    """Tell whether what a file means survives being written down."""
+    try:
+        written: object = json.loads(json.dumps(compiled, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return written == compiled

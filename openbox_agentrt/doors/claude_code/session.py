@@ -7,22 +7,22 @@ that of any number of processes that judge at once, each sees the calls that the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
 from openbox_agentrt.doors.claude_code.event import HookEvent
 from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.doors.claude_code.history import History, read_history
 from openbox_agentrt.doors.claude_code.log import SessionLog
-from openbox_agentrt.doors.claude_code.replayed import Replica, StaleSnapshotError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Literal
+
     from openbox_agentrt.acel import Refusal, Violation
+    from openbox_agentrt.doors.claude_code.replayed import Replica
     from openbox_agentrt.doors.claude_code.rules import HookRules
 
-__all__ = ("LOST_AFTER", "OnRulesChange", "Ruling", "begin_call", "unmet_obligations")
+    OnRulesChange = Literal["deny", "replay"]
 
-OnRulesChange = Literal["deny", "replay"]
+__all__ = ("LOST_AFTER", "Ruling", "begin_call", "unmet_obligations")
 
 LOST_AFTER = 512
 """
@@ -33,7 +33,6 @@ waiting for it. It stays counted.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
     """
     What was decided about a call.
@@ -43,8 +42,11 @@ class Ruling:
         violations: What it breaks, contracts that only watch included.
     """
 
-    reason: str | None = None
-    violations: tuple[Violation, ...] = ()
+    __slots__ = ("reason", "violations")
+
+    def __init__(self, *, reason: str | None = None, violations: tuple[Violation, ...] = ()) -> None:
+        self.reason = reason
+        self.violations = violations
 
 
 def begin_call(
@@ -70,6 +72,12 @@ def begin_call(
         if known is not None or key in calls.ended:
             raise HookFault(f"tool_use_id {event.call_id!r:.100} was used by another call")
     _lose_forgotten(log, history)
+    if _concerns_nobody(history, event, rules):
+        stamp = calls.stamp(now)
+        if calls.rules is None:
+            log.append({"event": "rules", "hash": rules.hash, **stamp})
+        log.append(_admitted(key, event, stamp))
+        return Ruling()
     replica = _replica(log, history, rules, on_rules_change)
     replica.at(now)
     stamp = calls.stamp(now)
@@ -78,17 +86,17 @@ def begin_call(
         log.write_snapshot(replica.snapshot)
     if calls.rules != rules.hash:
         log.append({"event": "rules", "hash": rules.hash, **stamp})
-    line: dict[str, Any] = {"call": key, "tool": event.tool, "digest": event.digest, **stamp}
+    line = _admitted(key, event, stamp)
     if reservation.allowed:
-        log.append({"event": "pre", **line, "args": dict(event.args)})
+        log.append(line)
         return Ruling(violations=tuple(replica.found))
     assert reservation.refusal is not None
     reason = _reason(reservation.refusal)
     halted = replica.session.closed is not None
     log.append(
         {
-            "event": "deny",
             **line,
+            "event": "deny",
             "args": dict(event.args) if halted else None,
             "reason": reason,
             "halted": halted,
@@ -132,6 +140,22 @@ def unmet_obligations(
     return violations
 
 
+def _concerns_nobody(history: History, event: HookEvent, rules: HookRules) -> bool:
+    """Tell whether the call runs whatever the contracts remember, so that the engine need not be asked."""
+    calls = history.calls
+    return (
+        calls.rules in (None, rules.hash)
+        and not calls.halted
+        and not rules.are_about(event.tool)
+        and not history.wants_snapshot
+    )
+
+
+def _admitted(key: str, event: HookEvent, stamp: dict[str, float]) -> dict[str, Any]:
+    line: dict[str, Any] = {"event": "pre", "call": key, "tool": event.tool, "digest": event.digest}
+    return {**line, **stamp, "args": dict(event.args)}
+
+
 def _replica(log: SessionLog, history: History, rules: HookRules, on_rules_change: OnRulesChange) -> Replica:
     changed = history.calls.rules is not None and history.calls.rules != rules.hash
     if changed and on_rules_change == "deny":
@@ -139,6 +163,8 @@ def _replica(log: SessionLog, history: History, rules: HookRules, on_rules_chang
             "the rules have changed since the session began",
             remedy="start a new session, or go on by the new rules: --on-rules-change replay",
         )
+    from openbox_agentrt.doors.claude_code.replayed import Replica, StaleSnapshotError
+
     try:
         return Replica(history, rules)
     except StaleSnapshotError:

@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from openbox_agentrt.acel import Session
 from openbox_agentrt.acel.rulesfile import read_rules
-from openbox_agentrt.doors.claude_code import replayed as hook_replica
+from openbox_agentrt.doors.claude_code import history as hook_history
 from openbox_agentrt.doors.claude_code import session as hook_session
 from openbox_agentrt.doors.claude_code.answers import (
     HookAnswer,
@@ -208,7 +208,7 @@ def test_a_clock_that_was_ahead_goes_on_when_it_is_right(
     hooks: Hooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A year by mistake is no year of refusals afterwards: windows pass as they always do."""
-    monkeypatch.setattr(hook_replica, "SNAPSHOT_AFTER", 4)
+    monkeypatch.setattr(hook_history, "SNAPSHOT_AFTER", 4)
     hooks.now += 365 * 86_400
     for _ in range(2):
         assert hooks.runs("Fetch")
@@ -350,7 +350,7 @@ def test_input_that_is_not_understood_denies(hooks: Hooks, data: bytes) -> None:
 @pytest.mark.parametrize("ending", ["jsonl", "snap"])
 def test_a_corrupt_state_file_denies(hooks: Hooks, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     """A history that cannot be trusted is not begun anew."""
-    monkeypatch.setattr(hook_replica, "SNAPSHOT_AFTER", 2)
+    monkeypatch.setattr(hook_history, "SNAPSHOT_AFTER", 2)
     for _ in range(3):
         hooks.runs("Read")
     path = hooks.file(ending)
@@ -380,7 +380,7 @@ def test_a_state_folder_that_is_a_link_denies(hooks: Hooks) -> None:
 
 def test_a_state_folder_that_cannot_be_written_denies(hooks: Hooks) -> None:
     """What cannot be written down was not counted."""
-    hooks.settings = replace(hooks.settings, state_dir="/proc/nowhere/state")
+    hooks.settings.state_dir = "/proc/nowhere/state"
 
     answer = hooks.pre("Read")
 
@@ -396,7 +396,7 @@ def test_an_error_that_nobody_thought_of_denies(hooks: Hooks, monkeypatch: pytes
 
     monkeypatch.setattr(Session, "reserve", fail)
 
-    answer = hooks.pre("Read")
+    answer = hooks.pre("Deploy")
 
     assert answer == HookAnswer(code=2, stderr="openbox-agentrt: ZeroDivisionError: in the engine")
 
@@ -437,12 +437,12 @@ def test_a_session_can_go_on_by_new_rules(hooks: Hooks) -> None:
             ]
         }
     )
-    hooks.settings = replace(hooks.settings, on_rules_change="replay")
+    hooks.settings.on_rules_change = "replay"
 
     assert not hooks.runs("Deploy")
     assert hooks.runs("Read")
     assert not hooks.runs("Read")
-    hooks.settings = replace(hooks.settings, on_rules_change="deny")
+    hooks.settings.on_rules_change = "deny"
     assert not hooks.runs("Read")
     assert [entry["event"] for entry in hooks.entries()].count("rules") == 2
 
@@ -598,9 +598,8 @@ def test_the_evidence_is_of_the_rules(hooks: Hooks) -> None:
 
 def test_evidence_can_be_signed_and_kept_elsewhere(hooks: Hooks, tmp_path: Path) -> None:
     """With a key file, in a folder of its own."""
-    hooks.settings = replace(
-        hooks.settings, evidence_dir=str(tmp_path / "evidence"), key=str(tmp_path / "key.bin")
-    )
+    hooks.settings.evidence_dir = str(tmp_path / "evidence")
+    hooks.settings.key = str(tmp_path / "key.bin")
     hooks.runs("Bash", command="git commit")
     hooks.end()
 
@@ -615,7 +614,7 @@ def test_evidence_can_be_signed_and_kept_elsewhere(hooks: Hooks, tmp_path: Path)
 def test_evidence_that_cannot_be_written_changes_no_answer(hooks: Hooks, tmp_path: Path) -> None:
     """The call was judged and noted; the user is told that the evidence is not complete."""
     (tmp_path / "evidence").write_text("in the way")
-    hooks.settings = replace(hooks.settings, evidence_dir=str(tmp_path / "evidence"))
+    hooks.settings.evidence_dir = str(tmp_path / "evidence")
 
     answer = hooks.pre("Bash", command="git commit")
 
@@ -636,7 +635,7 @@ def test_a_long_session_is_not_read_from_its_beginning(hooks: Hooks) -> None:
         assert snapshot is not None
         tail = log.read(snapshot["offset"])
         assert len(log.read()) > 240
-    assert len(tail) <= hook_replica.SNAPSHOT_AFTER + 4
+    assert len(tail) <= hook_history.SNAPSHOT_AFTER + 4
     assert hooks.file("snap").stat().st_size < 20_000
 
 
@@ -654,7 +653,7 @@ def test_calls_that_are_always_under_way_do_not_stop_snapshots(hooks: Hooks) -> 
     with open_log(hooks.folder / "state", "s1") as log:
         snapshot = log.read_snapshot()
         assert snapshot is not None
-        assert len(log.read(snapshot["offset"])) <= hook_replica.SNAPSHOT_AFTER + 4
+        assert len(log.read(snapshot["offset"])) <= hook_history.SNAPSHOT_AFTER + 4
     assert not hooks.runs("Bash", command="git commit")
     hooks.last = tests
     hooks.post()
@@ -663,7 +662,7 @@ def test_calls_that_are_always_under_way_do_not_stop_snapshots(hooks: Hooks) -> 
 
 def test_a_call_under_way_leaves_its_window(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     """A snapshot does not make it younger."""
-    monkeypatch.setattr(hook_replica, "SNAPSHOT_AFTER", 4)
+    monkeypatch.setattr(hook_history, "SNAPSHOT_AFTER", 4)
     for _ in range(2):
         assert allowed(hooks.pre("Fetch"))
     for _ in range(20):
@@ -677,7 +676,7 @@ def test_a_call_under_way_leaves_its_window(hooks: Hooks, monkeypatch: pytest.Mo
 
 def test_a_call_that_never_ends_is_given_up(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a while, and it stays counted."""
-    monkeypatch.setattr(hook_replica, "SNAPSHOT_AFTER", 8)
+    monkeypatch.setattr(hook_history, "SNAPSHOT_AFTER", 8)
     monkeypatch.setattr(hook_session, "LOST_AFTER", 40)
     hooks.pre("Deploy")
     hooks.pre("Bash", command="pytest")
@@ -693,7 +692,7 @@ def test_a_call_that_never_ends_is_given_up(hooks: Hooks, monkeypatch: pytest.Mo
 
 def test_a_snapshot_of_another_version_is_not_needed(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log says all that it said."""
-    monkeypatch.setattr(hook_replica, "SNAPSHOT_AFTER", 4)
+    monkeypatch.setattr(hook_history, "SNAPSHOT_AFTER", 4)
     hooks.runs("Bash", command="pytest")
     for _ in range(6):
         hooks.runs("Read")
@@ -735,7 +734,7 @@ def test_many_processes_decide_as_one_session_would(
     session = Session(rules.state, contracts=rules.contracts, clock=lambda: hooks.now)
     under_way: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hook_replica, "SNAPSHOT_AFTER", 3)
+        patch.setattr(hook_history, "SNAPSHOT_AFTER", 3)
         patch.setattr(hook_session, "LOST_AFTER", lost_after)
         for kind, outcome, later, ends_another in actions:
             hooks.now += later
@@ -777,7 +776,7 @@ def test_a_contract_that_stops_the_session_stops_every_later_process(
     hooks: Hooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`on_violation: halt` is remembered, also in snapshots."""
-    monkeypatch.setattr(hook_replica, "SNAPSHOT_AFTER", 8)
+    monkeypatch.setattr(hook_history, "SNAPSHOT_AFTER", 8)
     hooks.write_rules(
         {
             "contracts": [
@@ -814,7 +813,7 @@ def test_a_log_that_the_rules_do_not_allow_denies(hooks: Hooks) -> None:
             }
             log.append(line)
 
-    answer = hooks.pre("Read")
+    answer = hooks.pre("Deploy")
 
     assert answer.code == 2
     assert "the log does not replay" in answer.stderr

@@ -173,7 +173,7 @@ def test_a_process_that_is_killed_leaves_the_lock_to_the_next(project: Path) -> 
     assert not denied(run(project, "pre", "PreToolUse", **call(1)))
 
 
-def loaded_by(*arguments: str) -> set[str]:
+def loaded_by(*arguments: str, **fields: str) -> set[str]:
     code = (
         "import runpy, sys\n"
         f"sys.argv = ['openbox-agentrt', 'hook', *{arguments!r}]\n"
@@ -185,7 +185,7 @@ def loaded_by(*arguments: str) -> set[str]:
     )
     process = subprocess.run(
         [sys.executable, "-c", code],
-        input=json.dumps({"session_id": "s1", "hook_event_name": "PostToolUse", **call(1)}),
+        input=json.dumps({"session_id": "s1", "hook_event_name": "PostToolUse", **call(1), **fields}),
         capture_output=True,
         text=True,
         timeout=50,
@@ -203,19 +203,52 @@ def test_the_hook_after_a_call_loads_no_engine(tmp_path: Path) -> None:
     assert not loaded & heavy
 
 
-def test_the_hook_before_a_call_loads_no_other_command(project: Path) -> None:
-    """Neither a command line library nor anything that talks to a network."""
-    loaded = loaded_by("pre", "--rules", str(project / "rules.yaml"), "--state-dir", str(project / "state"))
+HEAVY = {
+    "typer",
+    "rich",
+    "yaml",
+    "msgspec",
+    "logging",
+    "dataclasses",
+    "inspect",
+    "typing",
+    "pathlib",
+    "openbox_core",
+    "agent_rt",
+    "httpx",
+    "cryptography",
+    "opentelemetry",
+}
 
-    assert not loaded & {
-        "typer",
-        "rich",
-        "openbox_core",
-        "agent_rt",
-        "httpx",
-        "cryptography",
-        "opentelemetry",
-    }
+
+def before(project: Path, tool: str, call_id: str) -> set[str]:
+    arguments = ("pre", "--rules", str(project / "rules.yaml"), "--state-dir", str(project / "state"))
+    return loaded_by(*arguments, hook_event_name="PreToolUse", tool_name=tool, tool_use_id=call_id)
+
+
+def test_a_call_that_concerns_nobody_loads_no_engine(project: Path) -> None:
+    """What its process needs is Python, the log, and the rules as they were understood before."""
+    before(project, "Glob", "one")
+
+    loaded = before(project, "Glob", "two")
+
+    assert "openbox_agentrt.doors.claude_code.rules" in loaded
+    assert not loaded & HEAVY
+    assert not any(name.startswith("openbox_agentrt.acel") for name in loaded)
+    ours = [name for name in loaded if name.startswith("openbox_agentrt")]
+    assert len(ours) <= 20, sorted(ours)
+
+
+def test_a_call_that_is_judged_loads_the_engine_only(project: Path) -> None:
+    """Neither what reads rules, nor a command line library, nor anything that talks to a network."""
+    before(project, "Deploy", "one")
+
+    loaded = before(project, "Deploy", "two")
+
+    assert "openbox_agentrt.acel.session" in loaded
+    assert not loaded & (HEAVY - {"dataclasses", "inspect", "typing", "logging"})
+    assert "openbox_agentrt.acel.rulesfile" not in loaded
+    assert "openbox_agentrt.evidence" not in loaded
 
 
 def acel_core(project: Path, command: str, data: str, *arguments: str) -> subprocess.CompletedProcess[str]:

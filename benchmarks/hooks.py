@@ -1,0 +1,69 @@
+"""The hooks of Claude Code, each a process: processor time, and how often `python -c pass` that is."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from .tables import Row, Table
+from .timing import spread
+
+BARE = "python -c pass"
+RULES = """
+contracts:
+  - template: must_precede
+    args: [Test, {tool: Bash, matches: "git (commit|push)"}]
+  - template: at_most_n_times
+    args: [Deploy]
+    kwargs: {n: 1000000}
+"""
+EVENTS = {
+    "hook pre, no contract is about the call": ("pre", "PreToolUse", "Read"),
+    "hook pre, judged": ("pre", "PreToolUse", "Deploy"),
+    "hook post": ("post", "PostToolUse", "Read"),
+}
+
+
+def measure(quick: bool) -> Table:
+    """Run the hooks in turns, over one session whose rules were read before."""
+    taken: dict[str, list[float]] = {name: [] for name in (BARE, *EVENTS)}
+    with tempfile.TemporaryDirectory() as folder:
+        rules = Path(folder, "rules.yaml")
+        rules.write_text(RULES)
+        for name in EVENTS:
+            _hook(folder, name)
+        for _ in range(1 if quick else 40):
+            taken[BARE].append(_processor_time(["-c", "pass"], b""))
+            for name in EVENTS:
+                taken[name].append(_hook(folder, name))
+    spreads = {name: spread(samples) for name, samples in taken.items()}
+    bare = spreads[BARE].median
+    rows: list[Row] = [
+        (name, "process", found.median, found.p95, found.median / bare) for name, found in spreads.items()
+    ]
+    return Table(
+        name="hooks",
+        title="Claude Code hooks",
+        columns=("case", "who", "median ms of processor time", "p95 ms", f"times {BARE}"),
+        rows=rows,
+    )
+
+
+def _hook(folder: str, name: str) -> float:
+    command, event, tool = EVENTS[name]
+    data = {"session_id": "s", "hook_event_name": event, "tool_name": tool, "tool_input": {"command": "ls"}}
+    rules = [] if command == "post" else ["--rules", str(Path(folder, "rules.yaml"))]
+    state = ["--state-dir", str(Path(folder, "state"))]
+    module = ["-m", "openbox_agentrt.cli", "hook", command]
+    return _processor_time([*module, *rules, *state], json.dumps(data).encode())
+
+
+def _processor_time(arguments: list[str], data: bytes) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *arguments], input=data, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e3
