@@ -54,6 +54,9 @@ __all__ = (
 
 log = logging.getLogger(__name__)
 
+OBSERVERS_SECONDS = 5.0
+"""How long closing waits for an ``on_decision`` that has to be awaited."""
+
 
 L = TypeVar("L", bound="AgentLoop")
 P = TypeVar("P", bound="ModelProvider")
@@ -254,6 +257,7 @@ class OpenBoxAgentRTGovernance:
         end_shared_sessions(self._runs.services)
         try:
             await self._connection.aclose()
+            await self._runs.services.observers.settle(seconds=OBSERVERS_SECONDS)
         finally:
             self._close_with.close()
 

@@ -33,14 +33,7 @@ def unbalanced(core: LocalCore) -> list[str]:
     """What does not add up in `core`, of what this package sent."""
     own = [record.event for record in core.records() if record.caller.get("sdk", "").startswith(OWN_SDK)]
     workflows = {event.get("workflow_id") for event in own}
-    # A start that was interrupted before Core had it is closed all the same: nobody can tell whether Core
-    # had it.
-    interrupted = {event.get("activity_id") for event in own if "error" in event}
-    problems: list[Any] = [
-        problem
-        for problem in core.orphans()
-        if problem.problem != "completed without a start" or problem.activity_id not in interrupted
-    ]
+    problems: list[Any] = list(core.orphans())
     problems += core.open_workflows()
     return [str(problem) for problem in problems if problem.workflow_id in workflows]
 

@@ -18,9 +18,13 @@ from openbox_agentrt import (
     create_openbox_agentrt,
     current_run,
 )
+from openbox_agentrt._run.record import write
+from openbox_agentrt._run.state import MOST_DECISIONS
+from openbox_agentrt.decision import Verdict
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.testing import Call, Reply, ScriptedProvider
 
+FAILED = {"validation_passed": False, "reasons": [{"type": "t", "field": "f", "reason": "rude"}]}
 EVERY_EVENT = [
     "WorkflowStarted",
     "SignalReceived user_prompt",
@@ -475,6 +479,100 @@ async def test_decisions_are_observed(make_stage: Any, kit: Any) -> None:
     await stage.governance.govern_loop(adder(kit)).run(kit.agent(), [kit.user("1 + 2?")])
 
     assert seen == ["user_prompt", "llm_call", "add", "llm_call"]
+
+
+async def test_an_observer_may_be_awaited(
+    make_stage: Any, kit: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Beside the run, which does not wait for it; closing does. What it raises is logged."""
+    seen: list[Any] = []
+
+    async def observe(decision: Any) -> None:
+        await asyncio.sleep(0.02)
+        seen.append(decision.event)
+        raise RuntimeError("observer")
+
+    stage = await make_stage(on_decision=observe)
+    await stage.governance.govern_loop(adder(kit)).run(kit.agent(), [kit.user("1 + 2?")])
+    await stage.governance.aclose()
+
+    assert seen == ["user_prompt", "llm_call", "add", "llm_call"]
+    assert caplog.text.count("on_decision failed on a decision") == 4
+
+
+async def test_an_observer_is_awaited_in_a_thread_as_well(make_stage: Any) -> None:
+    """Nested I/O of a tool's own thread has no event loop; its decisions are observed there."""
+    seen: list[Any] = []
+
+    async def observe(decision: Any) -> None:
+        await asyncio.sleep(0)
+        seen.append(decision.event)
+
+    stage = await make_stage(on_decision=observe)
+    async with stage.governance.run_scope() as run:
+        await asyncio.to_thread(write, run, "in a thread", Verdict.ALLOW, "core")
+
+    assert seen == ["in a thread"]
+
+
+async def test_a_long_run_keeps_its_last_decisions(make_stage: Any) -> None:
+    """A run that lasts for months must not grow with them; whoever observes has seen them all."""
+    told: list[Any] = []
+    stage = await make_stage(on_decision=lambda decision: told.append(decision.event))
+
+    async with stage.governance.run_scope() as run:
+        for number in range(MOST_DECISIONS + 5):
+            write(run, str(number), Verdict.ALLOW, "core")
+
+    assert len(run.decisions) == MOST_DECISIONS
+    assert run.decisions[-1].event == str(MOST_DECISIONS + 4)
+    assert len(told) == MOST_DECISIONS + 5
+
+
+SLOWLY = {"decision": "CONSTRAIN", "constraints": ["slowly"]}
+
+
+async def test_a_constraint_that_nobody_knows_is_not_in_place(make_stage: Any) -> None:
+    """Fail-closed: nothing runs, and the error says what would let it."""
+    stage = await make_stage(on("ActivityStarted", "pay", SLOWLY), on_api_error="fail_closed")
+
+    async with stage.governance.run_scope() as run:
+        with pytest.raises(GovernanceBlockedError, match="'slowly'") as caught:
+            async with stage.governance.activity("pay", [1]):
+                pytest.fail("it ran")
+
+    assert caught.value.remedy == "put a handler for it into option 'constraint_handlers'"
+    assert run.decisions[-1].constraints == ("slowly",)
+
+
+async def test_a_constraint_that_nobody_knows_may_pass(make_stage: Any) -> None:
+    """Fail-open: on record."""
+    stage = await make_stage(on("ActivityStarted", "pay", SLOWLY), on_api_error="fail_open")
+
+    async with stage.governance.run_scope() as run, stage.governance.activity("pay", [1]):
+        pass
+
+    assert run.decisions[-1].constraints == ("slowly",)
+
+
+@pytest.mark.parametrize("answer", ["BLOCK", {"decision": "CONTINUE", "guardrails_result": FAILED}])
+async def test_a_no_to_the_start_of_a_run_is_on_record(
+    make_stage: Any, caplog: pytest.LogCaptureFixture, answer: Any
+) -> None:
+    """A start is a report, so the run goes on; but that Core objected is not lost."""
+    stage = await make_stage(
+        core=LocalCore(
+            lambda event: answer if event["event_type"] == "WorkflowStarted" else None, guardrails=False
+        )
+    )
+
+    async with stage.governance.run_scope() as run:
+        pass
+
+    (decision,) = run.decisions
+    assert (decision.event, decision.verdict, decision.source) == ("run_started", Verdict.ALLOW, "core")
+    assert decision.reason
+    assert "which is not enforced" in caplog.text
 
 
 async def test_a_patch_is_surfaced_on_the_error(make_stage: Any, kit: Any) -> None:

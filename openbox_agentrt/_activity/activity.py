@@ -96,6 +96,7 @@ class Activity:
         answer: Core's answer; None before it, and where Core is not asked.
         facts: What is known of the decision so far.
         decision: The decision; None before it was written.
+        unheard: The question, as long as nobody knows whether Core has it.
         guards: Context managers that constraint handlers want around the work.
         ran: Whether the guarded work has begun to run.
         refusals: What governance refused inside the work: a nested request, a nested run.
@@ -120,6 +121,7 @@ class Activity:
         "reservation",
         "run",
         "state",
+        "unheard",
     )
 
     def __init__(self, run: RunState, request: DecisionRequest) -> None:
@@ -142,6 +144,7 @@ class Activity:
         self.decision: Decision | None = None
         self.guards: tuple[Any, ...] = ()
         self.reservation: Reservation | None = None
+        self.unheard: EventEnvelope | None = None
         self._released = False
         self._context: ActivityContext | None = None
         if request.activity_id is not None:
@@ -381,6 +384,9 @@ class Activity:
         run.services.store.clear_activity_aborted(run.identity.workflow_id, self.id)
         if not request.reported or not has_row:
             return None
+        if self.unheard is not None:
+            # Told again, ahead of its end: Core deduplicates by ids, and an end without a start is no record.
+            run.reports.post(self.unheard, heed=self._apply_answer())
         return activity_completed(
             run.identity,
             self.id,

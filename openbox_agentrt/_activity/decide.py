@@ -143,7 +143,7 @@ def _check_run(activity: Activity) -> None:
 async def _ask_core(activity: Activity) -> Answer:
     request, facts = activity.request, activity.facts
     assert request.envelope is not None
-    event = request.envelope()
+    event = activity.unheard = request.envelope()
     activity.move("ask")
     began = perf_counter()
     try:
@@ -151,6 +151,8 @@ async def _ask_core(activity: Activity) -> Answer:
     except GovernanceUnavailableError as error:
         facts["core_seconds"] = perf_counter() - began
         facts["unreachable"] = error.kind == "outage"
+        if error.kind == "refused":
+            activity.unheard = None  # Core has it, and does not take it
         activity.refused(error, Verdict.BLOCK, "unreachable", reason=error.reason)
         raise
     facts["core_seconds"] = perf_counter() - began
@@ -158,6 +160,8 @@ async def _ask_core(activity: Activity) -> Answer:
     activity.answer = answer
     if answer.unreachable:
         activity.run.ungoverned += 1
+    else:
+        activity.unheard = None
     return answer
 
 

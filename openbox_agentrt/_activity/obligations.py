@@ -39,7 +39,8 @@ async def put_in_place(activity: Activity, answer: Answer) -> tuple[Any, ...]:
     for name in answer.constraints:
         handler = activity.run.services.options.constraint_handlers.get(name)
         if handler is None:
-            if name == SANDBOX:
+            if name == SANDBOX or activity.run.services.options.on_api_error == "fail_closed":
+                # Fail-closed: what Core asks for is not in place, and nobody knows how much it matters.
                 raise _refused(activity, answer, f"nothing here can satisfy constraint {name!r}")
             log.warning("%r passes with constraint %r, which has no handler", activity.request.event, name)
             continue
@@ -68,6 +69,10 @@ def _so_far(activity: Activity, answer: Answer) -> Decision:
 
 def _refused(activity: Activity, answer: Answer, reason: str) -> GovernanceError:
     error = GovernanceBlockedError(
-        reason, event=activity.request.event, policy_id=answer.policy_id, result=answer.result
+        reason,
+        event=activity.request.event,
+        policy_id=answer.policy_id,
+        result=answer.result,
+        remedy="put a handler for it into option 'constraint_handlers'",
     )
     return activity.refused(error, Verdict.BLOCK, reason=reason)

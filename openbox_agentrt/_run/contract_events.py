@@ -14,7 +14,7 @@ from ..decision import Verdict
 from ..errors import ContractRefusedError, UnmetContractError
 from ..lifecycle_events import contract_violation
 from .record import Facts, draft, refused, write
-from .report_answers import apply_report_answer
+from .report_answers import RUN_STARTED, apply_report_answer
 
 if TYPE_CHECKING:
     from ..acel.reservation import Reservation
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RUN_STARTED: Final = "run_started"
 RUN_ENDED: Final = "run_ended"
 SESSION_ENDED: Final = "session_ended"
 

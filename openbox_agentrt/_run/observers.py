@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openbox_core.contracts.results import Verdict
@@ -38,12 +40,12 @@ class Observers:
 
     Args:
         meter: Counts decisions.
-        observe: The user's ``on_decision``.
+        observe: The user's ``on_decision``. What it returns is awaited, if it can be, beside the run.
         records_all: Whether decisions belong into the evidence.
         redactor: Hides secrets in what leaves the process. The user's observer gets the decision itself.
     """
 
-    __slots__ = ("_meter", "_observe", "_records_all", "_redactor")
+    __slots__ = ("_asked", "_meter", "_observe", "_records_all", "_redactor")
 
     def __init__(
         self,
@@ -57,6 +59,7 @@ class Observers:
         self._observe = observe
         self._records_all = records_all
         self._redactor = redactor
+        self._asked: set[asyncio.Task[None]] = set()
 
     def tell(self, decision: Decision, recorder: Recorder | None) -> None:
         """Tell them. Never raises, except for what is no `Exception`."""
@@ -73,7 +76,28 @@ class Observers:
         if log.isEnabledFor(level):
             self._try("the log", self._write, level, decision)
         if self._observe is not None:
-            self._try("on_decision", self._observe, decision)
+            self._try("on_decision", self._ask, decision)
+
+    async def settle(self, *, seconds: float) -> None:
+        """Wait for observers that have to be awaited, but not longer than `seconds`."""
+        loop = asyncio.get_running_loop()
+        here = [task for task in self._asked if task.get_loop() is loop]
+        if here:
+            await asyncio.wait(here, timeout=seconds)
+
+    def _ask(self, decision: Decision) -> None:
+        assert self._observe is not None
+        told = self._observe(decision)
+        if not inspect.isawaitable(told):
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            asyncio.run(_awaited(told))  # a thread of a tool's own
+            return
+        task = loop.create_task(_awaited(told), name="openbox-on-decision")
+        self._asked.add(task)
+        task.add_done_callback(self._asked.discard)
 
     def _count(self, decision: Decision) -> None:
         meter = self._meter
@@ -99,6 +123,14 @@ class Observers:
         except Exception:
             # What somebody thinks of a decision does not change it.
             log.exception("%s failed on a decision", who)
+
+
+async def _awaited(told: Awaitable[object]) -> None:
+    try:
+        await told
+    except Exception:
+        # What somebody thinks of a decision does not change it.
+        log.exception("on_decision failed on a decision")
 
 
 def attributes_of(decision: Mapping[str, Any]) -> Mapping[str, Any]:

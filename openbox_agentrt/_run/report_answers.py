@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final
 
 from .._errors.refusals import error_of
+from ..decision import Verdict
 from ..errors import GovernanceHaltError
-from .record import facts_of, refused
+from .record import facts_of, refused, write
 
 if TYPE_CHECKING:
     from ..decision import Answer
     from .state import RunState
 
-__all__ = ("apply_report_answer",)
+__all__ = ("RUN_STARTED", "apply_report_answer", "note_start_answer")
+
+log = logging.getLogger(__name__)
+
+RUN_STARTED: Final = "run_started"
+
+
+def note_start_answer(run: RunState, answer: Answer) -> None:
+    """
+    Take note of what Core answered to the start of `run`.
+
+    The start is a report: a no does not stop it, as a HALT does, but it is on record.
+    """
+    error = error_of(answer, event=RUN_STARTED)
+    if error is None or answer.latches:
+        apply_report_answer(run, answer, event=RUN_STARTED)
+        return
+    log.warning(
+        "core says %s to the start of run %s, which is not enforced", answer.verdict.value, run.run_id
+    )
+    facts = facts_of(answer)
+    facts["reason"] = getattr(error, "reason", None) or str(error)
+    write(run, RUN_STARTED, Verdict.ALLOW, "core", **facts)
 
 
 def apply_report_answer(run: RunState, answer: Answer, *, event: str, activity_id: str | None = None) -> None:

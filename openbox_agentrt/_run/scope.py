@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
 from ..lifecycle_events import handoff, workflow_started
 from .close import close_run, settle_run
-from .contract_events import RUN_STARTED, admit_run
+from .contract_events import admit_run
 from .current import POSITION, Position
-from .report_answers import apply_report_answer
+from .report_answers import note_start_answer
 
 if TYPE_CHECKING:
     from .runs import Runs
@@ -151,8 +151,7 @@ async def _announce(run: RunState) -> None:
     """Tell Core that the run starts. It may answer with a HALT, which stops the first gate."""
     if not run.services.options.send_run_start_event:
         return
-    heed = partial(apply_report_answer, run, event=RUN_STARTED)
-    await run.reports.send(workflow_started(run.identity), heed=heed)
+    await run.reports.send(workflow_started(run.identity), heed=partial(note_start_answer, run))
     giver = _handed_over_by(run)
     if giver is not None:
         await run.reports.send(handoff(run.identity, giver))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -42,6 +43,9 @@ class OpenStream(Protocol):
         """Close the provider's stream."""
 
 
+MOST_DECISIONS = 1_000
+"""Decisions that a run keeps: one that lasts for months must not grow with them."""
+
 NO_SESSION = ContractSession(contracts=None, recorder=None)
 """For a run without contracts and without evidence."""
 
@@ -59,7 +63,7 @@ class RunState:
         services: What the governance gives to its runs.
         parent: The run in which this one was started.
         parent_activity: The activity of `parent` in which it was started; None between activities.
-        decisions: Every decision so far, in order.
+        decisions: The last `MOST_DECISIONS` decisions, in order; evidence and ``on_decision`` get each.
         halted: The decision that halted the run; from there on, nothing starts.
         ungoverned: How many gates let something pass because Core could not be asked.
         result: What the run returned, for its terminal event; set by whoever runs it.
@@ -89,7 +93,7 @@ class RunState:
         self.identity = identity
         self.prompt = prompt
         self.parent = parent
-        self.decisions: list[Decision] = []
+        self.decisions: deque[Decision] = deque(maxlen=MOST_DECISIONS)
         self.halted: Decision | None = None
         self.ungoverned = 0
         self.result: Any = None

@@ -145,14 +145,7 @@ class World:
 
 
 def rows_of_the_table() -> list[Any]:
-    return [
-        pytest.param(
-            row,
-            id=f"{row['contracts']}-{row['core']}-{row['body']}",
-            marks=[pytest.mark.leaves_rows_open] if row["core"].startswith("outage") else [],
-        )
-        for row in TABLE
-    ]
+    return [pytest.param(row, id=f"{row['contracts']}-{row['core']}-{row['body']}") for row in TABLE]
 
 
 @pytest.mark.parametrize("row", rows_of_the_table())

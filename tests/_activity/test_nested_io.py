@@ -288,7 +288,6 @@ async def test_a_request_of_a_halted_run_is_remembered_for_that_run_only(
 
 
 @pytest.mark.parametrize("swallowed", [False, True], ids=["raised", "swallowed"])
-@pytest.mark.leaves_rows_open("core is away while the tool runs")
 async def test_an_outage_at_nested_io_is_no_halt(
     kit: Any, server: LocalCountingServer, swallowed: bool
 ) -> None:

@@ -161,7 +161,7 @@ async def test_a_run_inside_one_of_another_governance_ends_its_own_session(make_
         pass
 
     assert [decision.acel for decision in run.decisions] == ["unmet"]
-    assert around.decisions == []
+    assert not around.decisions
 
 
 async def test_what_a_run_leaves_unmet_is_reported_everywhere(make_stage: Any) -> None:

@@ -19,7 +19,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("openbox_agentrt._core.gate.FIRST_BACKOFF", 0.001)
 
 
-@pytest.mark.leaves_rows_open("core never hears of what starts in an outage")
 @pytest.mark.parametrize(
     "fault", [Fault.respond(503), Fault.reset(), Fault.lost()], ids=["503", "reset", "lost"]
 )
@@ -59,7 +58,6 @@ async def test_a_short_outage_leaves_no_row_open(kit: Any, fault: Fault, policy:
         assert {orphan.problem for orphan in faulty.core.orphans()} <= {"completed without a start"}
 
 
-@pytest.mark.leaves_rows_open("core never hears of what starts in an outage")
 async def test_a_held_stream_that_core_was_not_told_of_is_not_handed_on(kit: Any) -> None:
     """Fail-closed: it was held to be judged, and was not. The run goes on without it."""
     with FaultyCore() as faulty:
