@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent_rt import AgentLoop, Toolbase, ToolRegistry
 
-from .._run.contract_events import RUN_ENDED, RUN_STARTED
+from .._run.contract_events import RUN_ENDED
+from .._run.report_answers import RUN_STARTED
 from ..acel.contracts.declaration import Declaration
 from ..errors import OptionError
 from ..lifecycle_events import LLM_ACTIVITY, USER_PROMPT
