@@ -122,7 +122,7 @@ async def check_redacted(activity: Activity, messages: Sequence[Any]) -> None:
         GovernanceUnavailableError: A redaction did not find its way back into the messages.
     """
     if activity.content is not activity.request.content:
-        await check_elements(activity, list(message_elements(messages)))
+        await check_elements(activity, message_elements(messages))
 
 
 async def check_elements(activity: Activity, elements: Sequence[Element]) -> None:

@@ -80,7 +80,7 @@ def _elements(given: Any) -> list[Element]:
     """List what of some input reaches a model: the messages of requests, texts, and all else as data."""
     match given:
         case ModelRequest():
-            return list(message_elements(given.messages))
+            return message_elements(given.messages)
         case str():
             return [{"role": "user", "prompt": given}] if given.strip() else []
         case list() | tuple():

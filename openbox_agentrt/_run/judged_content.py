@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import takewhile
+from operator import is_
 from typing import Any, Final
 
 import msgspec
@@ -21,21 +23,26 @@ __all__ = ("JudgedContent",)
 
 MAX_ELEMENTS: Final = 100_000
 MAX_MESSAGES: Final = 4_096
+SHORT: Final = 64
+"""Bytes up to which a content is kept as it is: hashing it would take longer."""
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=canonical, order="deterministic")
 
 
 class JudgedContent:
     """
     Remember contents by their hash. What is forgotten, because there is too much, is judged again.
 
-    Agent-RT hands over the same message objects with every call: those are known by identity, as long as what
-    they hold has not changed.
+    Agent-RT hands over the same message objects with every call, so those that are known are not looked into
+    again. Only what a caller has passed with data in it is compared: it may be changed in the meantime.
     """
 
-    __slots__ = ("_digests", "_messages")
+    __slots__ = ("_digests", "_messages", "_prefix")
 
     def __init__(self) -> None:
         self._digests: OrderedDict[bytes, None] = OrderedDict()
         self._messages: OrderedDict[int, tuple[Any, int | None]] = OrderedDict()
+        self._prefix: tuple[Any, ...] = ()
 
     def remember(self, elements: Iterable[Element]) -> None:
         """Note that Core has been shown `elements`."""
@@ -51,17 +58,32 @@ class JudgedContent:
         Args:
             besides: Contents that count as shown in this question.
         """
-        known = {_digest(element) for element in besides}
-        found = []
+        prefix = self._prefix
+        if len(messages) < len(prefix) or not all(map(is_, prefix, messages)):
+            prefix = ()
+        rest = messages[len(prefix) :]
+        new = [message for message in rest if not self._is_known(message)]
+        found = self._found(new, besides) if new else []
+        self._prefix = (*prefix, *takewhile(self._is_settled, rest))
+        return found
+
+    def rest(self) -> None:
+        """Let go of the messages; what they said stays known."""
+        self._messages.clear()
+        self._prefix = ()
+
+    def _found(self, messages: Iterable[Any], besides: Iterable[Element]) -> list[Element]:
+        found: list[Element] = []
+        known: set[bytes] | None = None
         for message in messages:
-            if self._is_known(message):
-                continue
             left = False
             for element in message_elements((message,)):
                 digest = _digest(element)
                 if digest in self._digests:
                     continue
                 left = True
+                if known is None:
+                    known = {_digest(each) for each in besides}
                 if digest not in known:
                     known.add(digest)
                     found.append(element)
@@ -71,31 +93,39 @@ class JudgedContent:
 
     def _is_known(self, message: Any) -> bool:
         known = self._messages.get(id(message))
-        return known is not None and known[0] is message and known[1] == _changeable(message)
+        return known is not None and known[0] is message and (known[1] is None or known[1] == _print(message))
+
+    def _is_settled(self, message: Any) -> bool:
+        known = self._messages.get(id(message))
+        return known is not None and known[0] is message and known[1] is None
 
     def _know(self, message: Any) -> None:
         # A strong reference to the message keeps its id from being used again.
-        self._messages[id(message)] = (message, _changeable(message))
+        self._messages[id(message)] = (message, None if _is_settled(message) else _print(message))
         while len(self._messages) > MAX_MESSAGES:
             self._messages.popitem(last=False)
 
 
-def _changeable(message: Any) -> int | None:
-    """Fingerprint what somebody may change in a frozen message; None where there is nothing."""
-    if not message.tool_calls and all(part.data is None for part in message.content):
-        return None if type(message.content) is tuple else hash(tuple(message.content))
-    return hash(
-        _encoded([[part.data for part in message.content], [call.arguments for call in message.tool_calls]])
-    )
+def _is_settled(message: Any) -> bool:
+    """Tell whether a message stays as it is: made in the run itself, or of nothing but texts."""
+    if message.role in ("assistant", "tool"):
+        return True
+    return type(message.content) is tuple and all(part.data is None for part in message.content)
+
+
+def _print(message: Any) -> int:
+    """Fingerprint what somebody may change in a message that is frozen itself."""
+    return hash(_encoded([[part.text, part.data] for part in message.content]))
 
 
 def _digest(element: Element) -> bytes:
-    return blake2b(_encoded(element), digest_size=16).digest()
+    encoded = _encoded(element)
+    return encoded if len(encoded) <= SHORT else blake2b(encoded, digest_size=16).digest()
 
 
 def _encoded(value: Any) -> bytes:
     try:
-        return msgspec.json.encode(value, order="deterministic", enc_hook=canonical)
+        return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
         # Keys that JSON has not, a cycle, a number or a depth beyond it.
         return canonical(value).encode("utf-8", "surrogatepass")

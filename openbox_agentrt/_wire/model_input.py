@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
@@ -27,28 +27,34 @@ _TEXTUAL: Final = ("text/", "application/json", "application/xml", "application/
 _EDITABLE: Final = frozenset({"prompt", "text", "json"})
 
 
-def message_elements(messages: Iterable[Any]) -> Iterator[Element]:
+def message_elements(messages: Iterable[Any]) -> list[Element]:
     """List what messages say to a model, oldest first: texts, parts that are no text, and tool calls."""
+    elements: list[Element] = []
     for message in messages:
-        yield from content_elements(message.role, message.content)
+        elements += content_elements(message.role, message.content)
         for call in message.tool_calls:
-            yield {"role": message.role, "json": {"tool": call.name, "arguments": call.arguments}}
+            said = {"tool": call.name, "arguments": call.arguments}
+            elements.append({"role": message.role, "json": said})
+    return elements
 
 
 def content_elements(role: str, content: Iterable[Any]) -> list[Element]:
     """List what the parts of one message say."""
     key = "prompt" if role == "user" else "text"
-    parts = tuple(content)
-    text = "".join(part.text or "" for part in parts if part.type == "text")
-    elements: list[Element] = [{"role": role, key: text}] if text.strip() else []
-    for part in parts:
+    texts: list[str] = []
+    others: list[Element] = []
+    for part in content:
         if part.type in MEDIA:
-            elements.append(_media(role, part))
-        elif part.text is None and part.data is not None:
-            elements.append({"role": role, "json": part.data})
-        elif part.type != "text" and part.text:
-            elements.append({"role": role, key: part.text})
-    return elements
+            others.append(_media(role, part))
+        elif part.text is None:
+            if part.data is not None:
+                others.append({"role": role, "json": part.data})
+        elif part.type == "text":
+            texts.append(part.text)
+        elif part.text:
+            others.append({"role": role, key: part.text})
+    text = "".join(texts)
+    return [{"role": role, key: text}, *others] if text.strip() else others
 
 
 def fit_elements(

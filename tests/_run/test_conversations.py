@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from agent_rt import ContentPart, ModelMessage, ToolCall
+from agent_rt import ContentPart, ModelMessage
 
 from openbox_agentrt._run import conversations, judged_content
 from openbox_agentrt._run.conversations import Conversations
 from openbox_agentrt._run.judged_content import JudgedContent
+from openbox_agentrt._wire.model_input import message_elements
 
 
 def says(text: str, role: Any = "user") -> ModelMessage:
@@ -44,22 +45,43 @@ def test_the_order_of_keys_makes_no_other_content() -> None:
     "change",
     [
         pytest.param(lambda m: m.content[0].data.update(note="other"), id="data of a part"),
-        pytest.param(lambda m: m.tool_calls[0].arguments.update(note="other"), id="arguments of a call"),
         pytest.param(lambda m: m.content.append(ContentPart("text", "more")), id="a part more"),
     ],
 )
 def test_a_message_that_was_changed_is_not_known_by_identity(change: Any) -> None:
     """It is frozen, and what it holds is not."""
     judged = JudgedContent()
-    message = ModelMessage(
-        "assistant", [ContentPart("json", data={"note": "one"})], (ToolCall("1", "read", {"note": "one"}),)
-    )
+    message = ModelMessage("user", [ContentPart("json", data={"note": "one"})])
     judged.remember(judged.unjudged([message]))
     assert judged.unjudged([message]) == []
 
     change(message)
 
     assert judged.unjudged([message]) != []
+
+
+def test_a_conversation_that_grows_is_looked_at_where_it_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hundredth call costs what the second does."""
+    judged = JudgedContent()
+    messages = [says("hello"), says("hi", "assistant")]
+    judged.remember(judged.unjudged(messages))
+    judged.unjudged(messages)
+    looked_at: list[Any] = []
+
+    def watched(ones: Any) -> Any:
+        looked_at.extend(ones)
+        return message_elements(ones)
+
+    monkeypatch.setattr(judged_content, "message_elements", watched)
+
+    for number in range(3):
+        messages.append(says(str(number)))
+        judged.remember(judged.unjudged(tuple(messages)))
+        judged.unjudged(tuple(messages))
+
+    assert [message.content[0].text for message in looked_at] == ["0", "0", "1", "1", "2", "2"]
+    judged.rest()
+    assert judged.unjudged(messages) == []
 
 
 def test_contents_that_json_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
