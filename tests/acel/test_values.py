@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, max_distinct
+from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, matching, max_distinct
 from openbox_agentrt.acel.match.amounts import AmountError, add, read_amount, show, subtract
 from openbox_agentrt.acel.match.paths import FieldError, FieldPath
 from openbox_agentrt.acel.match.spelling import key_text
@@ -307,3 +307,82 @@ def test_each_element_of_a_list_is_a_value() -> None:
     assert not session.reserve("send", {"to": ["c", "d"]}).allowed
     assert session.reserve("send", {"to": ("a", "c")}).allowed
     assert not session.reserve("send", {"to": "d"}).allowed
+
+
+ITEMS = {"items": [{"id": "a", "amount": 1}, {"id": "b", "amount": 2.5}]}
+
+
+@pytest.mark.parametrize(
+    ("field", "args", "left"),
+    [
+        pytest.param("items.*.amount", ITEMS, "1.5 left of 5", id="the sum of all"),
+        pytest.param("amounts.*", {"amounts": [0.1, 0.1, 0.1]}, "4.7 left of 5", id="a list of numbers"),
+        pytest.param(
+            "by_name.*.n", {"by_name": {"x": {"n": 1}, "y": {"n": 2}}}, "2 left of 5", id="a mapping"
+        ),
+        pytest.param("a.*.b.*", {"a": [{"b": [1, 2]}, {"b": []}]}, "2 left of 5", id="lists in lists"),
+        pytest.param("items.*.amount", {"items": []}, "5 left of 5", id="none of them"),
+        pytest.param("*", {"x": 1, "y": 2}, "2 left of 5", id="all arguments"),
+    ],
+)
+def test_the_amounts_of_all(field: str, args: dict[str, Any], left: str) -> None:
+    """A call of many parts counts as all of them."""
+    session = Session(contracts=[at_most_total("pay", field, 5)])
+    session.call("pay", args)
+
+    refusal = session.reserve("pay", {field: 99}).refusal
+
+    assert refusal is not None
+    assert refusal.broken[0].remaining == left
+
+
+@pytest.mark.parametrize(
+    ("args", "fault"),
+    [
+        pytest.param({}, "is missing", id="no list"),
+        pytest.param({"items": "text"}, "is missing", id="text"),
+        pytest.param({"items": [{"amount": 1}, {}]}, "is missing in one of them", id="one without"),
+        pytest.param({"items": [{"amount": "1"}]}, "is not a number", id="one that is text"),
+        pytest.param({"items": [{"amount": 2}, {"amount": -1}]}, "is negative", id="one below zero"),
+        pytest.param(
+            {"items": [{"amount": 1}, object()]},
+            "cannot be looked into (opaque)",
+            id="one unseen",
+        ),
+        pytest.param(
+            {**ITEMS, "items.*.amount": 1},
+            "is there twice, as a name and as a path",
+            id="two of them",
+        ),
+    ],
+)
+def test_the_amounts_of_all_where_one_is_none(args: dict[str, Any], fault: str) -> None:
+    """What cannot be added up is not let through."""
+    session = Session(contracts=[at_most_total("pay", "items.*.amount", 500)])
+
+    refusal = session.reserve("pay", args).refusal
+
+    assert refusal is not None
+    assert refusal.broken[0].fault == f"items.*.amount {fault}"
+
+
+def test_the_different_values_of_all() -> None:
+    """Each of them counts, in lists too."""
+    session = Session(contracts=[max_distinct("send", "mails.*.to", 3)])
+
+    assert session.reserve("send", {"mails": [{"to": "a"}, {"to": ["b", " a"]}]}).allowed
+    assert not session.reserve("send", {"mails": [{"to": "c"}, {"to": "d"}]}).allowed
+    assert session.reserve("send", {"mails": [{"to": "c"}]}).allowed
+
+
+def test_a_pattern_over_all() -> None:
+    """One is enough, and one without the field is not searched."""
+    ban = at_most_n_times(matching("edit", "^/etc/", field="edits.*.path"), 0)
+    anywhere = at_most_n_times(matching("run", "rm -rf", field="*"), 0)
+    session = Session(contracts=[ban, anywhere])
+
+    assert session.reserve("edit", {"edits": [{"path": "/tmp/x"}, {"text": "/etc/"}]}).allowed
+    assert not session.reserve("edit", {"edits": [{"text": "x"}, {"path": "/etc/passwd"}]}).allowed
+    assert session.reserve("edit", {"edits": "/etc/"}).allowed
+    assert not session.reserve("run", {"script": {"steps": ["ls", "rm -rf /"]}}).allowed
+    assert session.reserve("run", {"script": "ls"}).allowed

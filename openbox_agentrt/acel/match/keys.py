@@ -94,11 +94,18 @@ def key_of(given: KeyGiven, fold: Fold | None = None) -> Key:
     raise TypeError(f"a key must be a path, a list of paths, or a path for each tool, got {shown(given)}")
 
 
+def _one_value(path: str) -> FieldPath:
+    parsed = FieldPath(path)
+    if parsed.many:
+        raise ValueError(f"a key must name one value, got {shown(path)}")
+    return parsed
+
+
 class _OneArgument(Key):
     __slots__ = ("_path",)
 
     def __init__(self, path: str, fold: Fold | None) -> None:
-        self._path = FieldPath(path)
+        self._path = _one_value(path)
         super().__init__(path, fold)
 
     def read(self, tool: str, args: Mapping[str, Any]) -> str:
@@ -120,7 +127,7 @@ class _Together(Key):
         if not paths or len(set(paths)) < len(paths):
             raise ValueError(f"a key must name one or more arguments, each once, got {shown(list(paths))}")
         # In an order of their own, so that two contracts over the same arguments have the same keys.
-        self._paths = tuple(FieldPath(path) for path in sorted(paths))
+        self._paths = tuple(_one_value(path) for path in sorted(paths))
         super().__init__(f"[{', '.join(paths)}]", fold)
 
     def read(self, tool: str, args: Mapping[str, Any]) -> str:
@@ -139,7 +146,7 @@ class _ByTool(Key):
     def __init__(self, paths: Mapping[str, str], fold: Fold | None) -> None:
         if not paths or "" in paths:
             raise ValueError(f"a key must name an argument for each tool, got {shown(dict(paths))}")
-        self._paths = {canonical(tool): FieldPath(paths[tool]) for tool in sorted(paths)}
+        self._paths = {canonical(tool): _one_value(paths[tool]) for tool in sorted(paths)}
         if len(self._paths) < len(paths):
             raise ValueError(f"a key must name each tool once, got {shown(dict(paths))}")
         written = ", ".join(f"{tool}: {path.text}" for tool, path in self._paths.items())

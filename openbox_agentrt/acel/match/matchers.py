@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from ..callbacks import is_async
 from ..wording import shown
 from .names import canonical
-from .paths import FieldError, FieldPath, UnreadableError
+from .paths import MISSING, FieldError, FieldPath, UnreadableError
 from .texts import texts_of
 
 Args: TypeAlias = dict[str, Any]
@@ -91,20 +91,26 @@ class FieldPattern:
         return self._finds(args) is not self.negated
 
     def _finds(self, args: Args) -> bool:
-        try:
-            value = self._field.read(args)
-        except UnreadableError:
-            raise
-        except FieldError as error:
-            if self.field in args:
-                raise
-            del error  # missing: no match, as with acel-core
-            return False
+        value = self._value(args)
         if isinstance(value, str):
             return self._search(value) is not None
         if value is None:
             return False
         return any(self._search(text) is not None for text in texts_of(value, self.field))
+
+    def _value(self, args: Args) -> Any:
+        """Find what is searched; None where nothing is there, which is no match, as with acel-core."""
+        if self._field.many:
+            found = [value for value in self._field.find(args) if value is not MISSING]
+            return [*found, args[self.field]] if self.field in args else found
+        try:
+            return self._field.read(args)
+        except UnreadableError:
+            raise
+        except FieldError:
+            if self.field in args:
+                raise
+            return None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FieldPattern):

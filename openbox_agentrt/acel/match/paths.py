@@ -1,21 +1,35 @@
 """
 Reading one field out of a call's arguments, by name or by path.
 
-``payment.amount`` is the entry "amount" of the entry "payment"; a number is a position in a list.
+``payment.amount`` is the entry "amount" of the entry "payment"; a number is a position in a list; ``*`` is
+every element, so that ``items.*.amount`` means the amounts of all items, and ``*`` alone all arguments.
 An argument that is literally named "payment.amount" is found as well. If both are there, neither
 is read: which of the two the tool will use is not known here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from ..._plain.arguments import plain_value
 from ..._plain.unseen import Unseen
 from ..wording import shown
 
+EACH = "*"
+"""The part of a path that means every element of a list, or every entry of a mapping."""
+
 _LEAVES = (str, int, float, bytes, type(None))
+
+
+class _Missing:
+    """Stand for a value that is not there. It is none that anything else could be."""
+
+    def __repr__(self) -> str:
+        return "<missing>"
+
+
+MISSING: Final = _Missing()
 
 
 class FieldError(ValueError):
@@ -35,54 +49,78 @@ class UnreadableError(FieldError):
 
 
 class FieldPath:
-    """A field's name or path, checked once and read often."""
+    """
+    A field's name or path, checked once and read often.
 
-    __slots__ = ("_parts", "dotted", "text")
+    Attributes:
+        text: The path as it is written.
+        many: Whether it means several values: a part of it is ``*``.
+        plain: Whether it is one name, so that a value can be had without asking for it here.
+    """
+
+    __slots__ = ("_parts", "many", "plain", "text")
 
     def __init__(self, text: object) -> None:
         if not isinstance(text, str) or not text or any(not part for part in text.split(".")):
             raise ValueError(f"a field must be a name or a dotted path, got {shown(text)}")
         self.text: str = text
         self._parts = tuple(text.split("."))
-        self.dotted = len(self._parts) > 1
+        self.many = EACH in self._parts
+        self.plain = len(self._parts) == 1 and not self.many
 
     def read(self, args: Mapping[str, Any]) -> Any:
         """
-        Find the field's value.
+        Find the field's value, or the list of its values if it means `many`.
 
         Raises:
-            FieldError: It is missing, or there are two.
+            FieldError: It is missing, also in one of many, or there are two.
             UnreadableError: Something on the way to it cannot be looked into.
         """
-        if not self.dotted:
+        if self.plain:
             try:
                 return args[self.text]
             except KeyError:
                 raise FieldError(f"{self.text} is missing") from None
-        found, value = self._walk(args)
-        if self.text not in args:
-            if not found:
-                raise FieldError(f"{self.text} is missing")
-            return value
-        if found:
-            raise FieldError(f"{self.text} is there twice, as a name and as a path")
-        return args[self.text]
+        values = self.find(args)
+        missing = any(value is MISSING for value in values)
+        if self.text in args:
+            if not missing:
+                raise FieldError(f"{self.text} is there twice, as a name and as a path")
+            return [args[self.text]] if self.many else args[self.text]
+        if missing:
+            raise FieldError(f"{self.text} is missing{' in one of them' if len(values) > 1 else ''}")
+        return values if self.many else values[0]
 
-    def _walk(self, value: Any) -> tuple[bool, Any]:
+    def find(self, args: Mapping[str, Any]) -> list[Any]:
+        """
+        Find everything that the path means, with `MISSING` where it ends early.
+
+        Raises:
+            UnreadableError: Something on the way to it cannot be looked into.
+        """
+        if not self.many:
+            value: Any = args
+            for part in self._parts:
+                (value,) = self._step(value, part)
+            return [value]
+        values: list[Any] = [args]
         for part in self._parts:
-            if not isinstance(value, (Mapping, list, tuple, *_LEAVES)):
-                # An object of a class: what is seen of it is what contracts see of arguments.
-                value = plain_value(value)
-            if isinstance(value, Mapping):
-                if part not in value:
-                    return False, None
-                value = value[part]
-            elif isinstance(value, (list, tuple)) and part.isascii() and part.isdigit():
-                if len(part) > 9 or int(part) >= len(value):
-                    return False, None
-                value = value[int(part)]
-            elif isinstance(value, Unseen):
-                raise UnreadableError(self.text, value)
-            else:
-                return False, None
-        return True, value
+            values = [found for value in values for found in self._step(value, part)]
+        return values
+
+    def _step(self, value: Any, part: str) -> Iterable[Any]:
+        if value is MISSING:
+            return [MISSING]
+        if not isinstance(value, (Mapping, list, tuple, *_LEAVES)):
+            # An object of a class: what is seen of it is what contracts see of arguments.
+            value = plain_value(value)
+        if isinstance(value, Unseen):
+            raise UnreadableError(self.text, value)
+        if isinstance(value, Mapping):
+            return list(value.values()) if part == EACH else [value.get(part, MISSING)]
+        if not isinstance(value, (list, tuple)):
+            return [MISSING]
+        if part == EACH:
+            return value
+        place = int(part) if part.isascii() and part.isdigit() and len(part) <= 9 else len(value)
+        return [value[place] if place < len(value) else MISSING]

@@ -105,7 +105,11 @@ class Distinct(LiveCell):
     def _read(self, args: Any) -> list[str] | FieldError:
         try:
             value = self._field.read(args)
-            items = value if isinstance(value, (list, tuple, set)) else [value]
+            values = value if self._field.many else [value]
+            # Each element of a list is a value.
+            items = [
+                item for one in values for item in (one if isinstance(one, (list, tuple, set)) else [one])
+            ]
             return list(dict.fromkeys(key_text(item, self._field.text, fold=self._how[2]) for item in items))
         except FieldError as error:
             return error

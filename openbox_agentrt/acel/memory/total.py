@@ -75,7 +75,7 @@ class Sum(LiveCell):
     ) -> None:
         self._field = FieldPath(field)
         # Where a whole number is most often found. A path is not a name.
-        self.name: Any = None if self._field.dotted else field
+        self.name: Any = field if self._field.plain else None
         self._how = ("amount", field, text, negative)
         self._refund = refund
         self._estimate = estimate
@@ -187,7 +187,13 @@ class Sum(LiveCell):
     def _read(self, args: Any) -> Amount | ValueError:
         _, _, text, negative = self._how
         try:
-            return read_amount(self._field.read(args), text=text, negative=negative)
+            value = self._field.read(args)
+            if not self._field.many:
+                return read_amount(value, text=text, negative=negative)
+            total: Amount = 0
+            for part in value:
+                total = add(total, read_amount(part, text=text, negative=negative))
+            return total
         except FieldError as error:
             return error
         except AmountError as error:

@@ -27,7 +27,7 @@ _FORMS = (
 )
 _PATH_FORMS = (
     (re.compile(r".*,.*"), "it is one argument, and a comma is part of its name"),
-    (re.compile(r".*\*.*"), "a path has no *, it names one value"),
+    (re.compile(r".*[^.]\*.*|.*\*[^.].*"), "* is a whole part of a path, as in items.*.id"),
     (re.compile(r".*[\[\]].*"), "a position in a list is written items.0 and not items[0]"),
     (re.compile(r"\$.*"), "a path begins with the name of an argument"),
     (re.compile(r".*[/\\|].*"), "the parts of a path are separated by points"),

@@ -23,6 +23,9 @@ _ID = "urn:openbox-agentrt:rules-file"
 _TEXT = {"type": "string", "minLength": 1}
 _PATH = {"type": "string", "pattern": r"^[^.]+(\.[^.]+)*$"}
 
+# A path in which no part is *.
+_ONE_VALUE = {"type": "string", "pattern": r"^(?!(.*\.)?\*(\.|$))[^.]+(\.[^.]+)*$"}
+
 _OPTIONS: dict[str, Any] = {
     "id": {**_TEXT, "description": "A name of its own, for reports."},
     "description": {**_TEXT, "description": "What the contract is for."},
@@ -36,9 +39,10 @@ _OPTIONS: dict[str, Any] = {
     "key": {
         "description": "Argument for each of whose values the contract holds separately; * for all of them.",
         "anyOf": [
-            _PATH,
-            {"type": "array", "minItems": 1, "uniqueItems": True, "items": _PATH},
-            {"type": "object", "minProperties": 1, "additionalProperties": _PATH},
+            {"const": "*"},
+            _ONE_VALUE,
+            {"type": "array", "minItems": 1, "uniqueItems": True, "items": _ONE_VALUE},
+            {"type": "object", "minProperties": 1, "additionalProperties": _ONE_VALUE},
         ],
     },
     "fold": {"enum": list(get_args(Fold)), "description": "Which spellings of a key are one."},

@@ -53,7 +53,7 @@ def test_a_name_that_a_tool_may_have(name: str) -> None:
     ("path", "hint"),
     [
         ("a,b", "a comma is part of its name"),
-        ("items.*.id", "a path has no *"),
+        ("items.x*.id", "* is a whole part of a path"),
         ("items[0].id", "items.0 and not items[0]"),
         ("$.id", "begins with the name of an argument"),
         ("a/b", "separated by points"),

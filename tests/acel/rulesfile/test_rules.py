@@ -74,6 +74,7 @@ VALID = {
     "matcher": one(
         "{template: must_precede, args: [{tool: Bash, matches: pytest}, {tool: Bash, matches: commit}]}"
     ),
+    "field of several values": one("{template: at_most_total, args: [a, 'items.*.amount', 5]}"),
     "matcher with a field": one("{template: init, args: [{tool: Write, matches: env$, field: file.path}]}"),
     "any_of": one('{template: init, args: [{any_of: [a, "b_*", {tool: c, matches: d}, {any_of: [e]}]}]}'),
     "group": "groups: {g: [{template: init, args: [a]}]}\ncontracts: [{group: g}, {group: g}]\n",
@@ -224,6 +225,11 @@ INVALID = {
         one("{template: init, args: [a], key: .a}"),
         2,
         "a field must be a name or a dotted path",
+    ),
+    "key of several values": (
+        one("{template: init, args: [a], key: 'items.*.id'}"),
+        2,
+        "a key must name one value, got 'items.*.id'",
     ),
     "id is empty": (one("{template: init, args: [a], id: ''}"), 2, "id must be text"),
     "tool is a number": (
