@@ -27,6 +27,7 @@ from ..mcp.refusal import HALT, OFF_SCHEMA_REMEDY, halted, refused_data, text_of
 from ..mcp.schema import OffSchemaError
 from .listing import Listing
 from .reading import Message, Noise, Unclear, id_key, read_client_line
+from .spelling import NamedFields
 
 __all__ = ("Passage", "StdioGate")
 
@@ -110,6 +111,8 @@ class StdioGate:
         self._outcome = outcome
         self._gated = gated_methods(gate)
         self._enforces = session.mode == "enforce"
+        # Contracts can be added and never taken away.
+        self._fields, self._fields_of = NamedFields(()), 0
         self._lock = threading.Lock()
         self._listing = Listing(schemas)
         self.answered = self._listing.answered
@@ -208,7 +211,7 @@ class StdioGate:
         if message.call is None:
             return None
         entry.gated = True
-        refusal = self._as_listed(entry, message.call)
+        refusal = self._judge(entry, message.call)
         if refusal is not None:
             with self._lock:
                 self._owed.pop(key, None)
@@ -220,21 +223,30 @@ class StdioGate:
     def _admit_unanswered(self, message: Message, call: Call) -> dict[str, Any] | None:
         # A call without an id is against the protocol, and a lenient server may run it all the same.
         entry = _Owed(method=message.method or "", id=None, gated=True)
-        refusal = self._as_listed(entry, call)
+        refusal = self._judge(entry, call)
         if entry.reservation is not None:
             conclude(entry.reservation, outcome="unknown")
         return refusal
 
-    def _as_listed(self, entry: _Owed, call: Call) -> dict[str, Any] | None:
-        if entry.method == CALL:
-            try:
+    def _judge(self, entry: _Owed, call: Call) -> dict[str, Any] | None:
+        try:
+            self._check_spelling(call)
+            if entry.method == CALL:
                 call = replace(call, args=self._listing.read(call.tool, call.args))
-            except OffSchemaError as error:
-                if self._enforces:
-                    told = unjudged(call.tool, reason=error.reason, remedy=OFF_SCHEMA_REMEDY)
-                    return entry.answer(*told)
-                log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
+        except OffSchemaError as error:
+            if self._enforces:
+                told = unjudged(call.tool, reason=error.reason, remedy=OFF_SCHEMA_REMEDY)
+                return entry.answer(*told)
+            log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
         return self._reserve(entry, call)
+
+    def _check_spelling(self, call: Call) -> None:
+        contracts = self._session.contracts
+        if len(contracts) != self._fields_of:
+            self._fields, self._fields_of = NamedFields(contracts), len(contracts)
+        field = self._fields.misspelt(call.args)
+        if field is not None:
+            raise OffSchemaError(f"a key of the call is another spelling of {field!r:.100}")
 
     def _reserve(self, entry: _Owed, call: Call) -> dict[str, Any] | None:
         try:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, matching
+from openbox_agentrt.acel import Session, any_of, at_most_n_times, at_most_total, matching
 from openbox_agentrt.doors.stdio_proxy import Passage, StdioGate
 
 AMOUNT = {"type": "object", "properties": {"amount": {"type": "number"}, "to": {"default": "eve"}}}
@@ -162,3 +162,53 @@ def test_a_client_cannot_take_the_place_of_the_gate() -> None:
     answer = line(id="openbox-agentrt/1", result={})
 
     assert gate.from_server(answer) == answer
+
+
+ORDER = {"order": {"lines": [{"Price": 5}]}}
+
+
+@pytest.mark.parametrize(
+    ("contract", "arguments", "field"),
+    [
+        pytest.param(at_most_total("pay", "amount", 5), {"Amount": 9}, "amount", id="a capital"),
+        pytest.param(at_most_total("pay", "kind", 5), {"\u212aind": 9}, "kind", id="the sign for kelvin"),
+        pytest.param(at_most_total("pay", "order.lines.0.price", 5), ORDER, "price", id="at any depth"),
+        pytest.param(at_most_n_times("pay", 1, key="customer"), {"Customer": 7}, "customer", id="a key"),
+        pytest.param(
+            at_most_n_times(matching("pay", "eve", field="to"), 0), {"x": {"To": "eve"}}, "to", id="a pattern"
+        ),
+        pytest.param(
+            at_most_n_times(any_of("ship", matching("pay", "eve", field="to")), 0),
+            {"TO": 1},
+            "to",
+            id="any of",
+        ),
+    ],
+)
+def test_a_key_in_another_spelling_is_refused(contract: Any, arguments: dict[str, Any], field: str) -> None:
+    """A server that folds case would take it for the field that the contract names."""
+    gate = StdioGate(Session(contracts=[contract]), schemas={})
+
+    told = refusal(gate.from_client(call(**arguments)))
+
+    assert f"another spelling of '{field}'" in told
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"amount": 1}, {"amounts": 9, "amount": 1}, {"note": "Amount", "amount": 1}]
+)
+def test_other_keys_pass(arguments: dict[str, Any]) -> None:
+    """Only the spelling of a named field is looked at."""
+    gate = StdioGate(Session(contracts=[at_most_total("pay", "amount", 5)]), schemas={})
+
+    assert gate.from_client(call(**arguments)).to_server
+
+
+def test_contracts_that_come_later_name_fields_too() -> None:
+    """A session may grow."""
+    session = Session()
+    gate = StdioGate(session, schemas={})
+    assert gate.from_client(call(Amount=9)).to_server
+    session.add_contract(at_most_total("pay", "amount", 5))
+
+    assert not gate.from_client(call(2, Amount=9)).to_server

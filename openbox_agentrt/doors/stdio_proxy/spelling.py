@@ -1,0 +1,68 @@
+"""
+Keys of a call that a lax server may take for a field that a contract names.
+
+A decoder that folds case reads ``Amount`` as ``amount``: a contract over ``amount`` would find nothing, and
+the server would pay. Such a call is refused, at whatever depth the key stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ...acel import TemporalContract
+from ...acel.contracts.identity import canonical
+
+__all__ = ("NamedFields",)
+
+
+class NamedFields:
+    """
+    The fields that contracts name, in every spelling that some reader takes for them.
+
+    Args:
+        contracts: The contracts. What a function of the user's own reads is not known.
+    """
+
+    def __init__(self, contracts: Iterable[TemporalContract]) -> None:
+        names = {part for contract in contracts for field in _fields(contract) for part in _parts(field)}
+        self._names = frozenset(names)
+        self._folded = {name.casefold(): name for name in names}
+
+    def misspelt(self, args: Mapping[str, Any]) -> str | None:
+        """Find a field that a key of the arguments could be taken for and is not; None if there is none."""
+        if not self._folded:
+            return None
+        waiting: list[Any] = [args]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, Mapping):
+                for key in part:
+                    if key not in self._names and key.casefold() in self._folded:
+                        return self._folded[key.casefold()]
+                waiting.extend(part.values())
+            elif isinstance(part, list):
+                waiting.extend(part)
+        return None
+
+
+def _fields(contract: TemporalContract) -> Iterator[str]:
+    meant = canonical(contract)
+    for role in meant.get("roles", ()):
+        yield from _fields_of_calls(role)
+    for name in (meant.get("key"), meant.get("terms", {}).get("field")):
+        if isinstance(name, str):
+            yield name
+
+
+def _fields_of_calls(form: list[Any]) -> Iterator[str]:
+    if form[0] in ("matching", "not_matching"):
+        yield form[3]
+    for part in form[1:]:
+        if isinstance(part, list):
+            yield from _fields_of_calls(part)
+
+
+def _parts(field: str) -> Iterator[str]:
+    yield field
+    yield from field.split(".")
