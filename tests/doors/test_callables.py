@@ -15,7 +15,6 @@ from openbox_agentrt.acel import (
     Violation,
     at_most_n_times,
     at_most_total,
-    cannot_follow_without,
     must_precede,
 )
 from openbox_agentrt.doors.callables import guard
@@ -78,21 +77,6 @@ def test_a_limit_reads_positional_arguments_and_defaults() -> None:
         guarded()
 
 
-def test_a_refused_call_does_not_run() -> None:
-    """The function is not entered, and the error says what would help."""
-    session = Session()
-    session.add_contract(must_precede("validate", "delete"))
-    ran: list[str] = []
-    guarded = guard(session, "delete", lambda record_id: ran.append(record_id))
-
-    with pytest.raises(ContractViolation) as caught:
-        guarded("r1")
-
-    assert ran == []
-    assert caught.value.refusal is not None
-    assert caught.value.refusal.broken[0].needs == "validate"
-
-
 def test_a_refused_call_is_returned_where_the_session_does_not_halt() -> None:
     """acel-core's other mode."""
     session = Session(halt_on_violation=False)
@@ -129,57 +113,6 @@ def test_two_arguments_of_one_name_are_refused() -> None:
 
 
 # What an outcome means for later calls.
-
-
-def test_a_call_that_raises_allows_nothing() -> None:
-    """Only what was done can be a prerequisite."""
-    session = Session()
-    session.add_contract(cannot_follow_without("delete", "backup"))
-
-    def backup() -> None:
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        guard(session, "backup", backup)()
-    with pytest.raises(ContractViolation):
-        guard(session, "delete", lambda: None)()
-
-
-def test_a_call_that_raises_stays_counted() -> None:
-    """How far it came is unknown, so a limit keeps it."""
-    session = Session()
-    session.add_contract(at_most_n_times("pay", 1))
-
-    def fail() -> None:
-        raise OSError("timed out")
-
-    with pytest.raises(OSError, match="timed out"):
-        guard(session, "pay", fail)()
-    with pytest.raises(ContractViolation):
-        guard(session, "pay", fail)()
-
-
-def test_a_result_that_breaks_a_postcondition_is_not_returned() -> None:
-    """The call ran, but its result must not be used and allows nothing."""
-    session = Session()
-    session.register_tool("search", postcondition=lambda state, result: result["tenant"] == "t1")
-    session.add_contract(must_precede("search", "send"))
-
-    with pytest.raises(ContractViolation) as caught:
-        guard(session, "search", lambda: {"tenant": "t2"})()
-    assert caught.value.violation.kind == "postcondition"
-    with pytest.raises(ContractViolation):
-        guard(session, "send", lambda: None)()
-
-
-def test_shadow_mode_runs_everything() -> None:
-    """A session that only watches changes no result."""
-    session = Session(mode="shadow")
-    session.add_contract(at_most_n_times("pay", 0))
-    session.register_tool("pay", postcondition=lambda state, result: False)
-
-    assert guard(session, "pay", lambda: "paid")() == "paid"
-    assert len(session.violations) == 2
 
 
 def test_parallel_threads_cannot_pass_a_limit() -> None:
@@ -238,26 +171,6 @@ async def test_an_async_call_allows_only_after_it_ended() -> None:
     await backup
 
     assert delete() == "deleted"
-
-
-async def test_a_cancelled_call_stays_counted_and_allows_nothing() -> None:
-    """Cancellation comes through, and the outcome counts as unknown."""
-    session = Session()
-    session.add_contracts([at_most_n_times("pay", 1), must_precede("pay", "ship")])
-
-    async def hang() -> None:
-        await asyncio.Event().wait()
-
-    task = asyncio.create_task(guard(session, "pay", hang)())
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-    with pytest.raises(ContractViolation):
-        guard(session, "pay", lambda: None)()
-    with pytest.raises(ContractViolation):
-        guard(session, "ship", lambda: None)()
 
 
 async def test_conditions_that_have_to_be_awaited_are() -> None:

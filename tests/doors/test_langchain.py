@@ -388,46 +388,23 @@ def test_invalid_arguments_are_no_call() -> None:
 # What counts as failed.
 
 
-def failing(how: str) -> BaseTool:
+def test_a_message_that_is_an_error_is_a_failed_run() -> None:
+    """It stays counted and allows nothing."""
+
     def verify() -> Any:
-        if how == "raises":
-            raise OSError("down")
-        if how == "tool exception":
-            raise ToolException("down")
         return ToolMessage("down", tool_call_id="call_1", status="error")
 
-    return StructuredTool.from_function(
-        verify, name="verify", description="Verify.", handle_tool_error=how == "tool exception"
-    )
-
-
-@pytest.mark.parametrize("how", ["raises", "tool exception", "error message"])
-def test_a_failed_run_stays_counted_and_allows_nothing(how: str) -> None:
-    """Also where LangChain turns the error into text."""
     session = Session()
     session.add_contracts([must_precede("verify", "pay"), at_most_n_times("verify", 1)])
-    governed = govern_tool(session, failing(how))
+    governed = govern_tool(
+        session, StructuredTool.from_function(verify, name="verify", description="Verify.")
+    )
 
-    if how == "raises":
-        with pytest.raises(OSError, match="down"):
-            governed.invoke(call("verify"))
-    else:
-        message = governed.invoke(call("verify"))
-        assert (message.content, message.status) == ("down", "error")
+    message = governed.invoke(call("verify"))
 
+    assert (message.content, message.status) == ("down", "error")
     assert refused(govern_tool(session, pay).invoke(call("pay", amount=5)))
     assert refused(governed.invoke(call("verify")))
-
-
-def test_a_result_that_breaks_a_postcondition_is_withheld() -> None:
-    """The model is told so, and not what it was."""
-    session = Session()
-    session.register_tool("pay", postcondition=lambda state, result: "USD" in result)
-
-    message = govern_tool(session, pay).invoke(call("pay", amount=987654))
-
-    assert refused(message)
-    assert "987654" not in str(message.content)
 
 
 def test_a_refusal_inside_another_tool_is_that_tools_error() -> None:

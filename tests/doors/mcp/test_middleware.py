@@ -1,9 +1,11 @@
 """The gate in an MCP server, seen by the SDK's own client over every transport."""
 
 import asyncio
+import gc
 import json
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from types import SimpleNamespace
@@ -256,6 +258,27 @@ async def test_what_the_client_is_told(
     assert "must_precede(broken_backup, pay)" in said
     assert "a precondition of pay" in said
     assert len(said) < 2_000
+
+
+async def test_refused_calls_cost_little_whatever_they_hold(open_shop: OpenShop, connect: Connect) -> None:
+    """A client that asks again and again with large arguments does not make the server grow."""
+    shop = open_shop(shared=Session(contracts=[at_most_n_times("delete", 0)], max_trace=10))
+    async with connect(shop, "in memory", "legacy") as client:
+
+        async def ask(times: int) -> int:
+            for number in range(times):
+                refused = await client.call_tool("delete", {"name": f"{number}" * 300_000})
+                assert refused.is_error
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0]
+
+        tracemalloc.start()
+        before = await ask(5)
+        grown = await ask(40) - before
+        tracemalloc.stop()
+
+    assert shop.ran == []
+    assert grown < 2_000_000
 
 
 async def test_the_remedy_of_a_contract_is_told(open_shop: OpenShop, connect: Connect) -> None:
