@@ -60,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _read(argv: Sequence[str]) -> Mapping[str, str | None] | None:
-    """The options of a command line that is right, or None."""
+    """Read the options of a command line that is right; None if it is not."""
     if not argv or argv[0] not in _ANSWERS:
         return None
     options: dict[str, str | None] = {"event": argv[0]}

@@ -48,7 +48,7 @@ class ChangedArgumentsError(RuntimeError):
 
 class UnfitArgumentsError(ValueError):
     """
-    What Core made of the arguments of a call does not fit the tool. It did not run.
+    The arguments that Core redacted do not fit the tool. It did not run.
 
     Attributes:
         tool: Name of the tool.
@@ -75,7 +75,7 @@ def is_coroutine_function(func: Any) -> bool:
 
 class Parameters:
     """
-    The parameters of a callable, by the names that contracts know its arguments by.
+    Read the calls of a callable by the names that contracts know its arguments by.
 
     Args:
         tool: Name of the callable, for errors.
@@ -100,7 +100,7 @@ class Parameters:
 
     def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> BoundCall:
         """
-        Read a call.
+        Read a call of the callable.
 
         Raises:
             TypeError: The callable does not take the arguments, or contracts would know two of them by one
@@ -113,7 +113,7 @@ class Parameters:
 
 class BoundCall:
     """
-    One call of a callable.
+    Hold one call of a callable: what was passed, and what contracts see of it.
 
     Attributes:
         func: The callable, without the partials around it.

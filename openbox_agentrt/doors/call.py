@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from openbox_agentrt.acel import Reservation, Session, Violation
     from openbox_agentrt.acel.events import Outcome
 
-__all__ = ("Activity", "Answer", "Governance", "GovernedCall", "PlainAnswers", "Reading", "told_of")
+__all__ = ("CallEnd", "Governance", "GovernedCall", "JudgedWork", "PlainAnswers", "Reading", "told_of")
 
 
-class Activity(Protocol):
+class JudgedWork(Protocol):
     """
-    A piece of work that Core judged, while it runs and after it.
+    Hold a piece of work that Core judged, while it runs and after it.
 
     Attributes:
         output: What it gave; after the block, what may be seen of it.
@@ -47,17 +47,17 @@ class Activity(Protocol):
 
 
 class Governance(Protocol):
-    """What a door needs of a governance. `OpenBoxAgentRTGovernance` has it."""
+    """Provide what a door needs of a governance. `OpenBoxAgentRTGovernance` has it."""
 
     def activity(
         self, activity_type: str, activity_input: Any = ()
-    ) -> AbstractAsyncContextManager[Activity]: ...
+    ) -> AbstractAsyncContextManager[JudgedWork]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallEnd:
     """
-    The end of a call, as a door reads it.
+    Say how a call ended, as a door reads it.
 
     Attributes:
         outcome: What became of the call.
@@ -69,9 +69,9 @@ class Answer:
 
 
 class Reading(Protocol):
-    """How a door reads the end of a call."""
+    """Read how a call of a door ended."""
 
-    def of_result(self, result: Any) -> Answer:
+    def of_result(self, result: Any) -> CallEnd:
         """Read what the work returned."""
 
     def of_error(self, error: BaseException) -> Outcome:
@@ -92,8 +92,8 @@ class PlainAnswers:
 
     hook: OutcomeHook | None = None
 
-    def of_result(self, result: Any) -> Answer:
-        return Answer(outcome_of(result, self.hook), result)
+    def of_result(self, result: Any) -> CallEnd:
+        return CallEnd(outcome_of(result, self.hook), result)
 
     def of_error(self, error: BaseException) -> Outcome:
         # Cancellation too: how far the work came is not known.
@@ -110,7 +110,7 @@ class _BrokenResultError(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GovernedCall:
     """
-    A call that runs if the contracts of a session admit it, and Core as well where a governance is given.
+    Run a call if the contracts of a session admit it, and Core as well where a governance is given.
 
     Attributes:
         session: Session that judges; None if the governance has contracts of its own.
@@ -295,7 +295,7 @@ class GovernedCall:
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """The end of a call whose work was still to run when it returned."""
+    """End a call whose work was still to run when it returned."""
 
     call: GovernedCall
     reservation: Reservation

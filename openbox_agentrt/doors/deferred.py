@@ -17,7 +17,7 @@ __all__ = ("Ending", "has_yet_to_run", "when_it_has_run")
 
 
 class Ending(Protocol):
-    """The end of a call. Exactly one of these is called, once; `done` gives what is to be handed out."""
+    """Report the end of a call: one of these, once. What `done` gives is handed out."""
 
     def done(self, result: Any) -> Any: ...
 
@@ -46,7 +46,7 @@ def when_it_has_run(result: Any, ending: Ending) -> Any:
 
 
 class _Once:
-    """An end that is reported once, whoever is first."""
+    """Report an end once, whoever is first."""
 
     def __init__(self, ending: Ending) -> None:
         self._ending = ending
@@ -193,7 +193,7 @@ class _AsyncContext(contextlib.AbstractAsyncContextManager[Any]):
 
 
 class _Future(Future[Any]):
-    """A future that waits for another, whose result passes the end of the call first."""
+    """Wait for another future, whose result passes the end of the call first."""
 
     def __init__(self, inner: Future[Any], ending: Ending) -> None:
         super().__init__()

@@ -133,12 +133,12 @@ def _log(state_dir: str | os.PathLike[str], event: HookEvent) -> Any:
 
 
 def _safe_session_id(session_id: str) -> str:
-    """A session id without what cannot stand in a file name. Different ids may give the same."""
+    """Take out of a session id what cannot stand in a file name. Different ids may give the same."""
     return "".join(c for c in session_id if c.isalnum() or c in "-_") or "unknown"
 
 
 def _trace_path(state_dir: Path, session_id: str) -> Path:
-    """Where the trace of a session is: acel-core's name for it, unless another session has that as well."""
+    """Find the trace of a session: acel-core's name for it, unless another session has that as well."""
     safe = _safe_session_id(session_id)
     if safe == session_id and len(safe) <= _MAX_NAME and safe.isascii():
         return state_dir / f"{safe}.json"

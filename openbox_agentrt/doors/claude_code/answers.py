@@ -45,7 +45,7 @@ __all__ = (
 
 class HookSettings:
     """
-    How hooks of one configuration work.
+    Say how the hooks of one configuration work.
 
     Attributes:
         rules: Rules file. The hook after a call needs none.
@@ -84,7 +84,7 @@ class HookSettings:
 
 class HookAnswer:
     """
-    What the process of a hook answers with.
+    Hold what the process of a hook answers with.
 
     Attributes:
         code: Exit code.
@@ -111,13 +111,13 @@ class HookAnswer:
 
 
 def default_state_dir() -> str:
-    """A folder outside of any project, so that no tool that works in a project comes across it."""
+    """Name a folder outside of any project, so that no tool that works in a project comes across it."""
     home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(home, "openbox-agentrt", "hooks")
 
 
 def before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
-    """Answer ``PreToolUse``: deny the call with the reason, or say nothing."""
+    """Answer a ``PreToolUse`` event: deny the call with the reason, or say nothing."""
     return _answer(_before_tool, data, settings)
 
 
@@ -200,7 +200,7 @@ def _answer(
 
 
 def deny_output(reason: str) -> dict[str, Any]:
-    """What Claude Code reads as a refusal of the call."""
+    """Give what Claude Code reads as a refusal of the call."""
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -211,7 +211,7 @@ def deny_output(reason: str) -> dict[str, Any]:
 
 
 def fault_line(error: Exception) -> str:
-    """What the user reads of an error, in one line."""
+    """Say in one line what the user reads of an error."""
     if not isinstance(error, HookFault):
         return f"openbox-agentrt: {_one_line(f'{type(error).__name__}: {error}')}"
     remedy = "" if error.remedy is None else f"; {error.remedy}"

@@ -29,7 +29,7 @@ _MAX_SESSION_ID = 1024
 
 class HookEvent:
     """
-    One event of a Claude Code session.
+    Hold one event of a Claude Code session.
 
     Attributes:
         name: ``PreToolUse``, ``PostToolUse``, ``SessionEnd`` and so on.

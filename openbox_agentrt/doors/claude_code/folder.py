@@ -48,7 +48,7 @@ def _rebuild_fault(message: str, remedy: str | None) -> HookFault:
 
 class StateFolder:
     """
-    An open folder that only its owner can use.
+    Hold open a folder that only its owner can use.
 
     On POSIX it is held by its descriptor, so that exchanging the path for a link later changes nothing.
     """
@@ -113,7 +113,7 @@ class StateFolder:
         return fd
 
     def exists(self, name: str) -> bool:
-        """Whether the folder has an entry of that name, of whatever type."""
+        """Tell whether the folder has an entry of that name, of whatever type."""
         try:
             os.stat(self._where(name), dir_fd=self._fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -121,7 +121,7 @@ class StateFolder:
         return True
 
     def still_names(self, name: str, fd: int) -> bool:
-        """Whether `name` is still the file that was opened: it was neither removed nor replaced since."""
+        """Tell whether `name` is still the file that was opened: neither removed nor replaced since."""
         try:
             now = os.stat(self._where(name), dir_fd=self._fd, follow_symlinks=False)
         except FileNotFoundError:

@@ -37,7 +37,7 @@ SNAPSHOT_AFTER = 64
 
 class OpenCall:
     """
-    A call that was let through and whose end was not reported.
+    Remember a call that was let through and whose end was not reported.
 
     Attributes:
         entry: The line that let it through.
@@ -65,7 +65,7 @@ class OpenCall:
 
 class Calls:
     """
-    What is known of the calls after some lines of the log.
+    Know the calls of a session after some lines of its log.
 
     Attributes:
         rules: Hash of the rules in force, or None before the first call.
@@ -165,7 +165,7 @@ class Calls:
 
 class History:
     """
-    The lines of a session since its snapshot, and what they say of its calls.
+    Hold the lines of a session since its snapshot, and what they say of its calls.
 
     Attributes:
         session_id: The client's session.

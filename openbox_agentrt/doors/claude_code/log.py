@@ -28,7 +28,7 @@ _VERSION = 2
 
 def file_stem(session_id: str) -> str:
     """
-    The name of a session's files, without an ending.
+    Name the files of a session, without an ending.
 
     A digest, so that two sessions never share a file and no session id can leave the folder or name another
     program's file in it.
@@ -76,7 +76,7 @@ def open_log(
 
 class SessionLog:
     """
-    The lines of one session, held under its lock.
+    Read and write the lines of one session, under its lock.
 
     Attributes:
         folder: Folder that the log lies in.
@@ -97,7 +97,7 @@ class SessionLog:
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing was written yet but which session it is."""
+        """Tell whether nothing was written yet but which session it is."""
         return self.end == self._header_end
 
     def read(self, offset: int = 0) -> list[dict[str, Any]]:
@@ -140,7 +140,7 @@ class SessionLog:
 
     def read_snapshot(self) -> dict[str, Any] | None:
         """
-        The newest snapshot, or None if there is none yet.
+        Read the newest snapshot; None if there is none yet.
 
         Raises:
             HookFault: It is there and cannot be read.

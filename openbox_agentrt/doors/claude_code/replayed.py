@@ -33,7 +33,7 @@ class StaleSnapshotError(Exception):
 
 
 class _Clock:
-    """The time of the line that is being replayed, and of the event at hand after that."""
+    """Give the time of the line that is being replayed, and of the event at hand after that."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -54,7 +54,7 @@ class _Findings:
 
 class Replica:
     """
-    A contract session that has seen what the log holds.
+    Bring a contract session to where the log ends.
 
     Attributes:
         session: The session.
@@ -102,7 +102,7 @@ class Replica:
 
     @property
     def found(self) -> list[Violation]:
-        """The violations since the log was replayed."""
+        """List the violations since the log was replayed."""
         return self._findings.violations
 
     def _start(self, rules: HookRules) -> Session:

@@ -29,7 +29,7 @@ _MAX_BYTES = 4 << 20
 
 class HookRules:
     """
-    What calls are judged by.
+    Hold what calls are judged by.
 
     Attributes:
         state: The initial state.
@@ -50,7 +50,7 @@ class HookRules:
 
     @property
     def contracts(self) -> tuple[Template, ...]:
-        """The contracts, built when they are first needed."""
+        """Give the contracts, built when they are first needed."""
         if self._contracts is None:
             from openbox_agentrt.acel.contracts.spec import build_contract
 

@@ -35,7 +35,7 @@ waiting for it. It stays counted.
 
 class Ruling:
     """
-    What was decided about a call.
+    Say what was decided about a call.
 
     Attributes:
         reason: Why it is refused, in one line; None if it may run.
@@ -115,7 +115,7 @@ def unmet_obligations(
     final: bool,
 ) -> list[Violation]:
     """
-    What the session still owes.
+    List what the session still owes.
 
     Args:
         log: Its log.

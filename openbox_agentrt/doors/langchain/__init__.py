@@ -34,7 +34,7 @@ def govern_tool(
     outcome: OutcomeHook | None = None,
 ) -> ToolT:
     """
-    A copy of a tool whose every run passes the session's contracts first. The original is untouched.
+    Copy a tool so that its every run passes the session's contracts first. The original is untouched.
 
     The copy is of a subclass of the tool's own class and keeps its name, description, schemas, response
     format, callbacks and everything else. Contracts see the arguments after validation, as plain data,

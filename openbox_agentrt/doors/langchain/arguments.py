@@ -32,7 +32,7 @@ _INJECTED_BY_TYPE: tuple[type, ...] = tuple(
 
 
 class ToolArguments:
-    """The arguments of the `_run` of a tool, or of the function that it is made of, as contracts see them."""
+    """Read the arguments of a tool's `_run`, or of the function that it is made of, as contracts see them."""
 
     def __init__(self, tool: BaseTool) -> None:
         self._tool = tool.name

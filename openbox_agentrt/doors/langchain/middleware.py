@@ -58,7 +58,7 @@ class ContractMiddleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
     ) -> ToolAnswer:
-        """The same for an agent that is awaited."""
+        """Run one tool call of an agent that is awaited, or answer it with its refusal."""
         session = self._find(request)
         if request.tool is not None:
             return await handler(self._with_governed_tool(session, request))

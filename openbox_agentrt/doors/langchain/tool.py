@@ -63,7 +63,7 @@ class ToolStoppedError(ToolException):
 
 
 class ToolRefusedError(ToolStoppedError, ContractViolation):
-    """A contract stopped it. The tool did not run, or its result broke a postcondition and is withheld."""
+    """A contract stopped a run. The tool did not run, or its result broke a postcondition and is withheld."""
 
     def __init__(self, stopped: ContractViolation, gate: ToolGate | None = None) -> None:
         ContractViolation.__init__(
@@ -79,7 +79,7 @@ class ToolRefusedError(ToolStoppedError, ContractViolation):
 
 
 class ToolGate:
-    """What a governed tool asks before it runs. Copies of the tool share it, and with it the session."""
+    """Judge the runs of a governed tool. Copies of the tool share it, and with it the session."""
 
     def __init__(
         self, session: Session | None, wrapped: BaseTool, governance: Governance | None, reading: Reading
@@ -97,7 +97,7 @@ class ToolGate:
     def judging(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], work: Callable[..., Any]
     ) -> tuple[GovernedCall, Callable[[Mapping[str, Any]], Any]]:
-        """A run of the tool, and the work that it is."""
+        """Give a run of the tool, and the work that it is."""
         call = GovernedCall(
             session=self.session,
             tool=self.wrapped.name,
@@ -130,7 +130,7 @@ def govern(
     governance: Governance | None = None,
     outcome: OutcomeHook | None = None,
 ) -> ToolT:
-    """See `openbox_agentrt.doors.langchain.govern_tool`."""
+    """Copy a tool and govern the copy, see `openbox_agentrt.doors.langchain.govern_tool`."""
     if not isinstance(tool, BaseTool):
         raise TypeError(f"cannot govern {tool!r}: it is no LangChain tool")
     if session is None and governance is None:
@@ -155,7 +155,7 @@ def govern(
 
 
 def gate_of(tool: BaseTool, session: Session | None, governance: Governance | None) -> ToolGate | None:
-    """The gate by which these two govern a tool, through any number of other gates."""
+    """Find the gate by which these two govern a tool, through any number of other gates."""
     gate: ToolGate | None = getattr(tool, "_openbox_gate", None)
     while gate is not None and (gate.session is not session or gate.governance is not governance):
         gate = getattr(gate.wrapped, "_openbox_gate", None)
@@ -174,7 +174,7 @@ class ToolReading(PlainAnswers):
 
 
 def refusal_message(told: Mapping[str, Any], *, tool: str, tool_call_id: str) -> ToolMessage:
-    """What the model gets for a call that was stopped."""
+    """Give what the model gets for a call that was stopped."""
     return ToolMessage(json.dumps(told), name=tool, tool_call_id=tool_call_id, status="error")
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ("CALL", "GATEABLE", "Call", "InvalidCallError", "gated_methods", "read_call", "rewritten")
+__all__ = ("CALL", "GATEABLE", "InvalidCallError", "ServerCall", "gated_methods", "read_call", "rewritten")
 
 CALL = "tools/call"
 
@@ -34,14 +34,14 @@ class InvalidCallError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """A request as the contracts see it."""
+class ServerCall:
+    """Hold a request as the contracts see it."""
 
     tool: str
     args: dict[str, Any]
 
 
-def read_call(method: str, params: object) -> Call:
+def read_call(method: str, params: object) -> ServerCall:
     """
     Read the params of a request whose method is in `GATEABLE`.
 
@@ -54,7 +54,7 @@ def read_call(method: str, params: object) -> Call:
 
 
 def rewritten(method: str, params: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
-    """The params of a request with other arguments, as `read_call` names them."""
+    """Give the params of a request with other arguments, as `read_call` names them."""
     return {**params, **({"arguments": dict(args)} if method == CALL else args)}
 
 
@@ -72,16 +72,16 @@ def gated_methods(methods: Iterable[str]) -> frozenset[str]:
     return chosen
 
 
-def _tool_call(params: Mapping[str, Any]) -> Call:
-    return Call(tool=_text(params, "name"), args=_object(params, "arguments"))
+def _tool_call(params: Mapping[str, Any]) -> ServerCall:
+    return ServerCall(tool=_text(params, "name"), args=_object(params, "arguments"))
 
 
-def _resource_read(params: Mapping[str, Any]) -> Call:
-    return Call(tool="resources/read", args={"uri": _text(params, "uri")})
+def _resource_read(params: Mapping[str, Any]) -> ServerCall:
+    return ServerCall(tool="resources/read", args={"uri": _text(params, "uri")})
 
 
-def _prompt_get(params: Mapping[str, Any]) -> Call:
-    return Call(
+def _prompt_get(params: Mapping[str, Any]) -> ServerCall:
+    return ServerCall(
         tool="prompts/get", args={"name": _text(params, "name"), "arguments": _object(params, "arguments")}
     )
 
@@ -105,7 +105,7 @@ def _object(params: Mapping[str, Any], name: str) -> dict[str, Any]:
     return dict(value)
 
 
-GATEABLE: Mapping[str, Callable[[Mapping[str, Any]], Call]] = {
+GATEABLE: Mapping[str, Callable[[Mapping[str, Any]], ServerCall]] = {
     CALL: _tool_call,
     "resources/read": _resource_read,
     "prompts/get": _prompt_get,

@@ -50,13 +50,13 @@ def _rebuild_no_session(reason: str, remedy: str) -> NoSessionError:
 
 
 class Clients(Protocol):
-    """What the gate needs to know of the clients."""
+    """Provide what the gate needs to know of the clients."""
 
     def greet(self, ctx: Any) -> None:
         """Raise `NoSessionError` if the calls of a client that introduces itself could not be judged."""
 
     def session_of(self, ctx: Any) -> AbstractContextManager[Session | None]:
-        """The session of the client for one call; `None` if the call is to pass unwatched."""
+        """Give the session of the client for one call; `None` if the call is to pass unwatched."""
 
     def open_sessions(self) -> list[Session]: ...
 
@@ -66,7 +66,7 @@ class Clients(Protocol):
 
 
 class OneForAll:
-    """One session for all clients, ended by its owner."""
+    """Give all clients one session, which its owner ends."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -102,7 +102,7 @@ class SessionFactory:
 
 
 class EachItsOwn:
-    """A session for each client, ended with it."""
+    """Give each client a session, which ends with it."""
 
     def __init__(self, table: SessionTable, *, factory: SessionFactory, key: KeyResolver | None) -> None:
         self._table = table

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from ...acel import Session
 from ...errors import ContractRefusedError
-from ..call import Activity, Governance
+from ..call import Governance, JudgedWork
 from ..verdicts import told_of_verdict
 from .refusal import refused_data, text_of
 
@@ -28,7 +28,7 @@ _UNBOUND = object()
 
 
 class ToolGovernance(Governance, Protocol):
-    """What the gate needs of a governance. `OpenBoxAgentRTGovernance` has it."""
+    """Provide what the gate needs of a governance. `OpenBoxAgentRTGovernance` has it."""
 
     def run_scope(
         self, prompt: str = "", *, session_id: str | None = None
@@ -49,7 +49,7 @@ class _Run:
 
 
 class ClientRuns:
-    """The runs of the clients, one for each session."""
+    """Keep the runs of the clients, one for each session."""
 
     def __init__(self, governance: ToolGovernance) -> None:
         self._governance = governance
@@ -142,12 +142,14 @@ class ClientRuns:
 
 
 class _NoRun:
-    """A governance without a run: nothing can be an activity of it."""
+    """Stand for a governance without a run: nothing can be an activity of it."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def activity(self, activity_type: str, activity_input: Any = ()) -> AbstractAsyncContextManager[Activity]:
+    def activity(
+        self, activity_type: str, activity_input: Any = ()
+    ) -> AbstractAsyncContextManager[JudgedWork]:
         raise self._error
 
 

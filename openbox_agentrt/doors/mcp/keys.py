@@ -33,7 +33,7 @@ KeyResolver = Callable[[Any], Hashable | None]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientKey:
     """
-    What tells one client from another.
+    Tell one client from another.
 
     Attributes:
         kind: Where the key comes from.
@@ -50,7 +50,7 @@ class ClientKey:
     lifespan: int = field(default=0, compare=False, repr=False)
 
     def bare(self) -> "ClientKey":
-        """The key without what it was read off, so that keeping it keeps nothing else."""
+        """Give the key without what it was read off, so that keeping it keeps nothing else."""
         return replace(self, anchor=None, connection=None)
 
 

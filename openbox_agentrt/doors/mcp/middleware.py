@@ -103,11 +103,11 @@ class ACELMiddleware:
 
     @property
     def is_per_connection(self) -> bool:
-        """Whether each client has a session of its own."""
+        """Tell whether each client has a session of its own."""
         return isinstance(self._clients, EachItsOwn)
 
     def sessions(self) -> list[Session]:
-        """The sessions that are open, and those whose connection the SDK still holds."""
+        """List the sessions that are open, and those whose connection the SDK still holds."""
         return self._clients.open_sessions()
 
     def extend(self, setup: Callable[[Session], object]) -> None:
@@ -129,7 +129,7 @@ class ACELMiddleware:
         self._clients.close(only=only)
 
     async def aclose(self, *, only: Callable[[ClientKey], bool] = lambda key: True) -> None:
-        """As `close`, and wait until Core has heard of the end of the runs that are over."""
+        """Close as `close` does, and wait until Core has heard of the end of the runs that are over."""
         self._clients.close(only=only)
         if self._runs is not None:
             await self._runs.settle(left=not self.is_per_connection)

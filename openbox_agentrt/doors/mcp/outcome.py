@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...acel.outcome import OutcomeHook, outcome_of
-from ..call import Answer
+from ..call import CallEnd
 from .calls import CALL
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ class ServerReading:
     method: str
     hook: OutcomeHook | None = None
 
-    def of_result(self, result: Any) -> Answer:
+    def of_result(self, result: Any) -> CallEnd:
         answer = read_answer(self.method, result)
         if self.hook is None or answer.outcome != "ok":
             return answer
-        return Answer(outcome_of(answer.value, self.hook), answer.value)
+        return CallEnd(outcome_of(answer.value, self.hook), answer.value)
 
     def of_error(self, error: BaseException) -> Outcome:
         return "aborted" if is_waiting_error(getattr(error, "code", None)) else "failed"
@@ -62,7 +62,7 @@ class ServerReading:
         return told
 
 
-def read_answer(method: str, result: object) -> Answer:
+def read_answer(method: str, result: object) -> CallEnd:
     """
     Read the result of a call.
 
@@ -73,22 +73,22 @@ def read_answer(method: str, result: object) -> Answer:
     if not isinstance(result, Mapping):
         dump = getattr(result, "model_dump", None)
         if dump is None:
-            return Answer("unknown", result)
+            return CallEnd("unknown", result)
         result = dump(by_alias=True, mode="json", exclude_none=True)
         assert isinstance(result, Mapping)
     result_type = result.get("resultType", "complete")
     if result_type == "input_required":
-        return Answer("aborted")
+        return CallEnd("aborted")
     if result_type not in (None, "complete"):
-        return Answer("unknown", dict(result))
+        return CallEnd("unknown", dict(result))
     if method != CALL:
-        return Answer("ok", dict(result))
+        return CallEnd("ok", dict(result))
     value = _value_of(result)
     if result.get("isError") not in (None, False):
         # Of a server that nobody knows, whatever it puts there is an error.
-        return Answer("failed", value)
+        return CallEnd("failed", value)
     has_content = isinstance(result.get("content"), list) or result.get("structuredContent") is not None
-    return Answer("ok" if has_content else "unknown", value)
+    return CallEnd("ok" if has_content else "unknown", value)
 
 
 def _text_of(value: Any) -> str:
@@ -99,7 +99,7 @@ def _text_of(value: Any) -> str:
 
 
 def is_waiting_error(code: object) -> bool:
-    """Whether an error says that the client has to do something before the call can happen."""
+    """Tell whether an error says that the client has to do something before the call can happen."""
     return code == URL_ELICITATION_REQUIRED
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...acel import ContractViolation, Session
 from ...acel.outcome import OutcomeHook
 from ..call import GovernedCall
-from .calls import CALL, Call, rewritten
+from .calls import CALL, ServerCall, rewritten
 from .outcome import ServerReading
 from .refusal import HALT, OFF_SCHEMA_REMEDY, error_result, halted, told_to_client, unjudged
 from .schema import OffSchemaError
@@ -34,7 +34,7 @@ class _Stopped:
 
 async def judged(
     session: Session,
-    call: Call,
+    call: ServerCall,
     ctx: "ServerRequestContext[Any, Any]",
     call_next: "CallNext",
     *,
@@ -88,7 +88,7 @@ async def judged(
     return answer(ctx, *_told(result.error, call)) if isinstance(result, _Stopped) else result
 
 
-def _told(error: Exception, call: Call) -> tuple[str, dict[str, Any]]:
+def _told(error: Exception, call: ServerCall) -> tuple[str, dict[str, Any]]:
     if isinstance(error, ContractViolation):
         return told_to_client(error)
     from .governed import told_of_policy
@@ -114,14 +114,14 @@ def finished(ctx: "ServerRequestContext[Any, Any]", result: dict[str, Any]) -> "
     return result
 
 
-def could_not_be_judged(call: Call) -> "MCPError":
-    """What a client is told of a fault; the log is told what it was. To be called where it is handled."""
+def could_not_be_judged(call: ServerCall) -> "MCPError":
+    """Make what a client is told of a fault that is being handled; the log is told what it was."""
     log.exception("a call to %r could not be judged", call.tool)
     return protocol_error("INTERNAL_ERROR", f"{HALT}the call could not be judged")
 
 
 def protocol_error(code: str, message: str, *, data: Any = None) -> "MCPError":
-    """An error of the protocol, by the name of its code."""
+    """Make an error of the protocol, by the name of its code."""
     import mcp_types
     from mcp import MCPError
 

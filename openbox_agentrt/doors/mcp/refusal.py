@@ -36,7 +36,7 @@ def told_to_client(error: ContractViolation) -> tuple[str, dict[str, Any]]:
 
 
 def withheld_data(violation: Violation) -> tuple[str, dict[str, Any]]:
-    """Text and structured half for a call that ran and whose result must not be used."""
+    """Give text and structured half for a call that ran and whose result must not be used."""
     told = {
         "kind": violation.kind,
         "spec": violation.name,
@@ -48,20 +48,20 @@ def withheld_data(violation: Violation) -> tuple[str, dict[str, Any]]:
 
 
 def refused_data(refusal: Refusal) -> dict[str, Any]:
-    """The structured half of a refusal."""
+    """Give the structured half of a refusal."""
     first, told = refusal.broken[0], refusal.for_model()
     violation = {"kind": first.kind, "spec": first.name, "tool": told["tool"], "step": refusal.step}
     return {"acel_halted": True, "violation": violation, "refusal": told}
 
 
 def text_of(refusal: Refusal) -> str:
-    """The refusal in one line, with the advice of the contracts that have some."""
+    """Say a refusal in one line, with the advice of the contracts that have some."""
     advice = [broken.remedy for broken in refusal.broken if broken.remedy]
     return "; ".join([refusal.message, *advice])
 
 
 def halted(text: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """A `CallToolResult` that says so."""
+    """Give a `CallToolResult` that says that a call was halted."""
     return {
         "content": [{"type": "text", "text": f"{HALT}{text}"}],
         "structuredContent": dict(data),
@@ -75,7 +75,7 @@ def error_result(text: str) -> dict[str, Any]:
 
 
 def unjudged(tool: str, *, reason: str, remedy: str) -> tuple[str, dict[str, Any]]:
-    """Text and structured half of a refusal for want of a session to judge the call in."""
+    """Give text and structured half of a refusal for want of a session to judge the call in."""
     broken = Broken(contract=reason, kind="session", remedy=remedy)
     data = refused_data(Refusal(tool=tool, step=0, broken=(broken,)))
     text = f"call to {tool[:MAX_NAME]!r} refused, {reason}; {remedy}"

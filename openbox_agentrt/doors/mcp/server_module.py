@@ -25,7 +25,7 @@ class ServerModuleError(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
     """
-    What a module's `build_server` gave.
+    Hold what a module's `build_server` gave.
 
     Attributes:
         server: The server.

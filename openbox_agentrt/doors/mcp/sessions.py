@@ -40,7 +40,7 @@ _Slot = tuple[str, Hashable]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEnd:
     """
-    The end of one client's session.
+    Tell of the end of one client's session.
 
     Attributes:
         session: The session; it admits nothing any more.
@@ -96,7 +96,7 @@ class _Timer:
 
 class SessionTable:
     """
-    The sessions of all clients of a server, by key.
+    Keep the sessions of all clients of a server, by key.
 
     Args:
         factory: Builds the session of a new client. Runs under the table's lock, once per client.
@@ -134,7 +134,7 @@ class SessionTable:
         self._timer: _Timer | None = None
 
     def sessions(self) -> list[Session]:
-        """The sessions that are open."""
+        """List the sessions that are open."""
         with self._lock:
             return [entry.session for entry in self._entries.values()]
 

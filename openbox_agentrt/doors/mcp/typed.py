@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..._plain.arguments import plain_arguments
-from .calls import Call
+from .calls import ServerCall
 from .schema import read_by_schema
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ class ServerArguments:
         # Schemas by tool, of servers without types. Listed again for a tool that is not there.
         self._listed: dict[str, Any] = {}
 
-    async def read(self, call: Call, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Call:
+    async def read(
+        self, call: ServerCall, ctx: ServerRequestContext[Any, Any], call_next: CallNext
+    ) -> ServerCall:
         """
         Give a call with the arguments that will run.
 

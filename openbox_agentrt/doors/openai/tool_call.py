@@ -45,7 +45,7 @@ class MalformedToolCallError(ValueError):
         return _rebuild_malformed, (self.tool, self.call_id, self.problem)
 
     def for_model(self) -> dict[str, Any]:
-        """What the model is told: no more than what is wrong with its own call."""
+        """Say what the model is told: no more than what is wrong with its own call."""
         return {"error": "malformed_tool_call", "tool": self.tool, "message": self.problem}
 
 
@@ -56,7 +56,7 @@ def _rebuild_malformed(tool: str | None, call_id: str | None, problem: str) -> M
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """
-    A tool call that was read.
+    Hold a tool call that was read.
 
     Attributes:
         type: What it is: ``function`` or ``custom`` in chat completions, ``function_call`` or
@@ -115,7 +115,7 @@ def read_tool_call(tool_call: object) -> ToolCall:
 
 
 def is_tool_call(item: object) -> bool:
-    """Whether an item of a model's output is a tool call that is answered by a function."""
+    """Tell whether an item of a model's output is a tool call that is answered by a function."""
     return _read(item, "type") in ("function", "custom", "function_call", "custom_tool_call") or (
         _read(item, "type") is None and _read(item, "function") is not None
     )
@@ -123,7 +123,7 @@ def is_tool_call(item: object) -> bool:
 
 def answer_to(tool_call: object) -> dict[str, Any]:
     """
-    The message that answers a tool call, in the form of the API that it came through, still without its text.
+    Begin the message that answers a tool call, in the form of the API that it came through.
 
     Raises:
         MalformedToolCallError: The call has no id that an answer could refer to.
@@ -144,7 +144,7 @@ def answer_to(tool_call: object) -> dict[str, Any]:
 
 
 def output_field(answer: Mapping[str, Any]) -> str:
-    """Where the text of an answer goes."""
+    """Name the field in which the text of an answer goes."""
     return "content" if "role" in answer else "output"
 
 

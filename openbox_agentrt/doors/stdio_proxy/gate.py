@@ -21,7 +21,7 @@ import msgspec
 from ...acel import Reservation, Session
 from ...acel.engine.lifecycle import conclude
 from ...acel.outcome import OutcomeHook
-from ..mcp.calls import CALL, Call, gated_methods
+from ..mcp.calls import CALL, ServerCall, gated_methods
 from ..mcp.outcome import ServerReading, is_waiting_error
 from ..mcp.refusal import HALT, OFF_SCHEMA_REMEDY, halted, refused_data, text_of, unjudged, withheld_data
 from ..mcp.schema import OffSchemaError
@@ -49,7 +49,7 @@ class _Response(msgspec.Struct):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
     """
-    What to do with a line from the client.
+    Say what to do with a line from the client.
 
     Attributes:
         to_server: What to send on; empty if nothing is.
@@ -220,7 +220,7 @@ class StdioGate:
             conclude(entry.reservation, outcome="unknown")
         return refusal
 
-    def _admit_unanswered(self, message: Message, call: Call) -> dict[str, Any] | None:
+    def _admit_unanswered(self, message: Message, call: ServerCall) -> dict[str, Any] | None:
         # A call without an id is against the protocol, and a lenient server may run it all the same.
         entry = _Owed(method=message.method or "", id=None, gated=True)
         refusal = self._judge(entry, call)
@@ -228,7 +228,7 @@ class StdioGate:
             conclude(entry.reservation, outcome="unknown")
         return refusal
 
-    def _judge(self, entry: _Owed, call: Call) -> dict[str, Any] | None:
+    def _judge(self, entry: _Owed, call: ServerCall) -> dict[str, Any] | None:
         try:
             self._check_spelling(call)
             if entry.method == CALL:
@@ -240,7 +240,7 @@ class StdioGate:
             log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
         return self._reserve(entry, call)
 
-    def _check_spelling(self, call: Call) -> None:
+    def _check_spelling(self, call: ServerCall) -> None:
         contracts = self._session.contracts
         if len(contracts) != self._fields_of:
             self._fields, self._fields_of = NamedFields(contracts), len(contracts)
@@ -248,7 +248,7 @@ class StdioGate:
         if field is not None:
             raise OffSchemaError(f"a key of the call is another spelling of {field!r:.100}")
 
-    def _reserve(self, entry: _Owed, call: Call) -> dict[str, Any] | None:
+    def _reserve(self, entry: _Owed, call: ServerCall) -> dict[str, Any] | None:
         try:
             reservation = self._session.reserve(call.tool, call.args)
         except Exception:

@@ -21,7 +21,7 @@ _LIST_CHANGED = b"notifications/tools/list_changed"
 
 class Listing:
     """
-    The schemas of a server's tools.
+    Know the schemas of a server's tools.
 
     Args:
         schemas: Schemas by tool, if they are known. None: the server is asked.

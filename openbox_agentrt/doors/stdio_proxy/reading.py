@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..mcp.calls import CALL, Call, InvalidCallError, read_call
+from ..mcp.calls import CALL, InvalidCallError, ServerCall, read_call
 
 __all__ = ("Message", "Noise", "Unclear", "id_key", "read_client_line")
 
@@ -31,7 +31,7 @@ _CALL_PARAMS = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """
-    One JSON-RPC message that every reader takes for the same one.
+    Hold one JSON-RPC message that every reader takes for the same one.
 
     Attributes:
         raw: Its text as it stood in the line.
@@ -42,30 +42,30 @@ class Message:
 
     raw: bytes
     body: Mapping[str, Any]
-    call: Call | None = None
+    call: ServerCall | None = None
     batched: bool = False
 
     @property
     def method(self) -> str | None:
-        """The method of a request or notification; `None` for an answer."""
+        """Give the method of a request or notification; `None` for an answer."""
         method = self.body.get("method")
         return method if isinstance(method, str) else None
 
     @property
     def expects_answer(self) -> bool:
-        """Whether the server owes an answer: JSON-RPC's test is the presence of an id."""
+        """Tell whether the server owes an answer: JSON-RPC's test is the presence of an id."""
         return "method" in self.body and self.body.get("id") is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """A line that no reader could take for a call."""
+    """Stand for a line that no reader could take for a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unclear:
     """
-    A line that could be read as a call in a way that was not judged.
+    Stand for a line that could be read as a call in a way that was not judged.
 
     Attributes:
         reason: Why, for the client and the log; holds nothing of the line.
@@ -77,7 +77,7 @@ class Unclear:
 
 
 def id_key(value: object) -> str:
-    """A request id in a form that compares as ids do: ``1`` and ``1.0`` are one id, ``"1"`` another."""
+    """Give a request id in a form that compares as ids do: ``1`` and ``1.0`` are one id, ``"1"`` another."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return json.dumps(value, sort_keys=True, default=repr)
@@ -153,7 +153,7 @@ class _Reader:
             return Unclear(reason="the method is in another spelling", id=body.get("id"))
         return Message(raw=raw, body=body, call=call, batched=batched)
 
-    def _call(self, method: str, body: dict[str, Any]) -> Call | Unclear:
+    def _call(self, method: str, body: dict[str, Any]) -> ServerCall | Unclear:
         params = body.get("params")
         try:
             call = read_call(method, params)

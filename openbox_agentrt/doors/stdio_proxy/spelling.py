@@ -18,7 +18,7 @@ __all__ = ("NamedFields",)
 
 class NamedFields:
     """
-    The fields that contracts name, in every spelling that some reader takes for them.
+    Know the fields that contracts name, in every spelling that some reader takes for them.
 
     Args:
         contracts: The contracts. What a function of the user's own reads is not known.

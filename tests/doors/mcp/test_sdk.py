@@ -20,7 +20,7 @@ from mcp_types import (
 
 from openbox_agentrt.acel import Session, at_most_n_times, cannot_follow_without
 from openbox_agentrt.acel.events import Outcome
-from openbox_agentrt.doors.call import Answer
+from openbox_agentrt.doors.call import CallEnd
 from openbox_agentrt.doors.mcp import ACELMiddleware, attach
 from openbox_agentrt.doors.mcp.keys import find_key
 from openbox_agentrt.doors.mcp.outcome import read_answer
@@ -193,4 +193,4 @@ async def test_the_sdk_still_shows_its_connections(
 )
 def test_what_became_of_a_call(result: Any, outcome: Outcome, value: Any) -> None:
     """Every form that a result takes, and only a complete one without an error is ok."""
-    assert read_answer("tools/call", result) == Answer(outcome, value)
+    assert read_answer("tools/call", result) == CallEnd(outcome, value)
