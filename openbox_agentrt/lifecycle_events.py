@@ -20,7 +20,7 @@ from openbox_core.contracts import events as base
 from openbox_core.contracts.events import EventEnvelope, EventType
 
 from ._wire.identity import RESERVED_KEYS, RunIdentity
-from ._wire.payloads import DEFAULT_MAX_BYTES, json_safe, safe_text
+from ._wire.payloads import DEFAULT_MAX_BYTES, json_safe, safe_text, shown
 
 __all__ = (
     "LLM_ACTIVITY",
@@ -28,6 +28,7 @@ __all__ = (
     "USER_PROMPT",
     "ActivityStatus",
     "EventEnvelope",
+    "PartialEvent",
     "RunIdentity",
     "activity_completed",
     "activity_started",
@@ -46,6 +47,15 @@ USER_PROMPT: Final = "user_prompt"
 CONTRACT_VIOLATION: Final = "contract_violation"
 SENTINEL: Final = "__openbox"
 ESCAPED_SENTINEL: Final = "__openbox (argument)"
+
+
+class PartialEvent(EventEnvelope):
+    """
+    An event of which Core is not shown everything: a part was too large, too deep or could not be read.
+
+    What Core allows of it has not been judged whole.
+    """
+
 
 ActivityStatus = Literal["completed", "failed", "cancelled"]
 
@@ -71,12 +81,13 @@ def user_prompt(
     """
     if not prompt.strip():
         raise ValueError("a blank prompt is not a signal")
-    fields = {"signal_args": [json_safe(prompt, max_bytes=max_bytes)]}
-    return base.signal_received(
+    text, is_whole = shown(prompt, max_bytes=max_bytes)
+    signal = base.signal_received(
         **run.common_fields(timestamp),
         signal_name=USER_PROMPT,
-        extra=run.extra_fields(fields, None, max_bytes),
+        extra=run.extra_fields({"signal_args": [text]}, None, max_bytes),
     )
+    return signal if is_whole else PartialEvent(**vars(signal))
 
 
 def contract_violation(
@@ -163,11 +174,13 @@ def tool_started(
         side_effect: Agent-RT's classification; its default ``none`` is left out.
     """
     # The model chooses the arguments: one named like the sentinel must not pass for a classification.
-    shown = {ESCAPED_SENTINEL if _is_sentinel(key) else key: value for key, value in arguments.items()}
+    arguments_shown = {
+        ESCAPED_SENTINEL if _is_sentinel(key) else key: value for key, value in arguments.items()
+    }
     hints = {"tool_type": tool_type, "side_effect": None if side_effect == "none" else side_effect}
     sentinel = {name: value for name, value in hints.items() if value is not None}
-    activity_input = [shown, {SENTINEL: sentinel}] if sentinel else [shown]
-    return _started(run, activity_id, tool, activity_input, {}, None, max_bytes, timestamp)
+    last = [{SENTINEL: json_safe(sentinel)}] if sentinel else []
+    return _started(run, activity_id, tool, [arguments_shown], {}, None, max_bytes, timestamp, last=last)
 
 
 def _is_sentinel(key: object) -> bool:
@@ -184,10 +197,14 @@ def _started(
     extra: Mapping[str, Any] | None,
     max_bytes: int,
     timestamp: str | None,
+    *,
+    last: Sequence[Any] = (),
 ) -> EventEnvelope:
+    """Build a start. What is in `last` does not count against the size of what is before it."""
     payload = run.payload(run.extra_fields(fields, extra, max_bytes))
-    payload["activity_input"] = json_safe(activity_input, max_bytes=max_bytes)
-    return EventEnvelope(
+    items, is_whole = shown(activity_input, max_bytes=max_bytes)
+    payload["activity_input"] = [*items, *last] if last else items
+    return (EventEnvelope if is_whole else PartialEvent)(
         event_type=EventType.ACTIVITY_STARTED,
         payload=payload,
         activity_id=activity_id,
@@ -220,8 +237,9 @@ def activity_completed(
         duration_ms: How long it ran; a negative one, from a clock that stepped back, counts as 0.
     """
     fields: dict[str, Any] = {"status": status}
+    is_whole = True
     if error is None:
-        fields["activity_output"] = json_safe(output, max_bytes=max_bytes)
+        fields["activity_output"], is_whole = shown(output, max_bytes=max_bytes)
     elif told is not None:
         fields["activity_output"] = json_safe(told, max_bytes=max_bytes)
     if duration_ms is not None:
@@ -229,7 +247,7 @@ def activity_completed(
     payload = run.payload(run.extra_fields(fields, extra, max_bytes))
     if error is not None:
         payload["error"] = json_safe(error)
-    return EventEnvelope(
+    return (EventEnvelope if is_whole else PartialEvent)(
         event_type=EventType.ACTIVITY_COMPLETED,
         payload=payload,
         activity_id=activity_id,

@@ -103,7 +103,8 @@ class GovernanceOptions(
         on_decision: Called with every `Decision`.
         fail_closed_destructive: Keep consequential and destructive tools closed in an outage all the same.
         gate_budget_seconds: Time for one gate, retries included; None for `timeout_seconds`.
-        max_payload_bytes: Size up to which a payload is sent whole; the rest is cut and replaced by its hash.
+        max_payload_bytes: Size up to which each text of an input is sent whole. A longer one is cut, which is
+            marked; a call of which Core could be shown only a part is refused.
     """
 
     def __post_init__(self) -> None:

@@ -26,6 +26,7 @@ from openbox_core.errors import OpenBoxAuthError
 from .._plain.times import rfc3339
 from ..decision import Answer, Verdict
 from ..errors import GovernanceError, GovernanceUnavailableError
+from ..lifecycle_events import PartialEvent
 from .approvals import ApprovalKey, ApprovalWait
 from .attempt import TOO_MANY_REQUESTS, Outage, attempt, stamped
 from .breaker import Breaker, Permit
@@ -111,16 +112,25 @@ class CoreGate:
             Core's answer, or under ``fail_open`` an ALLOW with `Answer.unreachable` set.
 
         Raises:
-            GovernanceUnavailableError: Core could not be asked and the call may not pass without, or Core
-                did not take the question.
+            GovernanceUnavailableError: Core could not be asked and the call may not pass without, Core did
+                not take the question, or it allowed something of which it could be shown only a part.
             OpenBoxAuthError: Core answered 401 or 403, under any policy.
         """
         outcome = await self._ask(event, self._options.gate_budget)
-        if isinstance(outcome, Answer):
-            if outcome.local:
-                self.counts.not_understood += 1
-            return outcome
-        return self._without_core(event, outcome, destructive)
+        if isinstance(outcome, Outage):
+            return self._without_core(event, outcome, destructive)
+        if outcome.local:
+            self.counts.not_understood += 1
+        if isinstance(event, PartialEvent) and not outcome.verdict.should_stop():
+            # Fail-closed: what Core was not shown may be what it would have stopped.
+            self.counts.refused += 1
+            raise GovernanceUnavailableError(
+                "core could be shown only a part of it",
+                kind="unreadable",
+                event=event.activity_type,
+                remedy="raise max_payload_bytes, or pass less at once",
+            )
+        return outcome
 
     async def settle(self, *, seconds: float) -> int:
         """

@@ -20,9 +20,11 @@ are. It never raises and never changes what it is given:
     a cycle, too deep, broken ``<cycle>``, ``<too deep>``, ``<unreadable pkg.Type>``
     ========================  ===================================================================
 
-What does not fit into `max_bytes` is cut, and the cut is visible: text keeps its beginning and ends in
-``[cut: N bytes, sha256 H]``; of a container the items that fit are kept and one with the same mark follows. A
-policy can therefore see that it did not see everything, and match on the hash.
+The cap is for each text: a large one pushes nothing else out. A text of more than `max_bytes` keeps its
+beginning and ends in ``[cut: N bytes, sha256 H]``. All texts together may take `MOST_VALUES` times as much;
+beyond that, long ones are cut to `SMALL` bytes. Of a mapping, what is small comes first and is never cut.
+What even so does not fit - a million entries - is left out, and a mark gives the number and the hash of it.
+`shown` says whether something is missing, be it by size, by depth, or because it could not be read.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final
@@ -40,27 +42,41 @@ from typing import Any, Final
 from .._plain.codec import MAX_DEPTH
 from .._plain.objects import name_of
 from .._plain.times import rfc3339
-from .._plain.walk import Json, Walker, object_text
+from .._plain.walk import Json, Walker
 
-__all__ = ("DEFAULT_MAX_BYTES", "Json", "is_cut", "json_safe", "safe_text")
+__all__ = ("DEFAULT_MAX_BYTES", "Json", "json_safe", "safe_text", "shown")
 
 DEFAULT_MAX_BYTES: Final = 1_000_000
+
+MOST_VALUES: Final = 4
+"""Texts of the largest size that fit into one payload."""
+
+SMALL: Final = 1_024
+"""Bytes of a text that is never cut."""
+
 _PLAIN_DEPTH: Final = 16
 _NODE_BYTES: Final = 2
 _MOST_BYTES_OF_A_CHARACTER: Final = 4
 _WHOLE: Final = 2**63 - 1
 _CONTAINERS: Final = (dict, list, tuple)
-_CUT = re.compile(r"\[cut: [0-9]+ [a-z ]+(?:, sha256 [0-9a-f]{64})?\]")
+_NUMBERS: Final = (bool, int, float)
+_ADDRESS: Final = re.compile(r"(?: at)? 0x[0-9a-fA-F]{6,16}\b")
 
 
 def json_safe(value: object, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:
-    """`value` as plain JSON data of about `max_bytes` at most; see the module for what becomes what."""
+    """Give `value` as plain JSON data; see the module for what becomes what, and for `max_bytes`."""
+    return shown(value, max_bytes=max_bytes)[0]
+
+
+def shown(value: object, *, max_bytes: int = DEFAULT_MAX_BYTES) -> tuple[Any, bool]:
+    """Give `value` as `json_safe` does, and whether all of it is in there."""
     try:
-        return _plain(value, [max_bytes], 0)
+        return _plain(value, [MOST_VALUES * max_bytes], max_bytes, 0), True
     except (_NotPlainError, RuntimeError):
         # RuntimeError: somebody changes a mapping that is being read.
         pass
-    return _Converter(max_bytes).walk(value)
+    converter = _Converter(max_bytes)
+    return converter.walk(value), converter.is_whole
 
 
 def safe_text(text: str) -> str:
@@ -74,29 +90,26 @@ def safe_text(text: str) -> str:
     return text
 
 
-def is_cut(text: str) -> bool:
-    """Tell whether `text` carries the mark of something that was cut."""
-    return _CUT.search(text) is not None
-
-
 class _NotPlainError(Exception):
     """A value is not JSON data as it stands, or there is too much of it."""
 
 
-def _plain(value: Any, left: list[int], depth: int) -> Any:
+def _plain(value: Any, left: list[int], longest: int, depth: int) -> Any:
     """
-    A copy of what is JSON data already, which most values are; `_Converter` would make the same of it.
+    Copy what is JSON data already, which most values are; `_Converter` would make the same of it.
 
     Args:
         left: The bytes that may be used, in its only item. What is taken from it is never less than what the
             converter would take, so that nothing has to be cut if some are left.
+        longest: The bytes of the longest text that is not cut.
     """
     kind = type(value)
     left[0] -= _NODE_BYTES
     if kind is str:
         plain = value.isascii()
-        left[0] -= len(value) if plain else _MOST_BYTES_OF_A_CHARACTER * len(value)
-        if left[0] <= 0:
+        size = len(value) if plain else _MOST_BYTES_OF_A_CHARACTER * len(value)
+        left[0] -= size
+        if left[0] <= 0 or size > longest:
             raise _NotPlainError
         return value if plain else safe_text(value)
     if left[0] <= 0:
@@ -106,15 +119,15 @@ def _plain(value: Any, left: list[int], depth: int) -> Any:
             raise _NotPlainError
         copy = {}
         for key, item in value.items():
-            if type(key) is not str or not key.isascii():
+            if type(key) is not str or not key.isascii() or len(key) > longest:
                 raise _NotPlainError
             left[0] -= len(key)
-            copy[key] = _plain(item, left, depth + 1)
+            copy[key] = _plain(item, left, longest, depth + 1)
         return copy
     if kind is list or kind is tuple:
         if depth == _PLAIN_DEPTH:
             raise _NotPlainError
-        return [_plain(item, left, depth + 1) for item in value]
+        return [_plain(item, left, longest, depth + 1) for item in value]
     if (
         value is None
         or kind is bool
@@ -126,13 +139,20 @@ def _plain(value: Any, left: list[int], depth: int) -> Any:
 
 
 class _Converter(Walker):
-    """The marks of the wire."""
+    """
+    The marks of the wire.
 
-    __slots__ = ("_left",)
+    Attributes:
+        is_whole: Whether nothing has been left out so far.
+    """
+
+    __slots__ = ("_left", "_longest", "is_whole")
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__()
-        self._left = max_bytes
+        self._longest = max_bytes
+        self._left = MOST_VALUES * max_bytes
+        self.is_whole = True
 
     def walk(self, value: Any, depth: int = 0) -> Any:
         self._left -= _NODE_BYTES
@@ -150,12 +170,13 @@ class _Converter(Walker):
     def text(self, text: str) -> str:
         text = safe_text(text)
         size = len(text) if text.isascii() else len(text.encode())
-        if size <= self._left:
-            self._left -= size
+        room = min(self._longest, max(self._left, SMALL))
+        self._left -= min(size, room)
+        if size <= room:
             return text
+        self.is_whole = False
         data = text.encode()
-        kept = data[: max(self._left, 0)].decode(errors="ignore")
-        self._left = 0
+        kept = data[:room].decode(errors="ignore")
         return f"{kept}[cut: {size} bytes, sha256 {hashlib.sha256(data).hexdigest()}]"
 
     def whole(self, number: int) -> int | str:
@@ -173,15 +194,35 @@ class _Converter(Walker):
 
     def mapping(self, pairs: list[tuple[Any, Any]], depth: int) -> Json:
         result: dict[str, Json] = {}
+        large: list[tuple[str, Any]] = []
         for position, (key, value) in enumerate(pairs):
             name = self.text(key) if type(key) is str else self._key(key)
-            if self._left <= 0:
-                result[_cut_mark(pairs[position:], "entries")] = None
+            if self._is_full():
+                result[self._left_out(pairs[position:], "entries")] = None
                 break
             if name in result:
                 name = _next_free(name, result)
+            result[name] = None
+            if _is_small(value):
+                result[name] = self.walk(value, depth)
+            else:
+                large.append((name, value))
+        for position, (name, value) in enumerate(large):
+            if self._is_full():
+                for unseen, _ in large[position:]:
+                    del result[unseen]
+                result[self._left_out(large[position:], "entries")] = None
+                break
             result[name] = self.walk(value, depth)
         return result
+
+    def _is_full(self) -> bool:
+        # What is small may take a further share, so that nothing large keeps it out.
+        return self._left <= -self._longest
+
+    def _left_out(self, rest: Sequence[Any], what: str) -> str:
+        self.is_whole = False
+        return _cut_mark(rest, what)
 
     def _key(self, key: object) -> str:
         if isinstance(key, str):
@@ -192,8 +233,8 @@ class _Converter(Walker):
     def items(self, items: list[Any], depth: int) -> list[Json]:
         result: list[Json] = []
         for position, item in enumerate(items):
-            if self._left <= 0:
-                result.append(_cut_mark(items[position:], "items"))
+            if self._is_full():
+                result.append(self._left_out(items[position:], "items"))
                 break
             result.append(self.walk(item, depth))
         return result
@@ -203,16 +244,25 @@ class _Converter(Walker):
 
     def opaque(self, value: object, kind: type) -> Json:
         speaks = any(name in base.__dict__ for base in kind.__mro__[:-1] for name in ("__str__", "__repr__"))
-        return self.text(object_text(value) if speaks else f"<{name_of(kind)}>")
+        return self.text(_ADDRESS.sub("", str.__str__(str(value))) if speaks else f"<{name_of(kind)}>")
 
     def cyclic(self, kind: type) -> Json:
         return "<cycle>"
 
     def too_deep(self) -> Json:
+        self.is_whole = False
         return "<too deep>"
 
     def unreadable(self, kind: type, error: Exception) -> Json:
+        self.is_whole = False
         return f"<unreadable {name_of(kind)}>"
+
+
+def _is_small(value: object) -> bool:
+    kind = type(value)
+    if kind is str or kind is bytes:
+        return len(value) <= SMALL // _MOST_BYTES_OF_A_CHARACTER  # type: ignore[arg-type]  # of one of both
+    return value is None or kind in _NUMBERS
 
 
 def _cut_mark(rest: object, what: str) -> str:

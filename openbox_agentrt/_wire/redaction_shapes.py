@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ..decision import MISSING
 from ..errors import GovernanceUnavailableError
-from .payloads import DEFAULT_MAX_BYTES, Json, is_cut, json_safe
+from .payloads import DEFAULT_MAX_BYTES, Json, shown
 
 __all__ = ("fit_redaction",)
 
@@ -47,12 +47,12 @@ def fit_redaction(original: list[Any], redacted: object, *, max_bytes: int = DEF
     """
     if redacted is MISSING or redacted is None:
         return original
-    wire = json_safe(original, max_bytes=max_bytes)
+    wire, is_whole = shown(original, max_bytes=max_bytes)
     try:
         result = _root(original, wire, redacted, 0)
     except _NoFitError:
         raise _unusable("core's redaction does not fit the input") from None
-    if result is not original and is_cut(json.dumps(wire)):
+    if result is not original and not is_whole:
         raise _unusable("core's redaction is of an input that it saw only in part")
     return result
 

@@ -594,6 +594,42 @@ async def test_an_event_that_cannot_be_put_is_refused_before_it_is_sent(
     assert evaluations(faulty) == []
 
 
+@pytest.mark.parametrize("policy_name", ["fail_open", "fail_closed"])
+@pytest.mark.parametrize("answer", ["ALLOW", "REQUIRE_APPROVAL", "CONSTRAIN"])
+async def test_what_core_was_shown_in_part_is_refused(
+    to: Connecting,
+    faulty: FaultyCore,
+    run: RunIdentity,
+    policy: dict[str, Any],
+    policy_name: str,
+    answer: str,
+) -> None:
+    """It is asked, with everything that can be shown, and an ALLOW of a part is none of the whole."""
+    policy.update(decision=answer)
+    gate = to(on_api_error=policy_name).gate
+    arguments = {"content": "x" * 2_000_000, "path": "/etc/shadow"}
+    event = tool_started(run, "1", "write", arguments, side_effect="destructive")
+
+    with pytest.raises(GovernanceUnavailableError) as caught:
+        await gate.judge(event)
+
+    assert (caught.value.kind, caught.value.event) == ("unreadable", "write")
+    assert "max_payload_bytes" in str(caught.value.remedy)
+    (asked,) = evaluations(faulty)
+    assert asked["activity_input"][0]["path"] == "/etc/shadow"
+    assert asked["activity_input"][1] == {"__openbox": {"side_effect": "destructive"}}
+    assert gate.counts.refused == 1
+
+
+async def test_a_no_to_a_part_is_core_s_no(gate: CoreGate, run: RunIdentity, policy: dict[str, Any]) -> None:
+    """It saw enough."""
+    policy.update(decision="BLOCK", reason="not there")
+
+    answer = await gate.judge(tool_started(run, "1", "write", {"content": "x" * 2_000_000}))
+
+    assert (answer.verdict, answer.local, answer.reason) == (Verdict.BLOCK, False, "not there")
+
+
 @pytest.mark.parametrize("asks", [True, False], ids=["unsigned", "signed"])
 async def test_an_error_inside_openbox_core_is_on_the_strict_side(
     to: Connecting, event: MakeEvent, monkeypatch: pytest.MonkeyPatch, asks: bool

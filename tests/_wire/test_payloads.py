@@ -24,7 +24,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openbox_agentrt._wire.payloads import _Converter, is_cut, json_safe, safe_text
+from openbox_agentrt._wire.payloads import MOST_VALUES, SMALL, _Converter, json_safe, safe_text, shown
 
 
 class Colour(enum.Enum):
@@ -216,24 +216,24 @@ def test_a_long_text_is_cut_visibly() -> None:
     assert len(json.dumps(result)) < 1_200
     assert result["prompt"].startswith("xxx")
     assert f"5000000 bytes, sha256 {hashlib.sha256(text.encode()).hexdigest()}" in result["prompt"]
-    assert is_cut(result["prompt"])
 
 
 def test_text_of_many_bytes_is_cut_between_characters() -> None:
     """The cap is in bytes, and what is kept is text."""
     result = json_safe("\u00e4" * 1_000, max_bytes=101)
 
-    assert result.startswith("\u00e4" * 49 + "[cut: 2000 bytes")
+    assert result.startswith("\u00e4" * 50 + "[cut: 2000 bytes")
 
 
 def test_a_long_list_is_cut_visibly() -> None:
     """The items that fit are kept, and one mark stands for the rest."""
     items = list(range(100_000))
 
-    result = json_safe(items, max_bytes=100)
+    result, is_whole = shown(items, max_bytes=100)
 
+    assert not is_whole
     assert result[:3] == [0, 1, 2]
-    assert len(result) < 100
+    assert len(result) < 300
     rest = items[len(result) - 1 :]
     assert f"[cut: {len(rest)} items, sha256 " in result[-1]
     assert hashlib.sha256(msgspec.json.encode(rest)).hexdigest() in result[-1]
@@ -241,23 +241,96 @@ def test_a_long_list_is_cut_visibly() -> None:
 
 def test_a_long_mapping_is_cut_visibly() -> None:
     """Also when the rest holds what cannot be hashed."""
-    result = json_safe({**{str(n): n for n in range(10_000)}, "last": Plain()}, max_bytes=100)
+    result, is_whole = shown({**{str(n): n for n in range(10_000)}, "last": Plain()}, max_bytes=100)
 
-    assert len(result) < 100
-    assert [key for key in result if is_cut(key)] == [list(result)[-1]]
+    assert not is_whole
+    assert len(result) < 300
+    assert [key for key in result if "[cut: " in key] == [list(result)[-1]]
     assert "sha256" not in list(result)[-1]
 
 
-def test_what_comes_after_a_cut_is_hashed_and_not_sent() -> None:
-    """One long argument does not let the ones behind it through uncut."""
-    result = json_safe(["x" * 1_000, "y" * 1_000], max_bytes=500)
+@pytest.mark.parametrize(
+    "large", ["x" * 2_000_000, ["x" * 900] * 5_000, {"x" * 900: 1}, list(range(1_000_000))]
+)
+def test_a_large_value_hides_nothing_beside_it(large: Any) -> None:
+    """Wherever it stands: what is small comes first, and is whole."""
+    small = {"path": "/etc/shadow", "mode": 0o777, "force": True, "owner": None, "key": b"k"}
 
-    assert result[1].startswith("[cut: 1 items")
+    before, _ = shown({"content": large, **small})
+    after, _ = shown({**small, "content": large})
+
+    for result in (before, after):
+        assert {name: result[name] for name in small} == {**small, "key": "k"}
+    assert list(before) == ["content", *small]
+
+
+def test_each_text_has_the_room_that_one_has() -> None:
+    """The cap is for each of them."""
+    texts = ["x" * 1_000, "y" * 1_000]
+
+    assert shown(texts, max_bytes=1_000) == (texts, True)
+
+
+def test_many_large_texts_are_cut_to_their_beginnings() -> None:
+    """There is a bound for all of them; what is small goes through all the same."""
+    texts = [letter * 10_000 for letter in "abcdefgh"]
+
+    result, is_whole = shown([*texts, "small"], max_bytes=10_000)
+
+    assert not is_whole
+    assert result[: MOST_VALUES - 1] == texts[: MOST_VALUES - 1]
+    assert all(len(text) < SMALL + 200 for text in result[MOST_VALUES:])
+    assert [text[:9] for text in result] == [*(text[:9] for text in texts), "small"]
+
+
+def too_deep() -> Any:
+    value: Any = {"path": "/etc/shadow"}
+    for _ in range(100):
+        value = {"in": value}
+    return value
+
+
+class Closed:
+    """Does not say what it is."""
+
+    def __str__(self) -> str:
+        raise ValueError("no")
+
+
+@pytest.mark.parametrize(
+    ("value", "is_whole"),
+    [
+        pytest.param("x" * 1_001, False, id="a long text"),
+        pytest.param(b"x" * 1_001, False, id="long bytes"),
+        pytest.param({"x" * 1_001: 1}, False, id="a long key"),
+        pytest.param([[["x" * 1_001]]], False, id="a long text inside"),
+        pytest.param(too_deep(), False, id="too deep"),
+        pytest.param(Closed(), False, id="unreadable"),
+        pytest.param("x" * 1_000, True, id="a text that fits"),
+        pytest.param("[cut: 5 bytes]", True, id="a text that looks like a mark"),
+        pytest.param({1, 2}, True, id="a set"),
+        pytest.param(Plain(), True, id="an object"),
+    ],
+)
+def test_what_is_missing_is_said(value: Any, is_whole: bool) -> None:
+    """By what happened, and not by what a text looks like."""
+    assert shown(value, max_bytes=1_000)[1] == is_whole
+    assert shown({"a": [value]}, max_bytes=1_000)[1] == is_whole
+
+
+def test_an_object_is_shown_with_all_of_its_text() -> None:
+    """The end of it is as telling as its beginning."""
+
+    class Long:
+        def __str__(self) -> str:
+            return "x" * 5_000 + " to /etc/shadow"
+
+    assert json_safe(Long()).endswith("/etc/shadow")
 
 
 def test_nothing_is_cut_below_the_cap() -> None:
     """Ordinary payloads arrive whole."""
-    assert not is_cut(json_safe("x" * 999_000))
+    assert shown("x" * 999_000) == ("x" * 999_000, True)
 
 
 def test_the_value_is_not_changed() -> None:
