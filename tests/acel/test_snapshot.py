@@ -193,7 +193,7 @@ def test_contracts_added_on_the_way() -> None:
 
     assert restored.reserve("a").allowed
     assert [v.spec for v in restored.reserve("a").violations] == ["at_most_n_times(a, n=2)"]
-    assert restored.snapshot()["memory"]["since"] == [["at_most_n_times(a, n=2)", 1]]
+    assert restored.snapshot()["memory"]["since"] == [["at_most_n_times(a, n=2)", None, 0, 1]]
 
 
 def test_how_a_session_stands_is_kept() -> None:

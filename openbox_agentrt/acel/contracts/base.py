@@ -51,7 +51,7 @@ class TemporalContract(ABC):
         return self._verdict
 
     def reset(self) -> None:
-        """Forget every call that it has seen."""
+        """Forget every call that it has seen on its own. What a session remembers stays."""
         self._verdict = Verdict.UNKNOWN
         self._reset()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._plain.arguments import plain_args
 from ..callbacks import fault_text
 from ..memory.call import JudgedCall
 from ..memory.cell import Mover
@@ -34,7 +35,7 @@ class CustomMover(Mover):
             return False
         saved = contract._save()
         try:
-            return contract.on_event(call.tool, call.args) is Verdict.VIOLATED
+            return contract.on_event(call.tool, plain_args(call.args)) is Verdict.VIOLATED
         except Exception as error:  # noqa: BLE001 - fail-closed: a contract that cannot judge refuses
             return fault_text("the contract", error)
         finally:
@@ -44,7 +45,7 @@ class CustomMover(Mover):
         saved = self._contract._save()
         self._version += 1
         try:
-            self._contract.on_event(call.tool, call.args)
+            self._contract.on_event(call.tool, plain_args(call.args))
         except Exception:  # noqa: BLE001 - only shadow mode gets here, and `would_break` has reported it
             self._contract._load(saved)
         return self._version, saved

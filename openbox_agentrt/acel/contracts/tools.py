@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..._plain.arguments import plain_args
 from ..callbacks import fault_text, is_async
 from ..memory.state import StateDraft, StateStore, StateView
 from ..wording import shown
@@ -26,19 +27,19 @@ class ToolSpec:
     commit: CommitFn | None = None
 
     def before(self, state: StateView, args: Mapping[str, Any]) -> Asked:
-        """The preconditions that do not hold."""
-        return _failed([(check, check.ask(state, args)) for check in self.preconditions])
+        """Ask the preconditions, each with arguments of its own, and give those that do not hold."""
+        return _failed([(check, check.ask(state, plain_args(args))) for check in self.preconditions])
 
     async def abefore(self, state: StateView, args: Mapping[str, Any]) -> Asked:
-        """The preconditions that do not hold, those that have to be awaited included."""
-        return _failed([(check, await check.aask(state, args)) for check in self.preconditions])
+        """Ask the preconditions as `before` does, and wait for those that have to be awaited."""
+        return _failed([(check, await check.aask(state, plain_args(args))) for check in self.preconditions])
 
     def after(self, state: StateView, result: Any) -> Asked:
-        """The postconditions that do not hold."""
+        """Ask the postconditions, and give those that do not hold."""
         return _failed([(check, check.ask(state, result)) for check in self.postconditions])
 
     async def aafter(self, state: StateView, result: Any) -> Asked:
-        """The postconditions that do not hold, those that have to be awaited included."""
+        """Ask the postconditions as `after` does, and wait for those that have to be awaited."""
         return _failed([(check, await check.aask(state, result)) for check in self.postconditions])
 
 
@@ -56,7 +57,7 @@ def tool_spec(name: str, before: Any, after: Any, commit: CommitFn | None) -> To
 
 class Commits:
     """
-    Lets results become state, one after another.
+    Let results become state, one after another.
 
     A commit function that reads and then writes sees no other in between. Async ones are not held back,
     since a lock must not be held while they wait.
@@ -75,19 +76,19 @@ class Commits:
         with self._lock:
             draft = StateDraft(self._state)
             try:
-                spec.commit(draft, dict(args), result)
+                spec.commit(draft, plain_args(args), result)
             except Exception as error:  # noqa: BLE001 - fail-closed: what is not known is not written
                 return fault_text("the commit", error)
             draft.publish()
         return None
 
     async def awrite(self, spec: ToolSpec, args: Mapping[str, Any], result: Any) -> str | None:
-        """As `write`, for a commit function that has to be awaited."""
+        """Do as `write`, for a commit function that has to be awaited."""
         if spec.commit is None or not is_async(spec.commit):
             return self.write(spec, args, result)
         draft = StateDraft(self._state)
         try:
-            await spec.commit(draft, dict(args), result)
+            await spec.commit(draft, plain_args(args), result)
         except Exception as error:  # noqa: BLE001 - fail-closed: what is not known is not written
             return fault_text("the commit", error)
         with self._lock:

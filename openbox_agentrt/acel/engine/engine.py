@@ -228,13 +228,13 @@ class Engine:
 
     def close(self, shut: SessionRule | None) -> list[Violation]:
         """Report what is unmet; with a rule to `shut` by, admit nothing more."""
-        unmet = self.store.end(shut=shut)
-        if not unmet:
-            return []
-        end = self.enter(SESSION_END, None)
-        end.step = self.store.step
-        end.claim()
-        return list(self.records.record(end, [findings.of_breach(breach, self._mode) for breach in unmet]))
+        found: list[Violation] = []
+        for breach in self.store.end(shut=shut):
+            end = self.enter(SESSION_END, findings.values_of(breach))
+            end.step = self.store.step
+            end.claim()
+            found += self.records.record(end, [findings.of_breach(breach, self._mode)])
+        return found
 
     def report_replayed(
         self, call: Reservation, failed: Asked, breaches: list[Breach], *, every: bool

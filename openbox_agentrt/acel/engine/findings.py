@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 from ..contracts.base import SessionRule
 from ..contracts.tools import Asked
+from ..match.keys import Key
 from ..memory.guard import Breach
 from ..refusal import MAX_NAME, Broken
 from ..verdict import Kind, Mode
+
+# So many values of a key are told for which a contract is unmet at the end.
+MAX_VALUES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +35,16 @@ class Finding:
 
 def of_breach(breach: Breach, mode: Mode) -> Finding:
     """Tell of a contract over the session that is broken, in a session that is in `mode`."""
-    rule = breach.contract
+    rule, needs = breach.contract, breach.needs
+    if breach.values and breach.key is not None:
+        count = len(breach.values)
+        needs = f"{needs}, for {count} value{'s' * (count > 1)} of {breach.key.written}"
     broken = Broken(
         contract=rule.spec,
         id=rule.id,
         kind="session" if isinstance(rule, SessionRule) else "temporal",
         blame=breach.blame,
-        needs=breach.needs,
+        needs=needs,
         retry_after=breach.retry_after,
         remaining=breach.remaining,
         severity=rule.severity,
@@ -44,6 +53,34 @@ def of_breach(breach: Breach, mode: Mode) -> Finding:
         fault=breach.fault,
     )
     return Finding(broken=broken, mode="shadow" if mode == "shadow" else rule.mode, stops=breach.blocks())
+
+
+def values_of(breach: Breach) -> dict[str, Any] | None:
+    """
+    Give the values of a key for which a contract is unmet at the end, or None.
+
+    They are put as arguments are, so that a key that must not be recorded as it is, is not.
+    """
+    if not breach.values or breach.key is None:
+        return None
+    named: dict[str, Any] = {}
+    for path, values in _columns(breach.key, breach.values[:MAX_VALUES]).items():
+        nested: Any = values
+        first, *names = path.split(".")
+        for name in reversed(names):
+            nested = {name: nested}
+        # Of an argument and what is inside it, the second keeps its path.
+        named[path if first in named else first] = nested
+    return named
+
+
+def _columns(key: Key, values: list[str]) -> dict[str, list[str]]:
+    form = key.form()
+    if isinstance(form, list):
+        # Several arguments together; what is long is kept as its hash.
+        rows = [json.loads(value) if value.startswith("[") else [value] * len(form) for value in values]
+        return {path: [row[place] for row in rows] for place, path in enumerate(form)}
+    return dict.fromkeys(form.values() if isinstance(form, dict) else [form], values)
 
 
 def of_conditions(tool: str, kind: Kind, failed: Asked, mode: Mode) -> list[Finding]:

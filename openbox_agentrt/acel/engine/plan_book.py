@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Iterable
 
 from ..contracts.base import UNKNOWN_TOOL, TemporalContract
@@ -66,13 +67,18 @@ class PlanBook:
             self.plans.clear()
 
     def register(self, spec: ToolSpec) -> None:
-        """Know a tool, and what is registered for it, in place of what was before."""
+        """Know a tool, and what is registered for it, in place of what was before; say what that drops."""
         with self._lock:
             name = canonical(spec.name)
+            before = self._specs.get(name)
             self._specs[name] = spec
             if self._known is not None:
                 self._known.add(name)
             self.plans.clear()
+        dropped = () if before is None else _dropped(before, spec)
+        if dropped:
+            message = f"registering {name!r:.200} again drops its {' and '.join(dropped)}"
+            warnings.warn(f"{message}: register all of it at once", stacklevel=3)
 
     def spec(self, tool: str) -> ToolSpec | None:
         """Give what is registered for a tool."""
@@ -140,3 +146,12 @@ class PlanBook:
             movers=[guard.mover for guard in self.rules.custom],
             spec=self._specs.get(tool),
         )
+
+
+def _dropped(before: ToolSpec, after: ToolSpec) -> list[str]:
+    kinds = {
+        "preconditions": (before.preconditions, after.preconditions),
+        "postconditions": (before.postconditions, after.postconditions),
+        "commit": (before.commit, after.commit),
+    }
+    return [kind for kind, (had, has) in kinds.items() if had and not has]

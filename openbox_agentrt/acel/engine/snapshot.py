@@ -9,6 +9,7 @@ same keep what they remember, new ones start empty.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -95,21 +96,19 @@ def _dump(store: SessionStore) -> dict[str, Any]:
             "step": store.step,
             "time": store.memory.now,
             "closed": None if store.shut is None else store.shut.spec,
-            "since": [[c.spec, since[id(c)]] for c in store.contracts if id(c) in since],
-            "violated": [c.spec for c in store.contracts if id(c) in store.violated],
+            "since": [[*name, since[key]] for key, name in _names(store).items() if key in since],
+            "violated": [name for key, name in _names(store).items() if key in store.violated],
             "cells": {name: cell.dump() for name, cell in cells.items() if not cell.idle()},
             "written": store.memory.state.written(),
         }
 
 
 def _load(store: SessionStore, data: Mapping[str, Any], *, migrate: bool) -> None:
-    since = [(str(spec), int(step)) for spec, step in data["since"]]
-    for contract in store.contracts:
+    names = {tuple(name): key for key, name in _names(store).items()}
+    for *name, step in data["since"]:
         # A contract that was added on the way has memory of its own.
-        mine = next((entry for entry in since if entry[0] == contract.spec), None)
-        if mine is not None:
-            since.remove(mine)
-            store.book.since[id(contract)] = mine[1]
+        if tuple(name) in names:
+            store.book.since[names[tuple(name)]] = int(step)
     cells = _cells(store)
     unknown = data["cells"].keys() - cells.keys()
     if unknown and not migrate:
@@ -117,12 +116,23 @@ def _load(store: SessionStore, data: Mapping[str, Any], *, migrate: bool) -> Non
     with store.lock:
         store.step = int(data["step"])
         store.shut = None if data["closed"] is None else _SHUT[data["closed"]]
-        store.violated = frozenset(id(c) for c in store.contracts if c.spec in set(data["violated"]))
+        violated = {tuple(name) for name in data["violated"]}
+        store.violated = frozenset(key for name, key in names.items() if name in violated)
         if data["time"] is not None:
             store.memory.timeline.advance(float(data["time"]))
         store.memory.state.resume({str(key): float(at) for key, at in data["written"].items()})
         for name in data["cells"].keys() & cells.keys():
             cells[name].load(data["cells"][name])
+
+
+def _names(store: SessionStore) -> dict[int, list[Any]]:
+    """Name each contract, by identity: its text, its id, and which it is of those that are alike in both."""
+    alike: Counter[tuple[str, str | None]] = Counter()
+    names: dict[int, list[Any]] = {}
+    for contract in store.contracts:
+        names[id(contract)] = [contract.spec, contract.id, alike[contract.spec, contract.id]]
+        alike[contract.spec, contract.id] += 1
+    return names
 
 
 def _cells(store: SessionStore) -> dict[str, LiveCell]:

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
+from ..._plain.arguments import plain_args
 from ..callbacks import discard, fault_text
 from .matchers import (
     AnyOf,
@@ -132,7 +133,13 @@ class _Contents(Selector):
         super().__init__(label(matcher), ("content", self._pattern, same), names)
 
     def on(self, tool: str) -> Hit:
-        return self._predicate if name_matches(self._pattern, tool) else False
+        if not name_matches(self._pattern, tool):
+            return False
+        predicate = self._predicate
+        if type(predicate) is FieldPattern:
+            return predicate
+        # Somebody else's code, which must not change what is recorded.
+        return lambda args: predicate(plain_args(args))
 
     def form(self) -> list[Any]:
         predicate = self._predicate
@@ -151,7 +158,7 @@ class _Calls(Selector):
 
     def on(self, tool: str) -> Hit:
         function = self._function
-        return lambda args: function(tool, args)
+        return lambda args: function(tool, plain_args(args))
 
     def form(self) -> list[Any]:
         return ["function", self.label]

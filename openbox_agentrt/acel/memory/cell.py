@@ -26,6 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
+from ..match.keys import Key
 from .call import JudgedCall
 from .clock import MonotoneClock
 
@@ -81,12 +82,14 @@ class LiveCell(Mover, ABC):
     Attributes:
         timeline: The clock that it lives by, if time matters to it.
         within: Seconds after which what it remembers no longer counts.
+        key: The argument that splits it, for one that is split.
     """
 
     __slots__ = ()
 
     timeline: MonotoneClock | None = None
     within: float | None = None
+    key: Key | None = None
 
     def at(self, call: JudgedCall) -> LiveCell | None:
         """Find the memory that is about this call; None if that cannot be told."""

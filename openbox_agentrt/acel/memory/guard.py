@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..contracts.rules import Guard
+from ..match.keys import Key
 from .call import JudgedCall
 from .cell import LiveCell
 
@@ -33,6 +34,8 @@ class Breach:
         remaining: What is left of a budget.
         fault: What could not be evaluated.
         stops: Whether the call itself is at fault. A late answer is reported and not refused.
+        key: The key of the contract, and
+        values: its values for which it is broken, where a session's end shows it.
     """
 
     contract: TemporalContract | SessionRule
@@ -42,6 +45,8 @@ class Breach:
     remaining: str | None = None
     fault: str | None = None
     stops: bool = True
+    key: Key | None = None
+    values: list[str] = field(default_factory=list)
 
     def blocks(self) -> bool:
         """Tell whether it is a reason to refuse the call."""
@@ -128,15 +133,21 @@ class CellGuard(LiveGuard):
         return breach
 
     def at_end(self, call: JudgedCall) -> Breach | None:
-        """Say why it does not hold when the session ends, for the first value that it fails for."""
-        for _, cell in self.cell.each():
-            unknown = cell.at(call) is None
-            if unknown or not self.holds(cell, call):
-                breach = Breach(contract=self.contract, needs=self.guard.needs, stops=False)
-                self.detail(breach, cell, call)
-                breach.fault = cell.timeline.fault if unknown else None
-                return breach
-        return None
+        """Say why it does not hold when the session ends, and for which values of its key."""
+        broken = [
+            (value, cell)
+            for value, cell in self.cell.each()
+            if cell.at(call) is None or not self.holds(cell, call)
+        ]
+        if not broken:
+            return None
+        cell = broken[0][1]
+        breach = Breach(contract=self.contract, needs=self.guard.needs, stops=False)
+        self.detail(breach, cell, call)
+        breach.fault = cell.timeline.fault if cell.at(call) is None else None
+        breach.key = self.cell.key
+        breach.values = [value for value, _ in broken if value is not None]
+        return breach
 
     def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
         return bool(self.cell.is_same(call, ran))

@@ -42,6 +42,8 @@ class Keyed(LiveCell):
         bound: How many values are remembered.
     """
 
+    key: Key
+
     __slots__ = ("_blank", "_entries", "_forgets", "_make", "_next_sweep", "bound", "key", "timeline")
 
     def __init__(
