@@ -124,14 +124,21 @@ class Question:
 
 def breaks(spec: Spec, before: Sequence[Seen], call: Seen) -> bool:
     """Whether a call breaks a contract, after the calls that were let through before it."""
-    question = _project(spec, before, call)
+    if _excepted(spec, call):
+        return False
+    question = _project(spec, [seen for seen in before if not _excepted(spec, seen)], call)
     if question is None:
         return _concerns_strictly(spec, call)
     return _AT_CALL.get(spec["template"], _fine)(question)
 
 
+def _excepted(spec: Spec, seen: Seen) -> bool:
+    return any(means(matcher, seen) for matcher in spec.get("kwargs", {}).get("except", ()))
+
+
 def breaks_at_end(spec: Spec, calls: Sequence[Seen], now: float) -> bool:
     """Whether a contract is broken by the session's ending at `now`."""
+    calls = [seen for seen in calls if not _excepted(spec, seen)]
     judge = _AT_END.get(spec["template"])
     if judge is None:
         return False

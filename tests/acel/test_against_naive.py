@@ -53,7 +53,12 @@ tools = st.one_of(
     ),
 )
 options = st.fixed_dictionaries(
-    {}, optional={"key": st.sampled_from(["k"]), "within": st.sampled_from([1, 5, 10.0])}
+    {},
+    optional={
+        "key": st.sampled_from(["k"]),
+        "within": st.sampled_from([1, 5, 10.0]),
+        "except": st.sampled_from([["c"], ["a"], ["db_*", "c"]]),
+    },
 )
 refunds = st.fixed_dictionaries({}, optional={"refund_on_failure": st.booleans()})
 

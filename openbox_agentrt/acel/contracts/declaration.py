@@ -8,13 +8,14 @@ rule that follows. That is all it holds; remembering and comparing is the engine
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypedDict, get_args
 
 from ..match.keys import KeyGiven, key_of
+from ..match.matchers import ToolMatcher, any_of
 from ..match.paths import FieldError
-from ..match.selector import ById, Selector
+from ..match.selector import ById, Selector, select
 from ..match.spelling import Fold
 from ..verdict import Mode, OnViolation, Severity, Verdict
 from ..wording import shown
@@ -31,6 +32,7 @@ class Options(TypedDict, total=False):
         key: An argument; the contract then holds for each of its values separately. Several together as a
             list, another for each tool as a mapping, ``"*"`` for all arguments.
         fold: Which spellings of a key are one: "case" or "number". By default, those that look the same.
+        except_: Calls that are none of its business: a matcher, or several. They are ``except`` in data.
         within: Seconds. An older prerequisite no longer counts, and totals are per window.
         id: A name of its own, for reports.
         description: What it is for.
@@ -42,6 +44,7 @@ class Options(TypedDict, total=False):
 
     key: KeyGiven | None
     fold: Fold | None
+    except_: ToolMatcher | Sequence[ToolMatcher] | None
     within: float | None
     id: str | None
     description: str | None
@@ -105,6 +108,9 @@ class Declaration(TemporalContract):
             if self.key is None and not self.tells_values_apart:
                 raise ValueError("fold needs a key")
             parts = [*parts, f"fold={self.fold}"]
+        self.excepted = _excepted(options.get("except_"))
+        if self.excepted is not None:
+            parts = [*parts, f"except={self.excepted.label}"]
         within = options.get("within")
         if within is not None:
             self.within = check_seconds("within", within)
@@ -124,8 +130,11 @@ class Declaration(TemporalContract):
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """The parameters that stand for calls. A subclass sets them once."""
-        return self._roles
+        """The parameters that stand for calls, which a subclass sets once, and last the excepted calls."""
+        if self.excepted is None:
+            return self._roles
+        # Of a call that cannot be told to be excepted, nobody knows that it is.
+        return (*self._roles, Role(selector=self.excepted, strict=False))
 
     @roles.setter
     def roles(self, roles: tuple[Role, ...]) -> None:
@@ -137,21 +146,33 @@ class Declaration(TemporalContract):
         """The rule for a call that matches the roles for which `hits` is true. By itself, nothing."""
         return NOTHING
 
+    def rule_for(self, hits: tuple[bool, ...]) -> Rule:
+        """Give the rule for a call that matches the `roles` for which `hits` is true."""
+        if self.excepted is None:
+            return self.rule(hits)
+        return NOTHING if hits[-1] else self.rule(hits[:-1])
+
     @functools.cached_property
     def names(self) -> frozenset[str] | None:
         """The tools that it can be about; None if only asking tells."""
-        names = [role.selector.names for role in self.roles]
+        names = [role.selector.names for role in self._roles]
         if self.everywhere or None in names:
             return None
         return frozenset().union(*(some for some in names if some is not None))
 
     def cell(self, kind: CellKind, *of: Selector, clock: Hashable = None, **more: Any) -> Cell:
-        """A cell about the calls of some selectors, split and limited as this contract is."""
+        """Name a cell about the calls of some selectors, split and limited as this contract is."""
         more.setdefault("within", self.within)
+        identity: tuple[Hashable, ...] = tuple(selector.identity for selector in of)
+        label = ", ".join(selector.label for selector in of)
+        if self.excepted is not None:
+            # It counts other calls than the cell of a contract without the exception.
+            identity += (("except", self.excepted.identity),)
+            label = f"{label}; except={self.excepted.label}"
         return Cell(
             kind=kind,
-            of=tuple(selector.identity for selector in of),
-            label=", ".join(selector.label for selector in of),
+            of=identity,
+            label=label,
             key=self.split,
             clock=None if clock is None else ById(clock),
             **more,
@@ -176,6 +197,14 @@ class Declaration(TemporalContract):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_home": None}
+
+
+def _excepted(given: ToolMatcher | Sequence[ToolMatcher] | None) -> Selector | None:
+    if given is None or isinstance(given, str) or callable(given):
+        return None if given is None else select(given)
+    if not isinstance(given, Sequence):
+        raise TypeError(f"except must be a matcher or a list of matchers, got {shown(given)}")
+    return select(given[0] if len(given) == 1 else any_of(*given))
 
 
 def _seconds(value: float) -> str:

@@ -42,7 +42,7 @@ class Only(Template):
 
     template = "only"
     everywhere = True
-    without = frozenset({"key", "fold", "within"})
+    without = frozenset({"key", "fold", "except_", "within"})
 
     def __init__(self, tools: ToolMatcher, **options: Unpack[Options]) -> None:
         what = select(tools)

@@ -50,6 +50,7 @@ def canonical(contract: TemporalContract) -> dict[str, Any]:
     if isinstance(contract, Declaration):
         said["template"] = contract.template
         said["roles"] = [role.selector.form() for role in contract.roles]
+        said["except"] = None if contract.excepted is None else contract.excepted.form()
         said |= {name: _value(getattr(contract, name)) for name in ("fold", "within")}
         said["key"] = None if contract.split is None else contract.split.form()
         if "code" not in said:

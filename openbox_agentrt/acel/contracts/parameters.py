@@ -15,8 +15,8 @@ __all__ = ("OPTIONS", "Parameter", "ParameterKind", "parameters_of")
 
 ParameterKind: TypeAlias = Kind | Literal["tool"]
 
-OPTIONS = tuple(sorted(Options.__annotations__))
-"""What every template takes."""
+OPTIONS = tuple(sorted(name.removesuffix("_") for name in Options.__annotations__))
+"""The options that every template takes, by their names in data."""
 
 _KINDS: dict[str, ParameterKind] = {
     "ToolMatcher": "tool",

@@ -37,11 +37,13 @@ CONTRACT: dict[str, Field] = {
     "on_violation": Field("text", among=get_args(OnViolation)),
     "key": Field("key"),
     "fold": Field("text", among=get_args(Fold)),
+    "except": Field("matchers"),
     "within": Field("number"),
 }
 """A contract as it stands in data."""
 
 _PATTERN = {"tool": Field("text", required=True), "matches": Field("text", required=True), "field": _TEXT}
+_IN_PYTHON = {"except": "except_"}
 _NOT = {"not": Field("mapping", required=True)}
 _ANY_OF = {"any_of": Field("list", required=True)}
 
@@ -82,6 +84,9 @@ def tools_in(data: Any) -> Iterator[tuple[str, str]]:
     for parameter, value in (*positional, *named):
         if parameter.kind == "tool":
             yield from ((parameter.name, name) for name in _names_in(value))
+    excepted = data.get("except", data.get("kwargs", {}).get("except"))
+    for value in excepted if isinstance(excepted, list | tuple) else [excepted] if excepted else ():
+        yield from (("except", name) for name in _names_in(value))
 
 
 def _names_in(matcher: Any) -> Iterator[str]:
@@ -111,7 +116,7 @@ class _Arguments:
         self._take_kwargs()
         for name in OPTIONS:
             if name in self._shape:
-                self._give(name, self._shape[name], (*self._place, name))
+                self._give_option(name, self._shape[name], (*self._place, name))
         for parameter in self._parameters:
             if parameter.required and parameter.name not in self._given:
                 name = parameter.alias or parameter.name
@@ -134,7 +139,7 @@ class _Arguments:
             if name in known:
                 self._give(known[name].name, _value(value, known[name], place), place)
             elif name in OPTIONS:
-                self._give(name, value, place)
+                self._give_option(name, value, place)
             else:
                 takes = ", ".join(parameter.alias or parameter.name for parameter in self._parameters)
                 raise SpecError(f"{self._template} has no argument {name!r:.80}, it takes {takes}", place)
@@ -148,10 +153,24 @@ class _Arguments:
                 known[parameter.alias] = parameter
         return known
 
+    def _give_option(self, name: str, value: Any, place: Place) -> None:
+        if name == "except" and value is not None:
+            value = _excepted(value, place)
+        self._give(_IN_PYTHON.get(name, name), value, place)
+
     def _give(self, name: str, value: Any, place: Place) -> None:
         if name in self._given:
-            raise SpecError(f"{name!r} is given twice", place)
+            raise SpecError(f"{place[-1]!r} is given twice", place)
         self._given[name] = value
+
+
+def _excepted(value: Any, place: Place) -> list[ToolMatcher]:
+    several = value if isinstance(value, list | tuple) else [value]
+    if not several:
+        raise SpecError("there is nothing that is excepted", place)
+    return [
+        _matcher(one, (*place, index) if several is value else place, 0) for index, one in enumerate(several)
+    ]
 
 
 def _value(value: Any, parameter: Parameter, place: Place) -> Any:

@@ -47,7 +47,7 @@ class FiledContract:
         """Compile the rule for a call that matches the roles for which `hits` is true."""
         rule = self._rules.get(hits)
         if rule is None:
-            rule = self._rules[hits] = self.contract.rule(hits)
+            rule = self._rules[hits] = self.contract.rule_for(hits)
         return rule
 
     def combinations(self) -> list[Hits]:

@@ -46,6 +46,13 @@ _OPTIONS: dict[str, Any] = {
         ],
     },
     "fold": {"enum": list(get_args(Fold)), "description": "Which spellings of a key are one."},
+    "except": {
+        "description": "Calls that are none of its business.",
+        "anyOf": [
+            {"$ref": "#/$defs/tool"},
+            {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/tool"}},
+        ],
+    },
     "within": {
         "type": "number",
         "exclusiveMinimum": 0,
@@ -184,7 +191,9 @@ def _template(template: str) -> dict[str, Any]:
     parameters = parameters_of(template)
     positional = [parameter for parameter in parameters if parameter.positional]
     options = {
-        name: {"$ref": f"#/$defs/option_{name}"} for name in _OPTIONS if name not in CLASSES[template].without
+        name: {"$ref": f"#/$defs/option_{name}"}
+        for name in _OPTIONS
+        if not {name, f"{name}_"} & CLASSES[template].without
     }
     own = {parameter.name: _kind(template, parameter) for parameter in parameters}
     aliases = {parameter.alias for parameter in parameters}
