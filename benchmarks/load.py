@@ -73,7 +73,7 @@ def serve_core(pipe: Connection, latency: float, faults: float) -> None:
     from openbox_agentrt.testing import Fault, FaultyCore
 
     logging.disable(logging.CRITICAL)
-    with LocalCore(guardrails=False) as core, ExitStack() as standing, FaultyCore(core, keep=0) as server:
+    with LocalCore() as core, ExitStack() as standing, FaultyCore(core, keep=0) as server:
         kinds = (Fault.respond(503), Fault.reset(), Fault.lost(), Fault.half_answer())
         standing.enter_context(server.always(Fault.slow(latency), path="/evaluate"))
         for kind in kinds:

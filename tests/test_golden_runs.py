@@ -215,7 +215,8 @@ def told(core: LocalCore) -> list[dict[str, Any]]:
 async def test_runs_are_told_as_before(make_stage: Any, kit: Any, play: Play) -> None:
     """A change of what Core hears, or of its order, is a change of a golden file."""
     policy, options = SCENES[play]
-    stage = await make_stage(policy, **options)
+    core = LocalCore(policy, guardrails=play is prompt_redacted)
+    stage = await make_stage(core=core, **options)
 
     await _ended(play(Scene(kit, stage)))
     await stage.governance.aclose()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-__all__ = ("InProcessCore",)
+__all__ = ("InProcessCore", "WaitingCore")
 
 
 class InProcessCore(Protocol):
@@ -15,3 +15,26 @@ class InProcessCore(Protocol):
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Answer one request with a status, headers and a body."""
+
+
+@runtime_checkable
+class WaitingCore(InProcessCore, Protocol):
+    """
+    A Core whose answers may take time.
+
+    Attributes:
+        waits: Whether they may; where not, `handle` is enough.
+    """
+
+    @property
+    def waits(self) -> bool: ...
+
+    async def ahandle(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """
+        Answer like `handle`, and let other tasks run meanwhile.
+
+        Nothing that is done meanwhile may belong to the activity that is asked about: a core sees to its own
+        context.
+        """

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -25,6 +25,7 @@ from ..local_core import (
 
 DEFAULT_DATABASE = "openbox-core.sqlite3"
 _SHOWN = 200
+_GUARDRAILS: dict[str, bool | Literal["everything"]] = {"off": False, "on": True, "everything": "everything"}
 
 app = typer.Typer(help="A local Core, and what waits in it.", no_args_is_help=True, add_completion=False)
 
@@ -43,7 +44,10 @@ def serve_core(
         int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
     ] = 8086,
     api_key: Annotated[str, typer.Option(help="The key that requests have to carry.")] = DEFAULT_API_KEY,
-    guardrails: Annotated[bool, typer.Option(help="Whether personal data is replaced.")] = True,
+    guardrails: Annotated[
+        Literal["off", "on", "everything"],
+        typer.Option(help="Replace personal data: in prompts and outputs, or in arguments of tools as well."),
+    ] = "off",
     allow_other_machines: Annotated[
         bool, typer.Option(help="Listen on an address that other machines can reach, unencrypted.")
     ] = False,
@@ -59,7 +63,7 @@ def serve_core(
 
     with (
         _one_line(f"{host}:{port}"),
-        LocalCore(policy, db, api_key=api_key, guardrails=guardrails, on_approval=_tell) as core,
+        LocalCore(policy, db, api_key=api_key, guardrails=_GUARDRAILS[guardrails], on_approval=_tell) as core,
     ):
         try:
             serve(core, host, port, allow_other_machines=allow_other_machines, on_ready=announce)

@@ -50,7 +50,11 @@ async def play(narrator: Narrator, *, evidence: Path, key_file: Path, own_model:
     shop = Shop()
     policy = files("openbox_agentrt.local_core") / "policy.rego"
     rules = files("openbox_agentrt.demo") / "rules.yaml"
-    with as_file(policy) as policy_file, as_file(rules) as rules_file, LocalCore(policy=policy_file) as core:
+    with (
+        as_file(policy) as policy_file,
+        as_file(rules) as rules_file,
+        LocalCore(policy_file, guardrails=True) as core,
+    ):
         governance = await create_openbox_agentrt(
             core=core,
             agent_name="SupportAgent",

@@ -8,6 +8,7 @@ OpenBox SDK can talk to it over HTTP. Its policy language needs the extra ``loca
 from .approvals import Approval, UndecidableApprovalError
 from .core import DEFAULT_API_KEY, CoreClosedError, LocalCore
 from .database import StoreError
+from .judge import PolicyCounts
 from .ledger import OpenWorkflow, Orphan
 from .rego.source import PolicyError
 from .server import NotLoopbackError, asgi_app, running, serve
@@ -21,6 +22,7 @@ __all__ = (
     "NotLoopbackError",
     "OpenWorkflow",
     "Orphan",
+    "PolicyCounts",
     "PolicyError",
     "Record",
     "RefusedRequest",

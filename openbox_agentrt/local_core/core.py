@@ -8,21 +8,24 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 from . import ledger
 from .approvals import Approval, State, UndecidableApprovalError
-from .evaluation import Evaluator, Guard
+from .evaluation import Evaluator, JudgedElsewhere
 from .failures import place_of
 from .file_store import FileEventStore
 from .guardrails import find_personal_data
 from .identity import Authenticator
-from .judge import Policy, load
+from .judge import Guardrails, Policy, PolicyCounts, PolicyJudge
 from .memory_store import MemoryEventStore
-from .routes import HttpAnswer, Routes, error_answer
+from .routes import HttpAnswer, Routes, answered, error_answer
 from .store import EventStore, Record, RefusedRequest
 from .wire import WireError
 
@@ -31,6 +34,8 @@ T = TypeVar("T")
 
 DEFAULT_API_KEY = "obx_test_local_core"
 MAX_BODY_BYTES = 10 * 1024 * 1024
+_LOOK_AGAIN_SECONDS = 0.02
+_PATIENCE_SECONDS = 0.001
 
 logger = logging.getLogger(__name__)
 
@@ -55,9 +60,12 @@ class LocalCore:
         path: The SQLite file; ``":memory:"`` for none: everything is gone when the process ends.
         api_key: The key that requests have to carry.
         agents: Public keys (raw Ed25519, base64) by agent DID; given, signed requests are verified.
-        guardrails: Whether personal data in inputs and outputs is detected and replaced, or a callable
-            that gets the event and returns a ``guardrails_result`` or ``None``.
+        guardrails: ``True`` replaces personal data in prompts and outputs; ``"everything"`` also in the
+            arguments of tools, which then run with made-up values; or a callable that gets the event and
+            returns a ``guardrails_result`` or ``None``.
         approval_seconds: How long an approval stays open; ``None`` without end.
+        policy_seconds: How long the policy and the guardrails may take for one event. After that it is
+            a BLOCK; a callable that does not return keeps its thread.
         max_body_bytes: Larger requests get a 413.
         on_approval: Called with every approval that is asked for, while its request is answered.
         clock: Seconds since 1970.
@@ -75,8 +83,9 @@ class LocalCore:
         *,
         api_key: str = DEFAULT_API_KEY,
         agents: Mapping[str, str] | None = None,
-        guardrails: bool | Guard = True,
+        guardrails: bool | Literal["everything"] | Guardrails = False,
         approval_seconds: float | None = 3600.0,
+        policy_seconds: float = 5.0,
         max_body_bytes: int = MAX_BODY_BYTES,
         on_approval: Callable[[Approval], object] | None = None,
         clock: Callable[[], float] = time.time,
@@ -88,18 +97,33 @@ class LocalCore:
         self._lock = threading.RLock()
         self._closed = False
         self._listeners: list[Callable[[Approval], object]] = [on_approval] if on_approval else []
-        judge = contextvars.Context().run(load, policy)
         self._store = contextvars.Context().run(_store_at, path)
+        try:
+            self._judge = PolicyJudge(policy, _guardrails(guardrails), seconds=policy_seconds)
+        except BaseException:
+            self._store.close()
+            raise
+        # Whoever forgets to close it leaves no process behind.
+        weakref.finalize(self, self._judge.close)
+        _open.add(self)
+        _start_anew_in_forks()
+        this = weakref.proxy(self)
+
+        def apart(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+            found: T = this._apart(work, *args, **kwargs)
+            return found
+
+        self._evaluator = Evaluator(
+            store=self._store,
+            judge=self._judge,
+            apart=apart,
+            clock=clock,
+            approval_seconds=approval_seconds,
+            on_approval=lambda approval: this._announce(approval),
+        )
         self._routes = Routes(
             authenticator=Authenticator(api_key=api_key, agents=agents, clock=clock),
-            evaluator=Evaluator(
-                store=self._store,
-                judge=judge,
-                guard=find_personal_data if guardrails is True else guardrails or None,
-                clock=clock,
-                approval_seconds=approval_seconds,
-                on_approval=self._announce,
-            ),
+            evaluator=self._evaluator,
             store=self._store,
             clock=clock,
             max_body_bytes=max_body_bytes,
@@ -109,17 +133,31 @@ class LocalCore:
         """
         Answer one request of the wire, as an HTTP server would.
 
-        Never raises. It waits while another thread's request is answered, and for the policy.
+        Never raises. It waits for the policy, and must not be called by it.
         """
         try:
-            return self._apart(self._routes.answer, method, path, headers, body)
-        except CoreClosedError:
-            return error_answer(WireError(503, "closed", "the local Core is closed"))
+            said = self._apart(self._routes.answer, method, path, headers, body)
+            while isinstance(said, JudgedElsewhere):
+                time.sleep(_LOOK_AGAIN_SECONDS)
+                said = self._apart(self._evaluator.answer, said.event, said.caller)
+            return answered(said.result()) if isinstance(said, Future) else _as_http(said)
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything
-            # Fail-closed: a client must get an answer whatever happens here, and a 500 is one that it
-            # does not take for an ALLOW of the policy.
-            logger.error("the local Core failed: %s", place_of(error))
-            return error_answer(WireError(500, "internal", "the local Core failed"))
+            return _failed(error)
+
+    async def ahandle(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
+        """
+        Answer one request like `handle`, while other tasks run.
+
+        Cancelled, it stops waiting; the event is judged and written down all the same.
+        """
+        try:
+            said = self._apart(self._routes.answer, method, path, headers, body)
+            while isinstance(said, JudgedElsewhere):
+                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+                said = self._apart(self._evaluator.answer, said.event, said.caller)
+            return answered(await _arrival(said)) if isinstance(said, Future) else _as_http(said)
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+            return _failed(error)
 
     def events(self, workflow_id: str | None = None) -> list[dict[str, Any]]:
         """List every event that was accepted, in order of arrival, repetitions included."""
@@ -202,12 +240,28 @@ class LocalCore:
                 raise TimeoutError(f"nothing asked for an approval within {timeout} s") from None
         return pending[0]
 
+    @property
+    def waits(self) -> bool:
+        """Whether answers may take time: there is a policy, or guardrails."""
+        return not self._judge.at_once
+
+    @property
+    def policy_counts(self) -> PolicyCounts:
+        """How often the policy was asked, and how often it did not answer."""
+        return self._judge.counts
+
     def close(self) -> None:
-        """Stop answering: requests get a 503 from now on. May be called twice."""
+        """
+        Stop answering: requests get a 503 from now on, also those that wait for the policy.
+
+        Ends the process that evaluates Rego. May be called twice.
+        """
         with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._store.close()
+            if self._closed:
+                return
+            self._closed = True
+            self._store.close()
+        self._judge.close()
 
     def __enter__(self) -> Self:
         return self
@@ -250,7 +304,18 @@ class LocalCore:
 
     def _announce(self, approval: Approval) -> None:
         for listener in tuple(self._listeners):
-            listener(approval)
+            try:
+                listener(approval)
+            except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+                # The approval is written down, and can be decided without the listener.
+                logger.error("a listener failed on an approval: %s", place_of(error))
+
+    def _start_anew(self) -> None:
+        """Go on in a forked process: without the parent's threads, processes, locks and connections."""
+        self._lock = threading.RLock()
+        if not self._closed:
+            self._judge.start_anew()
+            contextvars.Context().run(self._store.start_anew)
 
     @contextmanager
     def _listening(self, listener: Callable[[Approval], object]) -> Iterator[None]:
@@ -259,6 +324,60 @@ class LocalCore:
             yield
         finally:
             self._listeners.remove(listener)
+
+
+def _as_http(said: HttpAnswer | bytes) -> HttpAnswer:
+    return answered(said) if isinstance(said, bytes) else said
+
+
+def _failed(error: Exception) -> HttpAnswer:
+    if isinstance(error, CoreClosedError):
+        return error_answer(WireError(503, "closed", "the local Core is closed"))
+    # Fail-closed: a client must get an answer whatever happens here, and a 500 is one that it does not take
+    # for an ALLOW of the policy.
+    logger.error("the local Core failed: %s", place_of(error))
+    return error_answer(WireError(500, "internal", "the local Core failed"))
+
+
+async def _arrival(future: Future[T]) -> T:
+    """Wait for the result of `future` without cancelling it."""
+    try:
+        return future.result(timeout=_PATIENCE_SECONDS)
+    except TimeoutError:
+        pass
+    loop = asyncio.get_running_loop()
+    came = asyncio.Event()
+
+    def wake(done: Future[T]) -> None:
+        # The loop may have ended meanwhile: nobody waits any more.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(came.set)
+
+    future.add_done_callback(wake)
+    await came.wait()
+    return future.result()
+
+
+_open: weakref.WeakSet[LocalCore] = weakref.WeakSet()
+
+
+@cache
+def _start_anew_in_forks() -> None:
+    if hasattr(os, "register_at_fork"):  # Windows has no forks
+        os.register_at_fork(after_in_child=_forked)
+
+
+def _forked() -> None:
+    for core in tuple(_open):
+        core._start_anew()
+
+
+def _guardrails(wanted: bool | Literal["everything"] | Guardrails) -> Guardrails | None:
+    if callable(wanted):
+        return wanted
+    if wanted not in (True, False, "everything"):
+        raise ValueError(f"guardrails are True, False, 'everything' or a callable, not {wanted!r}")
+    return partial(find_personal_data, in_arguments=wanted == "everything") if wanted else None
 
 
 def _store_at(path: str | os.PathLike[str]) -> EventStore:

@@ -24,6 +24,13 @@ CREATE TABLE IF NOT EXISTS events (
     answer TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS events_by_key ON events (workflow_id, run_id, dedup_key);
+CREATE TABLE IF NOT EXISTS claims (
+    workflow_id TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    dedup_key TEXT NOT NULL,
+    until REAL NOT NULL,
+    PRIMARY KEY (workflow_id, run_id, dedup_key)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sessions (
     workflow_id TEXT NOT NULL,
     run_id TEXT NOT NULL,

@@ -6,34 +6,59 @@ import json
 import logging
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
 from .._ids import new_id
 from .._plain.times import rfc3339
 from .approvals import Approval
-from .failures import place_of
-from .judge import PolicyJudge
+from .judge import Judgement, PolicyJudge
 from .policy import PolicyDecision
-from .store import EventStore, RunEnd, decoded
+from .store import Answered, EventStore, RunEnd, decoded
 from .wire import Event
 
-Guard = Callable[[dict[str, Any]], Mapping[str, Any] | None]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
+SESSION_EVENTS = 1000
+"""So many events of a run are shown to a policy that looks back."""
+
+_CLAIM_SECONDS = 60.0
+"""For so long an event waits for somebody who has begun to judge it and may have died since."""
+
 _ACTIONS = {"allow": "continue", "halt": "stop", "require_approval": "require-approval"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedElsewhere:
+    """The same event is being judged, here or by another process: whoever asks has to ask again."""
+
+    event: Event
+    caller: Mapping[str, str]
+
+
+Reply = bytes | Future[bytes] | JudgedElsewhere
+"""An answer, one that is still to come, or none yet."""
+
+
+class Apart(Protocol):
+    """Run something while nothing else uses the store."""
+
+    def __call__(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
 
 
 class Evaluator:
     """
     Answer events, and write down what was answered.
 
-    The caller takes care that one thread at a time evaluates: an event and its repetition must not be
-    judged side by side.
-
     Args:
+        apart: Runs what uses the store. The caller of `answer` takes care of that itself.
         approval_seconds: How long an approval stays open; ``None`` without end.
         on_approval: Called with every approval that is asked for, once it is written down.
     """
@@ -43,70 +68,123 @@ class Evaluator:
         *,
         store: EventStore,
         judge: PolicyJudge,
-        guard: Guard | None,
+        apart: Apart,
         clock: Callable[[], float],
         approval_seconds: float | None,
         on_approval: Callable[[Approval], None],
     ) -> None:
         self._store = store
         self._judge = judge
-        self._guard = guard
+        self._apart = apart
         self._clock = clock
         self._approval_seconds = approval_seconds
         self._on_approval = on_approval
 
-    def answer(self, event: Event, caller: Mapping[str, str]) -> bytes:
+    def answer(self, event: Event, caller: Mapping[str, str]) -> Reply:
         """
         Answer `event`, as JSON.
 
         An event with the ids of an earlier one gets the earlier answer and is not judged again: the
-        earlier one may wait for a person by now. A run that was halted, or has ended, gets HALT.
+        earlier one may wait for a person by now. With another content it is no retry, and blocked. A run
+        that was halted, or has ended, gets HALT.
         """
-        now = self._clock()
-        if event.key is None:
-            said, _ = self._judged(event, now)
-            self._store.add(event, said, now=now, caller=caller)
-            return said
-        session = self._store.session(event.workflow_id, event.run_id)
-        earlier = self._store.first(event)
-        if earlier is not None:
-            said = earlier.answer
-            changed = _without_time(decoded(earlier.body)) != _without_time(event.payload)
-            if changed:
-                logger.warning(
-                    "%s of %s has the ids of an earlier event and another content; it was not judged",
-                    event.event_type,
-                    event.workflow_id,
-                )
-            # The very event that ended or halted the run is answered as before, or its sender could
-            # not retry it. Anything else would be let in after the end.
-            stopped = self._stop(session)
-            if stopped is not None and not event.terminal and json.loads(said)["verdict"] != "halt":
-                said = stopped
-            self._store.add(event, said, now=now, caller=caller, same_as=earlier.seq, changed=changed)
-            return said
-        stopped = self._stop(session)
-        if stopped is not None:
-            said, halted = stopped, session.halted
+        if self._judge.at_once:
+            return self._write_down(event, caller, Judgement(PolicyDecision(verdict="allow")))[0]
+        if event.key is not None:
+            # First, so that an answer that comes between is seen.
+            now = self._clock()
+            claimed = self._store.claim(event, now=now, until=now + _CLAIM_SECONDS)
+            if self._needs_no_judge(event):
+                return self._write_down(event, caller, None)[0]
+            if not claimed:
+                return JudgedElsewhere(event=event, caller=caller)
+        answered: Future[bytes] = Future()
+        history = partial(
+            self._apart, self._store.history, event.workflow_id, event.run_id, latest=SESSION_EVENTS
+        )
+        self._judge.judge(event, history, partial(self._judged, event, caller, answered))
+        return answered
+
+    def _judged(
+        self,
+        event: Event,
+        caller: Mapping[str, str],
+        answered: Future[bytes],
+        judgement: Judgement | None,
+    ) -> None:
+        try:
+            # Raises when the core was closed meanwhile, and only then there is no judgement.
+            said, approval = self._apart(self._write_down, event, caller, judgement)
+            if approval is not None:
+                self._on_approval(approval)
+        except BaseException as error:  # noqa: BLE001 - whoever waits for the answer gets it
+            answered.set_exception(error)
         else:
-            said, decision = self._judged(event, now)
-            halted = (decision.reason or "halted by the policy") if decision.verdict == "halt" else None
-        self._store.add(event, said, now=now, caller=caller)
-        sealed_by = session.sealed_by or (event.event_type if event.terminal else None)
-        if (sealed_by, halted) != session:
-            self._store.set_session(event.workflow_id, event.run_id, RunEnd(sealed_by, halted))
+            answered.set_result(said)
+
+    def _needs_no_judge(self, event: Event) -> bool:
+        end = self._store.run_end(event.workflow_id, event.run_id)
+        return end != RunEnd() or self._store.first(event) is not None
+
+    def _write_down(
+        self, event: Event, caller: Mapping[str, str], judgement: Judgement | None
+    ) -> tuple[bytes, Approval | None]:
+        """Answer by what the run has had, or else by `judgement`: it may have ended during the judging."""
+        with self._store.together():
+            if event.key is None:
+                assert judgement is not None
+                said, approval = self._composed(event, judgement)
+                self._store.add(event, said, now=self._clock(), caller=caller)
+                return said, approval
+            end = self._store.run_end(event.workflow_id, event.run_id)
+            earlier = self._store.first(event)
+            if earlier is not None:
+                return self._repeated(event, caller, earlier, end), None
+            return self._first(event, caller, judgement, end)
+
+    def _repeated(self, event: Event, caller: Mapping[str, str], earlier: Answered, end: RunEnd) -> bytes:
+        said = earlier.answer
+        changed = _without_time(decoded(earlier.body)) != _without_time(event.payload)
+        if changed:
+            logger.warning(
+                "%s of %s has the ids of an earlier event and another content; it was not judged",
+                event.event_type,
+                event.workflow_id,
+            )
+            if event.asks:
+                said = _encoded(self._answer("block", "a changed input needs a new activity id"))
+        # The very event that ended or halted the run is answered as before, or its sender could
+        # not retry it. Anything else would be let in after the end.
+        stopped = self._stop(end)
+        if stopped is not None and not event.terminal and json.loads(said)["verdict"] != "halt":
+            said = stopped
+        now = self._clock()
+        self._store.add(event, said, now=now, caller=caller, same_as=earlier.seq, changed=changed)
         return said
 
-    def _judged(self, event: Event, now: float) -> tuple[bytes, PolicyDecision]:
-        decision = self._judge.rule(
-            event.payload, lambda: self._store.history(event.workflow_id, event.run_id)
-        )
+    def _first(
+        self, event: Event, caller: Mapping[str, str], judgement: Judgement | None, end: RunEnd
+    ) -> tuple[bytes, Approval | None]:
+        said, approval, halted = self._stop(end), None, end.halted
+        if said is None:
+            assert judgement is not None
+            said, approval = self._composed(event, judgement)
+            if judgement.decision.verdict == "halt":
+                halted = judgement.decision.reason or "halted by the policy"
+        self._store.add(event, said, now=self._clock(), caller=caller)
+        sealed_by = end.sealed_by or (event.event_type if event.terminal else None)
+        if (sealed_by, halted) != end:
+            self._store.set_run_end(event.workflow_id, event.run_id, RunEnd(sealed_by, halted))
+        return said, approval
+
+    def _composed(self, event: Event, judgement: Judgement) -> tuple[bytes, Approval | None]:
+        decision, approval = judgement.decision, None
         answer = self._answer(decision.verdict, decision.reason)
         answer["policy_id"] = self._judge.name
-        if self._guard is not None and (found := self._guarded(event, self._guard)):
-            answer["guardrails_result"] = dict(found)
+        if judgement.guardrails is not None:
+            answer["guardrails_result"] = dict(judgement.guardrails)
         if decision.verdict == "require_approval" and event.asks:
-            approval = self._approval(event, decision, now)
+            approval = self._approval(event, decision)
             answer["approval_id"] = approval.id
             if approval.expires_at is not None:
                 answer["approval_expiration_time"] = rfc3339(approval.expires_at)
@@ -114,7 +192,7 @@ class Evaluator:
         if decision.extra:
             answer.update(decision.extra)
             answer = {key: value for key, value in answer.items() if value is not None}
-        return _encoded(answer), decision
+        return _encoded(answer), approval
 
     def _answer(self, verdict: str, reason: str) -> dict[str, Any]:
         answer: dict[str, Any] = {
@@ -127,28 +205,15 @@ class Evaluator:
             answer["reason"] = reason
         return answer
 
-    def _stop(self, session: RunEnd) -> bytes | None:
-        if session.halted is not None:
-            return _encoded(self._answer("halt", f"the run was halted: {session.halted}"))
-        if session.sealed_by is not None:
-            return _encoded(self._answer("halt", f"the run has ended with {session.sealed_by}"))
+    def _stop(self, end: RunEnd) -> bytes | None:
+        if end.halted is not None:
+            return _encoded(self._answer("halt", f"the run was halted: {end.halted}"))
+        if end.sealed_by is not None:
+            return _encoded(self._answer("halt", f"the run has ended with {end.sealed_by}"))
         return None
 
-    def _guarded(self, event: Event, guard: Guard) -> Mapping[str, Any] | None:
-        if event.hook:
-            return None
-        try:
-            found = guard(event.payload)
-            if found is not None:
-                json.dumps(found, allow_nan=False)
-            return found
-        except Exception as error:  # noqa: BLE001 - foreign code may raise anything
-            # Fail-closed: data that could not be looked at must not pass as if nothing were in it.
-            logger.error("the guardrails failed on %s: %s", event.event_type, place_of(error))
-            reason = {"type": "guardrails", "field": "", "reason": "the guardrails failed"}
-            return {"validation_passed": False, "reasons": [reason]}
-
-    def _approval(self, event: Event, decision: PolicyDecision, now: float) -> Approval:
+    def _approval(self, event: Event, decision: PolicyDecision) -> Approval:
+        now = self._clock()
         approval = Approval(
             id=str(uuid.uuid4()),
             workflow_id=event.workflow_id,
@@ -164,7 +229,6 @@ class Evaluator:
             note="",
         )
         self._store.add_approval(approval)
-        self._on_approval(approval)
         return approval
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from contextlib import contextmanager
+from typing import cast
 
 from .approvals import Approval, State
 from .database import open_database
-from .store import Answered, Record, RefusedRequest, RunEnd, decoded
+from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 
 
@@ -22,22 +23,29 @@ class FileEventStore:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._db = open_database(os.fspath(path))
+        self._path = os.fspath(path)
+        self._db = open_database(self._path)
+
+    def start_anew(self) -> None:
+        # SQLite cannot be used across a fork. The parent's connection is kept and left alone: closing it here
+        # would release locks that the parent counts on.
+        self._parents = self._db
+        self._db = open_database(self._path)
 
     def close(self) -> None:
         self._db.close()
 
-    def session(self, workflow_id: str, run_id: str) -> RunEnd:
+    def run_end(self, workflow_id: str, run_id: str) -> RunEnd:
         row = self._db.execute(
             "SELECT sealed_by, halted FROM sessions WHERE workflow_id = ? AND run_id = ?",
             (workflow_id, run_id),
         ).fetchone()
         return RunEnd(*row) if row else RunEnd()
 
-    def set_session(self, workflow_id: str, run_id: str, session: RunEnd) -> None:
+    def set_run_end(self, workflow_id: str, run_id: str, end: RunEnd) -> None:
         self._db.execute(
             "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?)",
-            (workflow_id, run_id, session.sealed_by, session.halted),
+            (workflow_id, run_id, end.sealed_by, end.halted),
         )
 
     def first(self, event: Event) -> Answered | None:
@@ -79,14 +87,45 @@ class FileEventStore:
                 answer.decode(),
             ),
         )
+        if event.key is not None:
+            self._db.execute(
+                "DELETE FROM claims WHERE workflow_id = ? AND run_id = ? AND dedup_key = ?",
+                (event.workflow_id, event.run_id, event.key),
+            )
 
-    def history(self, workflow_id: str, run_id: str) -> list[dict[str, Any]]:
+    def history(self, workflow_id: str, run_id: str, *, latest: int) -> RunHistory:
+        run = "WHERE workflow_id = ? AND run_id = ? AND same_as IS NULL"
         rows = self._db.execute(
-            "SELECT payload FROM events WHERE workflow_id = ? AND run_id = ? AND same_as IS NULL"
-            " ORDER BY seq",
+            f"SELECT payload FROM events {run} ORDER BY seq DESC LIMIT ?", (workflow_id, run_id, latest)
+        ).fetchall()
+        counts = self._db.execute(
+            f"SELECT event_type, activity_type, count(*) FROM events {run} GROUP BY 1, 2",
             (workflow_id, run_id),
+        ).fetchall()
+        totals: dict[str, dict[str, int]] = {}
+        for event_type, activity_type, count in counts:
+            totals.setdefault(event_type, {})[activity_type] = count
+        missing = sum(count for _, _, count in counts) - len(rows)
+        bodies = [row[0].encode() for row in reversed(rows)]
+        return RunHistory(bodies=bodies, missing=missing, totals=totals)
+
+    def claim(self, event: Event, *, now: float, until: float) -> bool:
+        cursor = self._db.execute(
+            "INSERT INTO claims VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET until = excluded.until"
+            " WHERE until <= ?",
+            (event.workflow_id, event.run_id, event.key, until, now),
         )
-        return [decoded(row[0].encode()) for row in rows]
+        return cursor.rowcount == 1
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
 
     def records(self, workflow_id: str | None = None) -> list[Record]:
         where, values = ("", ()) if workflow_id is None else (" WHERE workflow_id = ?", (workflow_id,))

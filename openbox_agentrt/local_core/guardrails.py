@@ -1,4 +1,4 @@
-"""Personal data in what goes into an activity and in what comes out of it."""
+"""Personal data in what goes to a model, and in what comes out of models and tools."""
 
 from __future__ import annotations
 
@@ -33,14 +33,19 @@ _made_up: OrderedDict[str, None] = OrderedDict()
 _FIELDS = {"ActivityStarted": "activity_input", "ActivityCompleted": "activity_output"}
 
 
-def find_personal_data(event: Mapping[str, Any]) -> dict[str, Any] | None:
+def find_personal_data(event: Mapping[str, Any], *, in_arguments: bool = False) -> dict[str, Any] | None:
     """
-    Detect and replace personal data: e-mail addresses, phone, social security and card numbers with
-    whatever separators, IP addresses, and values whose field name says what they are.
+    Detect and replace personal data in prompts and outputs.
+
+    That is: e-mail addresses, phone, social security and card numbers with whatever separators, IP addresses,
+    and values whose field name says what they are.
 
     The detector is Agent-RT's ``PIIMorpher``. The replacement of a value is always the same made-up
     value of the same kind, so that what belongs together still does; it is not replaced in its turn when it
     comes back.
+
+    Args:
+        in_arguments: Look at the arguments of tools as well: a tool then gets the made-up values.
 
     Returns:
         A ``guardrails_result`` whose ``redacted_input`` mirrors the field it was made from, or ``None``
@@ -48,6 +53,8 @@ def find_personal_data(event: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     field = _FIELDS.get(str(event.get("event_type")))
     if field is None or event.get(field) is None:
+        return None
+    if field == "activity_input" and event.get("activity_type") != "llm_call" and not in_arguments:
         return None
     morpher = _morpher()()
     redacted = morpher.morph(_spelled(event[field], morpher.morph_text))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from .approvals import Approval, State
-from .store import Answered, Record, RefusedRequest, RunEnd, decoded
+from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 
 _FRESH = RunEnd()
@@ -23,15 +25,27 @@ class _StoredRun:
     Attributes:
         rows: Its rows, repetitions left out.
         first: The place of the first row with each key.
+        claims: Until when the events with these keys are being judged.
+        totals: How many rows there are, by event type and activity type; up to date after `count_totals`.
     """
 
-    __slots__ = ("first", "key", "rows", "session")
+    __slots__ = ("claims", "counted", "end", "first", "key", "rows", "totals")
 
     def __init__(self, key: tuple[str, str]) -> None:
         self.key = key
-        self.session = _FRESH
+        self.end = _FRESH
         self.rows: list[_StoredEvent] = []
         self.first: dict[str, int] = {}
+        self.claims: dict[str, float] = {}
+        self.totals: dict[str, Counter[str]] = {}
+        self.counted = 0
+
+    def count_totals(self) -> None:
+        """Count the rows that have come since the last time: few policies ask for it."""
+        for row in self.rows[self.counted :]:
+            move = _MOVES.decode(row.body)
+            self.totals.setdefault(move.event_type, Counter())[move.activity_type or ""] += 1
+        self.counted = len(self.rows)
 
 
 class _StoredEvent(NamedTuple):
@@ -69,15 +83,18 @@ class MemoryEventStore:
         self._refused: list[RefusedRequest] = []
         self._approvals: dict[str, Approval] = {}
 
+    def start_anew(self) -> None:
+        """A forked process has a copy of all of it."""
+
     def close(self) -> None:
         self._rows, self._runs, self._refused, self._approvals = [], {}, [], {}
 
-    def session(self, workflow_id: str, run_id: str) -> RunEnd:
+    def run_end(self, workflow_id: str, run_id: str) -> RunEnd:
         run = self._runs.get((workflow_id, run_id))
-        return _FRESH if run is None else run.session
+        return _FRESH if run is None else run.end
 
-    def set_session(self, workflow_id: str, run_id: str, session: RunEnd) -> None:
-        self._run(workflow_id, run_id).session = session
+    def set_run_end(self, workflow_id: str, run_id: str, end: RunEnd) -> None:
+        self._run(workflow_id, run_id).end = end
 
     def first(self, event: Event) -> Answered | None:
         run = self._runs.get((event.workflow_id, event.run_id))
@@ -104,10 +121,29 @@ class MemoryEventStore:
             run.rows.append(row)
             if event.key is not None:
                 run.first.setdefault(event.key, len(self._rows))
+        if event.key is not None and run.claims:
+            run.claims.pop(event.key, None)
 
-    def history(self, workflow_id: str, run_id: str) -> list[dict[str, Any]]:
+    def history(self, workflow_id: str, run_id: str, *, latest: int) -> RunHistory:
         run = self._runs.get((workflow_id, run_id))
-        return [] if run is None else [decoded(row.body) for row in run.rows]
+        rows = [] if run is None else run.rows
+        shown = rows[-latest:]
+        totals: dict[str, Counter[str]] = {}
+        if run is not None:
+            run.count_totals()
+            totals = {kind: Counter(counts) for kind, counts in run.totals.items()}
+        return RunHistory(bodies=[row.body for row in shown], missing=len(rows) - len(shown), totals=totals)
+
+    def claim(self, event: Event, *, now: float, until: float) -> bool:
+        assert event.key is not None
+        claims = self._run(event.workflow_id, event.run_id).claims
+        if claims.get(event.key, 0.0) > now:
+            return False
+        claims[event.key] = until
+        return True
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def records(self, workflow_id: str | None = None) -> list[Record]:
         return [

@@ -14,8 +14,8 @@ protected_prefixes := ["customer-", "legal-"]
 
 forbidden_phrases := ["ignore your instructions", "ignore all previous instructions", "act as an admin"]
 
-# An API key of a well-known shape, or a private key.
-secret := `(sk-[A-Za-z0-9_-]{16,}|AKIA[0-9A-Z]{16}|obx_live_[A-Za-z0-9_]{8,}|BEGIN [A-Z ]*PRIVATE KEY)`
+# An API key of a well-known shape, or a private key. Its beginning is enough: no repetition without an end.
+secret := `(sk-[A-Za-z0-9_-]{16}|AKIA[0-9A-Z]{16}|obx_live_[A-Za-z0-9_]{8}|BEGIN [A-Z ]{0,20}PRIVATE KEY)`
 
 default result := {"decision": "CONTINUE"}
 

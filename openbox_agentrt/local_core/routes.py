@@ -7,7 +7,7 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping
 
-from .evaluation import Evaluator
+from .evaluation import Evaluator, Reply
 from .identity import Authenticator
 from .store import EventStore, RefusedRequest
 from .wire import WireError, read_event, read_handoff, read_poll
@@ -51,11 +51,11 @@ class Routes:
         self._clock = clock
         self._max_body_bytes = max_body_bytes
 
-    def answer(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
-        """Answer a request. Raises what SQLite and the given clock raise."""
+    def answer(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer | Reply:
+        """Answer a request, or begin to. Raises what SQLite and the given clock raise."""
         path = path.partition("?")[0]
         try:
-            answer = self._dispatch(method.upper(), path, headers, body)
+            return self._dispatch(method.upper(), path, headers, body)
         except WireError as error:
             self._store.refuse(
                 RefusedRequest(
@@ -66,9 +66,8 @@ class Routes:
                 )
             )
             return error_answer(error)
-        return 200, {"content-type": "application/json"}, answer
 
-    def _dispatch(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> bytes:
+    def _dispatch(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
         if path not in _ROUTES:
             raise WireError(404, "not_found", "there is no such route")
         version, route = _ROUTES[path]
@@ -100,6 +99,11 @@ class Routes:
             raise WireError(404, "unknown_approval", "nothing of that run and activity waits for approval")
         # An activity can be asked about more than once, since each of its operations can need approval.
         return json.dumps(found[-1].poll_answer(self._clock())).encode()
+
+
+def answered(body: bytes) -> HttpAnswer:
+    """Put an answer as HTTP."""
+    return 200, {"content-type": "application/json"}, body
 
 
 def error_answer(error: WireError) -> HttpAnswer:

@@ -41,7 +41,7 @@ def asgi_app(core: LocalCore) -> Any:
     """
     Make a Starlette application of `core`.
 
-    Requests are answered one after another, in the event loop: a core judges one at a time anyway.
+    While a request waits for the policy, others are answered.
 
     Raises:
         MissingExtraError: The extra ``local`` is not installed.
@@ -169,7 +169,7 @@ class _Endpoint:
         except ClientDisconnect:
             # Half a request is none, and nobody is left to tell.
             return
-        status, headers, answer = self._core.handle(
+        status, headers, answer = await self._core.ahandle(
             request.method, scope["path"], request.headers, bytes(body)
         )
         await Response(answer, status, headers)(scope, receive, send)

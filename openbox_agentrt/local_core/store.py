@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from .approvals import Approval, State
 from .wire import Event, decode
@@ -51,6 +54,29 @@ class RunEnd(NamedTuple):
     halted: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHistory:
+    """
+    The events of a run so far, as a policy may look at them; repetitions are left out.
+
+    Attributes:
+        bodies: The latest of them, oldest first, as JSON.
+        missing: The number of earlier ones that are not among `bodies`.
+        totals: How many there were in all, by event type and activity type.
+    """
+
+    bodies: list[bytes]
+    missing: int
+    totals: Mapping[str, Mapping[str, int]]
+
+    def as_json(self) -> bytes:
+        """Write it as one line of JSON."""
+        # Line breaks are but spaces between the values of JSON.
+        events = b",".join(self.bodies).replace(b"\n", b" ").replace(b"\r", b" ")
+        rest = msgspec.json.encode({"missing": self.missing, "totals": self.totals})
+        return b'{"events":[' + events + b"]," + rest[1:]
+
+
 class Answered(NamedTuple):
     """An event that was answered: its place, its body and its answer, as they were written."""
 
@@ -64,9 +90,12 @@ class EventStore(Protocol):
 
     def close(self) -> None: ...
 
-    def session(self, workflow_id: str, run_id: str) -> RunEnd: ...
+    def start_anew(self) -> None:
+        """Open anew what a forked process cannot share with its parent."""
 
-    def set_session(self, workflow_id: str, run_id: str, session: RunEnd) -> None: ...
+    def run_end(self, workflow_id: str, run_id: str) -> RunEnd: ...
+
+    def set_run_end(self, workflow_id: str, run_id: str, end: RunEnd) -> None: ...
 
     def first(self, event: Event) -> Answered | None:
         """Find the first event with the ids of `event`."""
@@ -82,8 +111,19 @@ class EventStore(Protocol):
         changed: bool = False,
     ) -> None: ...
 
-    def history(self, workflow_id: str, run_id: str) -> list[dict[str, Any]]:
-        """List the events of a run so far, repetitions left out."""
+    def history(self, workflow_id: str, run_id: str, *, latest: int) -> RunHistory:
+        """Look back on a run; at most so many of its events are whole."""
+
+    def claim(self, event: Event, *, now: float, until: float) -> bool:
+        """
+        Reserve the judging of `event`, and tell whether that was possible.
+
+        It is not while somebody else, in this process or in another, judges an event with the same ids. What
+        was reserved is free again when the event is added, at the latest when `until` has come.
+        """
+
+    def together(self) -> AbstractContextManager[None]:
+        """Make what is read and written meanwhile one step, also for other processes."""
 
     def records(self, workflow_id: str | None = None) -> list[Record]: ...
 

@@ -52,7 +52,7 @@ class FaultyCore(LoopbackServer):
     def __init__(self, core: LocalCore | None = None, *, keep: int | None = None, seed: int = 0) -> None:
         super().__init__()
         self._owns_core = core is None
-        self.core = LocalCore(guardrails=False) if core is None else core
+        self.core = LocalCore() if core is None else core
         self._lock = threading.Lock()
         self._planned: deque[tuple[str, Fault]] = deque()
         self._standing: list[_Standing] = []
@@ -119,7 +119,7 @@ class FaultyCore(LoopbackServer):
     async def respond(self, request: Request, response: ResponseWriter) -> None:
         fault = self._meet(request)
         if fault is None:
-            await response.answer(*self._proper(request))
+            await response.answer(*await self._proper(request))
         else:
             await self._misbehave(fault, request, response)
 
@@ -142,13 +142,13 @@ class FaultyCore(LoopbackServer):
                 return standing.fault
         return None
 
-    def _proper(self, request: Request) -> tuple[int, dict[str, str], bytes]:
-        return self.core.handle(request.method, request.path, request.headers, request.body)
+    async def _proper(self, request: Request) -> tuple[int, dict[str, str], bytes]:
+        return await self.core.ahandle(request.method, request.path, request.headers, request.body)
 
     async def _misbehave(self, fault: Fault, request: Request, response: ResponseWriter) -> None:
         if fault.wait_seconds > 0:
             await asyncio.sleep(fault.wait_seconds)
-        status, headers, body = (200, {}, b"") if not fault.reaches_core else self._proper(request)
+        status, headers, body = (200, {}, b"") if not fault.reaches_core else await self._proper(request)
         if fault.late_seconds > 0:
             await asyncio.sleep(fault.late_seconds)
         if fault.ending == "hang":

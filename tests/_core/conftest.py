@@ -45,7 +45,7 @@ def policy() -> dict[str, Any]:
 
 @pytest.fixture
 def faulty(policy: dict[str, Any]) -> Iterator[FaultyCore]:
-    core = LocalCore(policy=lambda event: dict(policy), guardrails=False)
+    core = LocalCore(policy=lambda event: dict(policy))
     with FaultyCore(core) as server:
         yield server
     core.close()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
+import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -16,9 +18,11 @@ from openbox_core.contracts.results import Verdict
 from openbox_core.errors import OpenBoxAuthError
 
 from openbox_agentrt._core.connection import Connection, connect
+from openbox_agentrt._options.in_process import InProcessCore
 from openbox_agentrt._wire.identity import RunIdentity
 from openbox_agentrt.errors import GovernanceUnavailableError
 from openbox_agentrt.lifecycle_events import tool_started, workflow_started
+from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.options import GovernanceOptions
 
 
@@ -50,7 +54,7 @@ class NoRecorder:
         """Nothing is hooked here."""
 
 
-def connected(core: StubCore, *, budget: float = 0.05, **options: Any) -> Connection:
+def connected(core: InProcessCore, *, budget: float = 0.05, **options: Any) -> Connection:
     settings = GovernanceOptions(core=core, on_api_error="fail_closed", gate_budget_seconds=budget, **options)
     return connect(settings, NoRecorder())  # type: ignore[arg-type]  # no hook is installed that would call it
 
@@ -162,6 +166,36 @@ async def test_core_is_asked_outside_the_activity() -> None:
     await connected(Looking()).gate.judge(event())
 
     assert seen == ["nothing"]
+
+
+@pytest.mark.leaves_rows_open
+async def test_a_policy_is_asked_outside_the_activity() -> None:
+    """So is one that may take its time."""
+    bound: ContextVar[str] = ContextVar("bound", default="nothing")
+    seen: list[str] = []
+
+    bound.set("an activity")
+    with LocalCore(lambda event: seen.append(bound.get())) as core:
+        await connected(core, budget=5).gate.judge(event())
+
+    assert seen == ["nothing"]
+
+
+@pytest.mark.leaves_rows_open
+async def test_a_policy_that_takes_too_long_is_an_outage() -> None:
+    """The budget of a gate counts for a Core in this process too, and other tasks run meanwhile."""
+    others = asyncio.create_task(asyncio.sleep(0.01))
+    done = threading.Event()
+
+    def policy(event: dict[str, Any]) -> None:
+        done.wait(5)
+
+    with LocalCore(policy) as core:
+        with pytest.raises(GovernanceUnavailableError, match="no answer within"):
+            await connected(core, budget=0.1).gate.judge(event())
+        done.set()
+
+    assert others.done()
 
 
 @pytest.mark.usefixtures("without_http")

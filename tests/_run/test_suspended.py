@@ -503,7 +503,7 @@ async def test_what_a_hook_adds_to_an_approved_call(
 
     def approve(approval: Any) -> None:
         yes.append(approval.activity_id)
-        asyncio.get_running_loop().call_soon(stage.core.approve, approval)
+        stage.core.approve(approval)
 
     stage.core._listeners.append(approve)
 

@@ -24,7 +24,7 @@ CLOCK_FIELDS = frozenset({"last_modified", "timestamp"})
 
 def permissive() -> LocalCore:
     """A Core that allows everything, and does not replace the addresses that these tasks are about."""
-    return LocalCore(guardrails=False)
+    return LocalCore()
 
 
 def without_times(value: Any) -> Any:

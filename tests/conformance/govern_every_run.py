@@ -16,7 +16,7 @@ from pathlib import Path
 from openbox_agentrt import OpenBoxAgentRTGovernance, create_openbox_agentrt
 from openbox_agentrt.local_core import LocalCore
 
-core = LocalCore(guardrails=False)
+core = LocalCore()
 governance: OpenBoxAgentRTGovernance = asyncio.run(
     create_openbox_agentrt(core=core, environ={}, install_instrumentation=False)
 )

@@ -37,7 +37,7 @@ POLICY = Path(local_core.__file__).with_name("policy.rego")
 )
 def test_tools(make: Make, tool: str, arguments: dict[str, Any], verdict: str) -> None:
     """Refunds have a limit, some records are protected, secrets end the run."""
-    talk = make(POLICY, guardrails=False)
+    talk = make(POLICY)
 
     assert talk.send(activity_type=tool, activity_input=[arguments])["verdict"] == verdict
 
@@ -54,7 +54,7 @@ def test_tools(make: Make, tool: str, arguments: dict[str, Any], verdict: str) -
 )
 def test_prompts(make: Make, prompt: str, verdict: str) -> None:
     """A prompt is judged as a signal and before each model call."""
-    talk = make(POLICY, guardrails=False)
+    talk = make(POLICY)
 
     signal = talk.send("SignalReceived", signal_args=[prompt])
     call = talk.send(run_id="other", activity_type="llm_call", activity_input=[{"prompt": prompt}])
@@ -64,7 +64,7 @@ def test_prompts(make: Make, prompt: str, verdict: str) -> None:
 
 def test_everything_else_continues(make: Make) -> None:
     """Telemetry is never refused."""
-    talk = make(POLICY, guardrails=False)
+    talk = make(POLICY)
 
     answers = [
         talk.send("WorkflowStarted"),

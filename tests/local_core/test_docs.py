@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from openbox_agentrt.local_core.rego.policy import RegoPolicy
+from openbox_agentrt.local_core import LocalCore
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("local-core.md", "testing-your-agent.md")
@@ -74,4 +74,5 @@ def test_rego_examples_are_policies(code: str, output: str | None, tmp_path: Pat
     path = tmp_path / "policy.rego"
     path.write_text(code, encoding="utf-8")
 
-    assert RegoPolicy(path).package
+    with LocalCore(path) as loaded:
+        assert loaded.events() == []

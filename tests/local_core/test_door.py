@@ -23,7 +23,7 @@ def test_importing_it_loads_nothing_that_is_needed_later() -> None:
     code = (
         "import sys, json\n"
         "from openbox_agentrt.local_core import LocalCore\n"
-        "with LocalCore(guardrails=False) as core: core.handle('GET', '/', {}, b'')\n"
+        "with LocalCore() as core: core.handle('GET', '/', {}, b'')\n"
         f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -15,7 +15,7 @@ def test_an_input_is_mirrored_with_replacements(make: Make) -> None:
     """The redacted input has the shape of the input, so it can take its place."""
     given = [{"to": "ada@example.com", "n": [1, "call 555-123-4567"], "none": None}, SENTINEL]
 
-    result = make().send(activity_input=given)["guardrails_result"]
+    result = make(guardrails="everything").send(activity_input=given)["guardrails_result"]
 
     (redacted, sentinel) = result["redacted_input"]
     assert (result["input_type"], result["validation_passed"]) == ("activity_input", True)
@@ -32,7 +32,9 @@ def test_an_input_is_mirrored_with_replacements(make: Make) -> None:
 
 def test_a_prompt(make: Make) -> None:
     """The text around a replacement stays."""
-    result = make().send(activity_type="llm_call", activity_input=[{"prompt": "mail ada@example.com now"}])
+    result = make(guardrails=True).send(
+        activity_type="llm_call", activity_input=[{"prompt": "mail ada@example.com now"}]
+    )
 
     text = result["guardrails_result"]["redacted_input"][0]["prompt"]
     assert text.startswith("mail ")
@@ -45,7 +47,7 @@ def test_a_prompt(make: Make) -> None:
 )
 def test_an_output(make: Make, output: Any) -> None:
     """What a tool returned is looked at when it has completed, whatever its shape."""
-    talk = make()
+    talk = make(guardrails=True)
 
     result = talk.send("ActivityCompleted", activity_output=output)["guardrails_result"]
 
@@ -69,12 +71,12 @@ def test_an_output(make: Make, output: Any) -> None:
 )
 def test_nothing_found_is_no_result(make: Make, event_type: str, fields: dict[str, Any]) -> None:
     """Without a finding there is no result; operations inside an activity have none at all."""
-    assert "guardrails_result" not in make().send(event_type, **fields)
+    assert "guardrails_result" not in make(guardrails="everything").send(event_type, **fields)
 
 
 def test_the_same_value_has_the_same_replacement(make: Make) -> None:
     """What belonged together still does, from one event to the next."""
-    talk = make()
+    talk = make(guardrails="everything")
 
     one = talk.send(activity_id="a1", activity_input=["ada@example.com"])
     two = talk.send(activity_id="a2", activity_input=["ada@example.com"])
@@ -88,7 +90,7 @@ def test_the_same_value_has_the_same_replacement(make: Make) -> None:
 )
 def test_a_replacement_is_not_replaced_when_it_comes_back(make: Make, given: str) -> None:
     """A conversation has one value for one person, not a new one with every turn."""
-    core = make()
+    core = make(guardrails="everything")
 
     first = core.send(activity_input=[{"text": given}])["guardrails_result"]["redacted_input"]
     again = core.send(activity_id="another", activity_input=first)
@@ -100,14 +102,34 @@ def test_the_environment_does_not_switch_it_off(make: Make, monkeypatch: pytest.
     """A variable that is meant for Agent-RT's own redaction is not about this one."""
     monkeypatch.setenv("AGENT_RT_DISABLE_PII_MORPHER", "1")
 
-    assert "guardrails_result" in make().send(activity_input=["ada@example.com"])
+    talk = make(guardrails="everything")
+
+    assert "guardrails_result" in talk.send(activity_input=["ada@example.com"])
 
 
-def test_they_can_be_switched_off(make: Make) -> None:
-    """`guardrails=False` looks at nothing."""
-    answer = make(guardrails=False).send(activity_input=["ada@example.com"])
+def test_nothing_is_changed_unasked(make: Make) -> None:
+    """Neither a prompt nor an argument nor an output is looked at unless somebody says so."""
+    talk = make()
+
+    assert "guardrails_result" not in talk.send(activity_input=["ada@example.com"])
+    assert "guardrails_result" not in talk.send("ActivityCompleted", activity_output="ada@example.com")
+    prompt = [{"prompt": "mail ada@example.com"}]
+    assert "guardrails_result" not in talk.send(
+        activity_id="a2", activity_type="llm_call", activity_input=prompt
+    )
+
+
+def test_arguments_are_changed_only_when_asked(make: Make) -> None:
+    """A tool that sends an invoice sends it where it was told to."""
+    answer = make(guardrails=True).send(activity_input=[{"to": "ada@example.com"}])
 
     assert "guardrails_result" not in answer
+
+
+def test_guardrails_that_are_none_of_these(make: Make) -> None:
+    """A word that means nothing is not taken for off."""
+    with pytest.raises(ValueError, match="guardrails are True, False, 'everything' or a callable, not 'all'"):
+        make(guardrails="all")
 
 
 def test_a_callable_takes_their_place(make: Make) -> None:
@@ -122,8 +144,8 @@ def test_a_callable_takes_their_place(make: Make) -> None:
 def test_the_policy_has_the_last_word(make: Make) -> None:
     """A policy's own guardrails result replaces the detected one, and null takes it away."""
     own = {"validation_passed": False, "reasons": []}
-    talk = make(lambda event: {"decision": "ALLOW", "guardrails_result": own})
-    silent = make(lambda event: {"decision": "ALLOW", "guardrails_result": None})
+    talk = make(lambda event: {"decision": "ALLOW", "guardrails_result": own}, guardrails="everything")
+    silent = make(lambda event: {"decision": "ALLOW", "guardrails_result": None}, guardrails="everything")
 
     assert talk.send(activity_input=["ada@example.com"])["guardrails_result"] == own
     assert "guardrails_result" not in silent.send(activity_input=["ada@example.com"])
@@ -167,8 +189,8 @@ def test_numbers_of_people_are_found_with_any_separators(
 ) -> None:
     """A social security, phone or card number is the same number, and has the same replacement."""
     common = "" if len(groups) == 4 else "-"
-    other = make().send(activity_input=[f"it is {between.join(groups)}, ok"])
-    usual = make().send(activity_input=[f"it is {common.join(groups)}, ok"])
+    other = make(guardrails="everything").send(activity_input=[f"it is {between.join(groups)}, ok"])
+    usual = make(guardrails="everything").send(activity_input=[f"it is {common.join(groups)}, ok"])
 
     assert other["guardrails_result"]["redacted_input"] == usual["guardrails_result"]["redacted_input"]
     assert groups[-1] not in str(other["guardrails_result"]["redacted_input"])
@@ -189,4 +211,4 @@ def test_numbers_of_people_are_found_with_any_separators(
 )
 def test_other_numbers_stay(make: Make, text: str) -> None:
     """A number that cannot be a person's is nobody's data."""
-    assert "guardrails_result" not in make().send(activity_input=[f"see {text}"])
+    assert "guardrails_result" not in make(guardrails="everything").send(activity_input=[f"see {text}"])

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from openbox_agentrt.local_core import PolicyError
-from openbox_agentrt.local_core.rego.policy import RegoPolicy
+from openbox_agentrt.local_core import LocalCore, PolicyError
 
 Make = Callable[..., Any]
 
@@ -123,7 +122,7 @@ def test_a_broken_policy_names_its_line(
     path = rego(text)
 
     with pytest.raises(PolicyError) as caught:
-        RegoPolicy(path)
+        LocalCore(path)
 
     assert str(caught.value) == f"policy {path}:{line}: {problem}"
     assert (caught.value.path, caught.value.line) == (path, line)
@@ -161,7 +160,7 @@ def test_a_policy_that_cannot_be_evaluated_is_refused(rego: Any, text: str, prob
     path = rego(text)
 
     with pytest.raises(PolicyError) as caught:
-        RegoPolicy(path)
+        LocalCore(path)
 
     assert str(caught.value) == f"policy {path}: {problem}"
 
@@ -171,14 +170,14 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "nowhere.rego"
 
     with pytest.raises(PolicyError, match=f"^policy {path}: no such file or directory$"):
-        RegoPolicy(path)
+        LocalCore(path)
 
 
 @pytest.mark.parametrize("path", [".", "a\0b"])
 def test_a_path_that_is_no_file(path: str) -> None:
     """A folder, or a name that no file can have, is one line too."""
     with pytest.raises(PolicyError):
-        RegoPolicy(path)
+        LocalCore(path)
 
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
@@ -187,7 +186,7 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     path.write_bytes(b"package p\n\xff\xfe")
 
     with pytest.raises(PolicyError, match="is not a text in UTF-8"):
-        RegoPolicy(path)
+        LocalCore(path)
 
 
 def test_policy_error_survives_pickling() -> None:
@@ -267,7 +266,7 @@ CONDITIONS = [
 @pytest.mark.parametrize(("condition", "x"), CONDITIONS)
 def test_a_rule_sees_what_was_sent(make: Make, rego: Any, condition: str, x: Any) -> None:
     """Line breaks, quotes, backslashes, alphabets and numbers reach every kind of rule as they are."""
-    talk = make(rego(blocks_if(condition)), guardrails=False)
+    talk = make(rego(blocks_if(condition)))
 
     assert talk.send(x=x, **{"a b": 1})["verdict"] == "block"
 
@@ -275,7 +274,7 @@ def test_a_rule_sees_what_was_sent(make: Make, rego: Any, condition: str, x: Any
 @pytest.mark.parametrize("number", [10**30, -(10**30)])
 def test_large_numbers_beside_line_breaks(make: Make, rego: Any, number: int) -> None:
     """A number that regopy would wrap keeps its sign in either reading."""
-    talk = make(rego(blocks_if("input.x > 500")), guardrails=False)
+    talk = make(rego(blocks_if("input.x > 500")))
 
     assert talk.send(x=number, text="a\nb")["verdict"] == ("block" if number > 0 else "allow")
 
@@ -285,7 +284,7 @@ def test_a_policy_that_only_the_parser_of_regopy_understands(rego: Any) -> None:
     path = rego('package p["x\nresult := 1\n')
 
     with pytest.raises(PolicyError, match=r"^policy "):
-        RegoPolicy(path)
+        LocalCore(path)
 
 
 def test_a_rule_that_allows_sees_it_too(make: Make, rego: Any) -> None:
@@ -332,7 +331,7 @@ def test_an_input_that_is_nested_too_deeply_blocks(make: Make, rego: Any) -> Non
     nested: Any = []
     for _ in range(400):
         nested = [nested]
-    talk = make(rego(blocks_if("false")), guardrails=False)
+    talk = make(rego(blocks_if("false")))
 
     assert talk.send(x=nested)["verdict"] in ("allow", "block")
 
@@ -352,7 +351,7 @@ def test_what_the_page_says_about_regopy(make: Make, rego: Any, condition: str, 
 
     When one of these fails, regopy has changed: take the warning off the page.
     """
-    talk = make(rego(blocks_if(condition)), guardrails=False)
+    talk = make(rego(blocks_if(condition)))
 
     assert (talk.send(x=x)["verdict"] == "block") is holds
 

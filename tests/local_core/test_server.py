@@ -208,13 +208,13 @@ def test_a_body_that_is_too_large(make: Make) -> None:
 def test_a_body_that_is_too_large_is_not_collected(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is refused for its size takes no memory; the client gets its 413 all the same."""
     core = make(max_body_bytes=1000).core
-    handle, sizes = core.handle, []
+    handle, sizes = core.ahandle, []
 
-    def spy(method: str, path: str, headers: Any, body: bytes) -> Any:
+    async def spy(method: str, path: str, headers: Any, body: bytes) -> Any:
         sizes.append(len(body))
-        return handle(method, path, headers, body)
+        return await handle(method, path, headers, body)
 
-    monkeypatch.setattr(core, "handle", spy)
+    monkeypatch.setattr(core, "ahandle", spy)
     with running(core) as url:
         response = httpx.post(
             f"{url}/api/v1/governance/evaluate",

@@ -48,7 +48,7 @@ def test_a_governed_activity_costs_the_same_throughout_a_run(work_of: Count) -> 
 
 def test_an_activity_with_a_local_core_is_a_few_thousand_instructions(work_of: Count) -> None:
     """Asking, answering and reporting; what the libraries underneath do is not counted."""
-    with LocalCore(lambda event: None, guardrails=False) as core:
+    with LocalCore() as core:
         work_of_run(1, work_of, core)
         ten, twenty = (work_of_run(calls, work_of, core) for calls in (10, 20))
     steps = (twenty - ten) / 20  # ten tool calls and ten model calls

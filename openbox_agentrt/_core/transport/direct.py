@@ -22,12 +22,11 @@ from openbox_core.identity import build_auth_headers
 from openbox_core.serialization import apply_redaction, serialize_body, to_json_safe
 from openbox_core.validation.registry import validate_lifecycle
 
+from ..._options.in_process import InProcessCore, WaitingCore
 from .exchange import Exchange, current_exchange
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
-
-    from ..._options.in_process import InProcessCore
 
 __all__ = ("DirectClient", "Line", "LocalLine", "WireAnswer")
 
@@ -53,7 +52,7 @@ class Line(Protocol):
     Carries requests to one Core.
 
     Attributes:
-        waits: Whether an answer may take time. One of a Core in this process comes before anything else runs.
+        waits: Whether an answer may take time.
     """
 
     @property
@@ -71,15 +70,20 @@ class Line(Protocol):
 class LocalLine:
     """The line to a Core in this process."""
 
-    waits: Final = False
-
     def __init__(self, core: InProcessCore) -> None:
         self._core = core
+        self._waiting = core if isinstance(core, WaitingCore) and core.waits else None
+
+    @property
+    def waits(self) -> bool:
+        return self._waiting is not None
 
     async def carry(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Make one request to the Core; give status, headers and body of its answer."""
+        if self._waiting is not None:
+            return await self._waiting.ahandle(method, path, headers, body)
         # In an empty context: nothing that Core does belongs to the activity that it is asked about.
         return Context().run(self._core.handle, method, path, headers, body)
 

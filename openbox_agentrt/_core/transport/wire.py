@@ -19,6 +19,7 @@ from ..breaker import Breaker, Permit
 from ..hooks.answers import hardened, is_completed_stage
 from ..parsing import UnknownVerdict
 from .clients import LoopClients, ProcessClient
+from .direct import LocalLine
 from .exchange import (
     EVALUATE,
     MAX_ANSWER_BYTES,
@@ -188,13 +189,14 @@ class CoreTransport(_Transport):
 
 
 class LocalCoreTransport(_Transport):
-    """The way to a Core in this process: no socket, no waiting."""
+    """The way to a Core in this process, without a socket."""
 
     def __init__(
         self, core: InProcessCore, *, breaker: Breaker, on_unknown: UnknownVerdict = "block"
     ) -> None:
         super().__init__(breaker=breaker, on_unknown=on_unknown)
         self._core = core
+        self._line = LocalLine(core)
 
     def _carry(self, request: httpx.Request) -> httpx.Response:
         status, headers, body = self._core.handle(
@@ -203,7 +205,10 @@ class LocalCoreTransport(_Transport):
         return httpx.Response(status, headers=dict(headers), content=body, request=request)
 
     async def _carry_async(self, request: httpx.Request) -> httpx.Response:
-        return self._carry(request)
+        status, headers, body = await self._line.carry(
+            request.method, request.url.path, request.headers, await request.aread()
+        )
+        return httpx.Response(status, headers=dict(headers), content=body, request=request)
 
 
 def _grow(body: bytearray, chunk: bytes) -> None:

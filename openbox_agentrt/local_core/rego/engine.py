@@ -14,7 +14,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Literal
 
 from ..._extras import require
@@ -23,7 +22,9 @@ from .source import PolicyError, RegoSource
 Reading = Literal["escaped", "plain"]
 
 SESSION_KEY = "$session"
-_SESSION_MODULE = f'package session\n\nevents := input["{SESSION_KEY}"]\n'
+_SESSION_MODULE = "package session\n" + "".join(
+    f'\n{name} := input["{SESSION_KEY}"].{name}\n' for name in ("events", "missing", "totals")
+)
 _FIRST_ERROR = re.compile(r"\(error \d+:policy\.rego\|(\d+)\|\d+\s+\(errormsg \d+:([^)]*)\)")
 _INT64 = 2**63
 _NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f]')
@@ -55,9 +56,6 @@ class RegoEngine:
     """
 
     def __init__(self, source: RegoSource) -> None:
-        # NB: before regopy. The C++ library of re2, which patterns of contracts and of redaction run on, ends
-        # the process when it is loaded after that of regopy; the other way around, both work.
-        import_module("re2")
         regopy = require("regopy", extra="local")
         self._shared = require("regopy.rego_shared", extra="local")
         self._kinds = regopy.NodeKind

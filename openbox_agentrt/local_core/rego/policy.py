@@ -1,76 +1,154 @@
-"""Policies in Rego."""
+"""A Rego file that is asked about events."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ..policy import PolicyDecision, fault, stricter, understand
-from .engine import SESSION_KEY, UNDEFINED, Failure, RegoEngine, ambiguous
+import msgspec
+
+from ..policy import PolicyDecision, fault
+from .process import RegoProcess, WorkerDiedError
 from .source import PolicyError, read_source
 
-_SESSION_EVENTS = 200
-_COMMON = {"workflow_id": "wf", "run_id": "run", "workflow_type": "Agent"}
-_ACTIVITY = {**_COMMON, "activity_id": "a", "activity_type": "llm_call"}
-_SAMPLES: tuple[dict[str, Any], ...] = (
-    {**_COMMON, "event_type": "WorkflowStarted"},
-    {**_COMMON, "event_type": "SignalReceived", "signal_name": "user_prompt", "signal_args": ["hello"]},
-    {**_ACTIVITY, "event_type": "ActivityStarted", "activity_input": [{"prompt": "hello"}]},
-    {**_ACTIVITY, "event_type": "ActivityCompleted", "activity_output": {"completion": "hello"}},
-    {**_COMMON, "event_type": "WorkflowCompleted", "status": "completed"},
-)
+if TYPE_CHECKING:
+    from ..store import RunHistory
+    from ..wire import Event
+
+START_SECONDS = 30.0
+"""Time for the process to start and for the policy to be compiled, also on a machine that is busy."""
+
+logger = logging.getLogger(__name__)
 
 
 class RegoPolicy:
     """
-    A Rego file whose rule ``result`` decides.
+    A Rego file whose rule ``result`` decides, evaluated in a process of its own.
 
-    ``input`` is the event, ``data.session.events`` are the latest 200 events of the run before it. A rule
-    that fails on an event, or says nothing about it, blocks it.
+    ``input`` is the event; ``data.session`` is what `RunHistory` holds of the run before it. A rule that
+    fails on an event, or says nothing about it, blocks it, and so does a process that dies over it. The
+    process is started by `load`, again where it has died, and again when the file has changed.
+
+    One thread at a time may ask; any may call `overdue`.
+
+    Args:
+        path: The file.
+        allow_seconds: Called with the time that what follows may take.
 
     Raises:
-        PolicyError: The file cannot be used; names the file and, where there is one, the line.
-        MissingExtraError: The extra ``local`` is not installed.
+        PolicyError: The file cannot be read, or holds something that would be misunderstood.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        source = read_source(path)
-        self.package = source.package
-        self._uses_session = source.uses_session
-        self._engine = RegoEngine(source)
-        for sample in _SAMPLES:
-            # Functions that do not exist, recursion and expressions that regopy cannot read show only
-            # when they are evaluated.
-            value = self._engine.evaluate(self._input(sample, list), "escaped")
-            if isinstance(value, Failure):
-                problem = f"fails on {sample['event_type']}: {value.message}"
-                raise PolicyError(path=source.path, line=None, problem=problem)
+    def __init__(self, path: str | os.PathLike[str], *, allow_seconds: Callable[[float], None]) -> None:
+        self._source = read_source(path)
+        self._seen = _state_of(self._source.path)
+        self._allow_seconds = allow_seconds
+        self._process: RegoProcess | None = None
+        self.deaths = 0
+        self.reloads = 0
 
-    def ask(self, event: dict[str, Any], history: Callable[[], list[dict[str, Any]]]) -> PolicyDecision:
+    @property
+    def name(self) -> str:
+        return f"local/{self._source.package}"
+
+    @property
+    def pid(self) -> int | None:
+        """The process that evaluates, if there is one."""
+        return None if self._process is None else self._process.pid
+
+    def load(self) -> None:
         """
-        Decide about `event`.
+        Start the process.
 
-        Where the readings of the input differ, both are judged and the stricter decision counts: a text
-        must not get past a rule because of how its line breaks or quotes are written.
+        Raises:
+            PolicyError: The policy is not Rego, or cannot be evaluated; names the line where there is one.
+            MissingExtraError: The extra ``local`` is not installed.
         """
-        given = self._input(event, history)
-        decision = self._judge(given, plain=False)
-        if not ambiguous(given):
-            return decision
-        return stricter(decision, self._judge(given, plain=True))
+        try:
+            self._process = RegoProcess(self._source)
+        except WorkerDiedError as error:
+            raise self._source.error(f"cannot be evaluated: {error}") from error
 
-    def _judge(self, given: dict[str, Any], *, plain: bool) -> PolicyDecision:
-        value = self._engine.evaluate(given, "plain" if plain else "escaped")
-        if isinstance(value, Failure):
-            return fault(f"the policy failed: {value.message}")
-        if value is UNDEFINED:
-            return PolicyDecision(
-                verdict="block", reason="the policy says nothing about this event", fault=True
-            )
-        return understand(value)
+    def ask(self, event: Event, history: Callable[[], RunHistory], seconds: float) -> PolicyDecision:
+        """Decide about `event`, which may take so many seconds."""
+        self._reload_when_changed(seconds)
+        try:
+            process = self._running(seconds)
+        except PolicyError as error:
+            return fault(f"the policy cannot be asked: {error.problem}")
+        try:
+            said = process.ask(self._question(event, history))
+        except WorkerDiedError as error:
+            self.deaths += 1
+            if self._process is process:
+                self._process = None
+            return fault(f"the policy's process came to its end over this event: {error}")
+        return msgspec.convert(said, PolicyDecision)
 
-    def _input(self, event: dict[str, Any], history: Callable[[], list[dict[str, Any]]]) -> dict[str, Any]:
-        if not self._uses_session:
-            return event
-        return {**event, SESSION_KEY: history()[-_SESSION_EVENTS:]}
+    def overdue(self) -> None:
+        """End the process, which takes too long."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.stop()
+
+    def start_anew(self) -> None:
+        """Let go of the process; for a forked process, whose parent it belongs to."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.forget()
+
+    def _running(self, seconds: float) -> RegoProcess:
+        process = self._process
+        if process is not None and not process.has_ended:
+            return process
+        # Nothing was asked of it when it ended, so nothing is lost.
+        self.close()
+        self._allow_seconds(START_SECONDS)
+        self.load()
+        self._allow_seconds(seconds)
+        assert self._process is not None
+        return self._process
+
+    def _question(self, event: Event, history: Callable[[], RunHistory]) -> bytes:
+        session = b""
+        if self._source.uses_session:
+            session = b',"session":' + history().as_json()
+        # Line breaks are but spaces between the values of JSON.
+        body = event.body.replace(b"\n", b" ").replace(b"\r", b" ")
+        return b'{"event":' + body + session + b"}\n"
+
+    def _reload_when_changed(self, seconds: float) -> None:
+        state = _state_of(self._source.path)
+        if state == self._seen:
+            return
+        self._seen = state
+        self._allow_seconds(START_SECONDS)
+        try:
+            source = read_source(self._source.path)
+            process = RegoProcess(source)
+        except (PolicyError, WorkerDiedError) as error:
+            # What held until now goes on holding: a file is often changed in more than one step.
+            logger.error("the policy has changed and cannot be used; the earlier one stays: %s", error)
+        else:
+            logger.warning("policy %s was read anew", source.path)
+            self.reloads += 1
+            self.close()
+            self._source, self._process = source, process
+        self._allow_seconds(seconds)
+
+
+def _state_of(path: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        # Gone for the moment: an editor may be replacing it.
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 _PACKAGE = re.compile(r"^[ \t]*package[ \t]+(?P<name>[^#\r\n]+)", re.MULTILINE)
 _RESULT = re.compile(r"^[ \t]*(?:default[ \t]+)?result\b", re.MULTILINE)
-_SESSION = re.compile(r"\bdata\.session\b")
+# Whatever reads `data` and is not plainly another document: a name that is computed may be this one.
+_SESSION = re.compile(r"\bdata\b(?!\s*\.\s*(?!session\b)\w)")
 
 # What regopy takes without a word and then never matches. A rule that silently does not match lets
 # through what it was written to stop, so each is refused with the line it stands on.
@@ -45,8 +47,7 @@ def _rebuild_policy_error(path: str, line: int | None, problem: str) -> PolicyEr
     return PolicyError(path=path, line=line, problem=problem)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegoSource:
+class RegoSource(msgspec.Struct, frozen=True, kw_only=True):
     """
     The text of a policy file.
 
@@ -95,12 +96,11 @@ def read_source(path: str | os.PathLike[str]) -> RegoSource:
     if _RESULT.search(text) is None:
         line = text.count("\n", 0, package.start()) + 1
         raise PolicyError(path=name, line=line, problem=f"package {package_name!r} has no rule 'result'")
-    for number, line_text in enumerate(text.split("\n"), start=1):
-        if line_text.lstrip().startswith("#"):
-            continue
+    code = [("" if line.lstrip().startswith("#") else line) for line in text.split("\n")]
+    for number, line_text in enumerate(code, start=1):
         for trap, problem in _TRAPS:
             if trap.search(line_text):
                 raise PolicyError(path=name, line=number, problem=problem)
     return RegoSource(
-        path=name, text=text, package=package_name, uses_session=_SESSION.search(text) is not None
+        path=name, text=text, package=package_name, uses_session=_SESSION.search("\n".join(code)) is not None
     )
