@@ -22,7 +22,8 @@ contracts:
     kwargs: {n: 1000000}
 """
 EVENTS = {
-    "hook pre, no contract is about the call": ("pre", "PreToolUse", "Read"),
+    "hook pre, no contract is about the tool": ("pre", "PreToolUse", "Read"),
+    "hook pre, no contract is about the call": ("pre", "PreToolUse", "Bash"),
     "hook pre, judged": ("pre", "PreToolUse", "Deploy"),
     "hook post": ("post", "PostToolUse", "Read"),
 }

@@ -12,11 +12,13 @@ Nothing is loaded until it is used. The modules have the names that acel-core gi
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .contracts.base import TemporalContract
     from .contracts.conditions import Check, postcondition, precondition
     from .contracts.counting import at_most_n_times, at_most_total, max_distinct, rate_limit
@@ -37,8 +39,9 @@ if TYPE_CHECKING:
     from .events import ToolCallEvent, TraceError
     from .evidence import EvidenceBundle, EvidenceLog, ed25519_signer, redact_violation
     from .gate import Gate
-    from .match.matchers import ContentMatch, PatternError, any_of, matching, not_matching
+    from .match.matchers import ContentMatch, any_of, matching, not_matching
     from .match.names import suspicious_names
+    from .match.patterns import PatternError
     from .memory.state import StateStore, StateView
     from .refusal import Broken, Refusal
     from .reservation import Reservation, ReservationError
@@ -63,7 +66,8 @@ _MODULES = {
     "events": ("ToolCallEvent", "TraceError"),
     "evidence": ("EvidenceBundle", "EvidenceLog", "ed25519_signer", "redact_violation"),
     "gate": ("Gate",),
-    "match.matchers": ("ContentMatch", "PatternError", "any_of", "matching", "not_matching"),
+    "match.matchers": ("ContentMatch", "any_of", "matching", "not_matching"),
+    "match.patterns": ("PatternError",),
     "metrics": ("Metrics", "serve_metrics_http"),
     "match.names": ("suspicious_names",),
     "refusal": ("Broken", "Refusal"),

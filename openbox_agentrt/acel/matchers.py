@@ -5,7 +5,6 @@ from .match.matchers import (
     Args,
     ContentMatch,
     FieldPattern,
-    PatternError,
     Predicate,
     ToolMatcher,
     any_of,
@@ -16,6 +15,7 @@ from .match.matchers import (
     name_matches,
     not_matching,
 )
+from .match.patterns import PatternError
 
 __all__ = (
     "AnyOf",

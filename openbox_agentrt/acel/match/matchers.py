@@ -21,23 +21,12 @@ from ..callbacks import is_async
 from ..wording import shown
 from .names import canonical
 from .paths import MISSING, FieldError, FieldPath, UnreadableError
+from .patterns import compile_pattern
 from .texts import texts_of
 
 Args: TypeAlias = dict[str, Any]
 Predicate: TypeAlias = Callable[[Args], Any]
 ToolMatcher: TypeAlias = str | Callable[[str, Args], Any]
-
-
-class PatternError(ValueError):
-    """A pattern that cannot be searched for in linear time, or is no pattern at all."""
-
-    def __init__(self, pattern: str, problem: str) -> None:
-        self.pattern = pattern
-        self.problem = problem
-        super().__init__(f"pattern {pattern!r} cannot be compiled: {problem}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return PatternError, (self.pattern, self.problem)
 
 
 class ContentMatch:
@@ -85,7 +74,7 @@ class FieldPattern:
         self.field = field
         self.negated = negated
         self._field = FieldPath(field)
-        self._search = _compile(pattern).search
+        self._search = compile_pattern(pattern).search
 
     def __call__(self, args: Args) -> bool:
         return self._finds(args) is not self.negated
@@ -241,25 +230,6 @@ def _glob(pattern: str) -> Callable[[str], Any]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _compile(pattern: str) -> Any:
-    if not isinstance(pattern, str):
-        raise TypeError(f"a pattern must be text, got {shown(pattern)}")
-    import re2
-
-    options = re2.Options()
-    options.case_sensitive = False
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except (re2.error, UnicodeError) as error:
-        raise PatternError(pattern, _text(error)) from None
-
-
-def _text(error: Exception) -> str:
-    problem = error.args[0] if error.args else error
-    return problem.decode("utf-8", "replace") if isinstance(problem, bytes) else str(problem)
-
-
 def _check_name(tool: object) -> None:
     if not isinstance(tool, str) or not tool:
         raise TypeError(f"a tool must be a name, got {shown(tool)}")

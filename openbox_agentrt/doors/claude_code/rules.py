@@ -3,7 +3,7 @@ The rules of a hook, read in each process.
 
 What a rules file means does not change while its bytes do not. So it is kept beside the state, as plain data
 under a name made of those bytes: the next process neither parses nor checks them again, and knows without the
-engine which tools no contract is about.
+engine which calls no contract is about.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from openbox_agentrt.doors.claude_code.folder import HookFault, StateFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from openbox_agentrt.acel.contracts.template import Template
@@ -43,8 +43,7 @@ class HookRules:
         self.state: Mapping[str, Any] = compiled["state"]
         self.rules_hash: str = compiled["rules_hash"]
         self.hash: str = compiled["hash"]
-        names = compiled["names"]
-        self._names = None if names is None else frozenset(names)
+        self._names: Mapping[str, list[list[str]] | None] | None = compiled["names"]
         self._specs = compiled["contracts"]
         self._contracts = contracts
 
@@ -57,10 +56,15 @@ class HookRules:
             self._contracts = tuple(build_contract(spec) for spec in self._specs)
         return self._contracts
 
-    def are_about(self, tool: str) -> bool:
-        """Tell whether a contract may have something to say of calls of a tool."""
+    def are_about(self, tool: str, args: Mapping[str, Any]) -> bool:
+        """Tell whether a contract may have something to say of a call. A "no" is certain."""
         # Names in other letters can be written in several ways; the engine knows them.
-        return self._names is None or tool in self._names or not tool.isascii()
+        if self._names is None or not tool.isascii():
+            return True
+        if tool not in self._names:
+            return False
+        patterns = self._names[tool]
+        return patterns is None or any(_may_contain(args, field, pattern) for pattern, field in patterns)
 
 
 def load_hook_rules(path: str | os.PathLike[str], folder: StateFolder) -> HookRules:
@@ -119,15 +123,51 @@ def _compile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], tuple[Templa
     except (ConfigError, OSError) as error:
         raise HookFault(f"the rules cannot be read: {error}") from error
     text = json.dumps([rules.rules_hash, rules.state], sort_keys=True, default=str)
-    named = [contract.names for contract in rules.contracts]
     compiled = {
         "contracts": specs,
         "state": rules.state,
         "rules_hash": rules.rules_hash,
         "hash": hashlib.sha256(text.encode()).hexdigest()[:32],
-        "names": None if None in named else sorted({name for names in named for name in names or ()}),
+        "names": _names_of(rules.contracts),
     }
     return compiled, rules.contracts
+
+
+def _names_of(contracts: tuple[Template, ...]) -> dict[str, list[list[str]] | None] | None:
+    """Say which tools the contracts are about: patterns and fields for each, or None for all of its calls."""
+    names: dict[str, list[list[str]] | None] = {}
+    for contract in contracts:
+        if contract.names is None:
+            return None
+        for role in contract.roles:
+            for tool, pattern in _calls_meant(role.selector.form()):
+                known = names.setdefault(tool, [])
+                names[tool] = None if pattern is None or known is None else [*known, pattern]
+    return names
+
+
+def _calls_meant(form: list[Any]) -> Iterator[tuple[str, list[str] | None]]:
+    kind, *rest = form
+    if kind == "any_of":
+        for one in rest:
+            yield from _calls_meant(one)
+    elif kind == "matching":
+        tool, pattern, field = rest
+        yield tool, [pattern, field]
+    else:
+        yield rest[0], None
+
+
+def _may_contain(args: Mapping[str, Any], field: str, pattern: str) -> bool:
+    value = args.get(field)
+    if "." in field or not isinstance(value, str | None):
+        # What may be found in it is for the engine to say.
+        return True
+    if value is None:
+        return False
+    from openbox_agentrt.acel.match.patterns import compile_pattern
+
+    return compile_pattern(pattern).search(value) is not None
 
 
 def _is_data(compiled: dict[str, Any]) -> bool:

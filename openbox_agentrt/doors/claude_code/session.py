@@ -146,7 +146,7 @@ def _concerns_nobody(history: History, event: HookEvent, rules: HookRules) -> bo
     return (
         calls.rules in (None, rules.hash)
         and not calls.halted
-        and not rules.are_about(event.tool)
+        and not rules.are_about(event.tool, event.args)
         and not history.wants_snapshot
     )
 

@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from openbox_agentrt.acel import Session, build_contract
 from openbox_agentrt.acel.rulesfile import read_rules
 from openbox_agentrt.doors.claude_code import HookSettings, after_tool, before_tool
 from openbox_agentrt.doors.claude_code import rules as hook_rules
 from openbox_agentrt.doors.claude_code.folder import HookFault, StateFolder
-from openbox_agentrt.doors.claude_code.rules import load_hook_rules
+from openbox_agentrt.doors.claude_code.rules import HookRules, load_hook_rules
+from openbox_agentrt.doors.claude_code.rules import _names_of as names_of
 
 RULES: dict[str, Any] = {
     "state": {"branch": "main"},
@@ -82,7 +86,7 @@ def test_what_was_understood_is_of_these_bytes(
     else:
         monkeypatch.setattr(hook_rules, "__version__", "next")
 
-    assert load_hook_rules(rules, folder).are_about("Delete") is (change == "bytes")
+    assert load_hook_rules(rules, folder).are_about("Delete", {}) is (change == "bytes")
 
     assert len(parsed) == 2
 
@@ -121,7 +125,7 @@ COMMIT = {"tool": "Bash", "matches": "git commit"}
         pytest.param({**ONCE, "args": ["Deploy"]}, "Read", False, id="another"),
         pytest.param({**ONCE, "args": ["Deploy"]}, "Deploy", True, id="this"),
         pytest.param({**ONCE, "args": ["mcp__*"]}, "Read", True, id="a pattern of names"),
-        pytest.param({"template": "must_precede", "args": ["Read", COMMIT]}, "Bash", True, id="some calls"),
+        pytest.param({"template": "must_precede", "args": ["Read", COMMIT]}, "Read", True, id="either"),
         pytest.param({"template": "init", "args": ["Login"]}, "Read", True, id="every call"),
         pytest.param({"template": "chain_precedence", "args": ["A", "B"]}, "Read", True, id="the one before"),
         pytest.param({**ONCE, "args": ["L\u00f6schen"]}, "Lo\u0308schen", True, id="accents"),
@@ -135,7 +139,55 @@ def test_which_tools_no_contract_is_about(
     path.write_text(json.dumps({"contracts": [contract]}))
 
     for _ in range(2):
-        assert load_hook_rules(path, folder).are_about(tool) is about
+        assert load_hook_rules(path, folder).are_about(tool, {}) is about
+
+
+COMMITS = {"template": "must_precede", "args": ["Test", {"any_of": [COMMIT, "Deploy"]}]}
+NO_TESTS = {"tool": "Bash", "not_matches": "pytest"}
+
+
+@pytest.mark.parametrize(
+    ("contracts", "args", "about"),
+    [
+        pytest.param([COMMITS], {"command": "ls"}, False, id="another text"),
+        pytest.param([COMMITS], {"command": "cd x && GIT Commit -m y"}, True, id="the text"),
+        pytest.param([COMMITS], {"command": "git\u00a0commit"}, False, id="as the engine finds it"),
+        pytest.param([COMMITS], {}, False, id="nothing there"),
+        pytest.param([COMMITS], {"command": None}, False, id="null"),
+        pytest.param([COMMITS], {"command": ["ls"]}, True, id="a list"),
+        pytest.param([COMMITS], {"command": 5}, True, id="a number"),
+        pytest.param([COMMITS, {**ONCE, "args": ["Bash"]}], {"command": "ls"}, True, id="all calls too"),
+        pytest.param([{**ONCE, "args": ["Bash"]}, COMMITS], {"command": "ls"}, True, id="in the other order"),
+        pytest.param([{**ONCE, "args": [{**COMMIT, "field": "a.b"}]}], {"a": {}}, True, id="a path"),
+    ],
+)
+def test_which_calls_no_contract_is_about(
+    folder: StateFolder, tmp_path: Path, contracts: list[Any], args: dict[str, Any], about: bool
+) -> None:
+    """A pattern that is not found in a text is no reason to load the engine."""
+    path = tmp_path / "rules.json"
+    path.write_text(json.dumps({"contracts": contracts}))
+
+    for _ in range(2):
+        assert load_hook_rules(path, folder).are_about("Bash", args) is about
+
+
+WORDS = ["git commit", "git", "GIT", " ", "commit", "\u00a0", "\u017f", "x", "\n", "com\u200bmit", "-m"]
+
+
+@given(command=st.lists(st.sampled_from(WORDS), max_size=6).map("".join))
+@settings(max_examples=200, deadline=None)
+def test_what_concerns_nobody_changes_nothing(command: str) -> None:
+    """The engine would have let it through, and would have remembered nothing."""
+    contract = build_contract({"template": "at_most_n_times", "args": [COMMIT], "kwargs": {"n": 1}})
+    compiled: dict[str, Any] = {"state": {}, "rules_hash": "", "hash": "", "contracts": []}
+    compiled["names"] = names_of((contract,))
+    session = Session(contracts=[contract])
+    if not HookRules(compiled).are_about("Bash", {"command": command}):
+        for _ in range(2):
+            session.reserve("Bash", {"command": command}).commit()
+
+    assert session.reserve("Bash", {"command": "git commit"}).allowed
 
 
 @pytest.fixture
