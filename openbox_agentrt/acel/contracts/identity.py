@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from ..match.amounts import read_amount, show
+from ..match.selector import select
 from .base import TemporalContract
 from .declaration import Declaration
 from .parameters import parameters_of
@@ -37,25 +38,31 @@ def rules_hash(contracts: Iterable[TemporalContract]) -> str:
 
 
 def canonical(contract: TemporalContract) -> dict[str, Any]:
-    """Say in JSON what a contract means, without what people are told about it."""
+    """
+    Say in JSON what a contract means, without what people are told about it.
+
+    Of a template, ``terms`` has every argument by its name: calls in the form of `Selector.form`, numbers as
+    ``["number", "12.5"]``, everything else as it is. A contract with code of its own has ``code`` instead.
+    """
     said: dict[str, Any] = {
         "id": contract.id,
         "mode": contract.mode,
         "severity": contract.severity,
         "on_violation": contract.on_violation,
     }
-    kind = type(contract)
-    if not isinstance(contract, Declaration) or CLASSES.get(contract.template) is not kind:
-        said["code"] = [f"{kind.__module__}.{kind.__qualname__}", contract.spec]
     if isinstance(contract, Declaration):
-        said["template"] = contract.template
+        said |= {
+            "template": contract.template,
+            "key": None if contract.split is None else contract.split.form(),
+            "fold": contract.fold,
+            "except": None if contract.excepted is None else contract.excepted.form(),
+            "within": _value(contract.within),
+        }
+        if CLASSES.get(contract.template) is type(contract):
+            return {**said, "terms": _terms(contract)}
         said["roles"] = [role.selector.form() for role in contract.roles]
-        said["except"] = None if contract.excepted is None else contract.excepted.form()
-        said |= {name: _value(getattr(contract, name)) for name in ("fold", "within")}
-        said["key"] = None if contract.split is None else contract.split.form()
-        if "code" not in said:
-            said["terms"] = _terms(contract)
-    return said
+    kind = type(contract)
+    return {**said, "code": [f"{kind.__module__}.{kind.__qualname__}", contract.spec]}
 
 
 def old_rules_hash(contracts: Iterable[TemporalContract]) -> str | None:
@@ -73,11 +80,10 @@ def old_rules_hash(contracts: Iterable[TemporalContract]) -> str | None:
 
 
 def _terms(contract: Declaration) -> dict[str, Any]:
-    terms = {
-        parameter.name: _value(getattr(contract, parameter.name))
-        for parameter in parameters_of(contract.template)
-        if parameter.kind != "tool"
-    }
+    terms = {}
+    for parameter in parameters_of(contract.template):
+        value = getattr(contract, parameter.name)
+        terms[parameter.name] = select(value).form() if parameter.kind == "tool" else _value(value)
     if getattr(contract, "clock", None) is not None:
         # Which one cannot be said. That it is not the session's can.
         terms["clock"] = "its own"
