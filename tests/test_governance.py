@@ -285,9 +285,10 @@ async def test_a_person_is_waited_for(
 
 
 async def test_constraints_without_a_handler(make_stage: Any, kit: Any) -> None:
-    """A constraint that nobody handles is logged and kept in the decision; the sandbox blocks."""
+    """Under fail_open, one that nobody handles is logged and kept in the decision; the sandbox blocks."""
     stage = await make_stage(
-        on("ActivityStarted", "add", {"decision": "CONSTRAIN", "constraints": ["log_more"]})
+        on("ActivityStarted", "add", {"decision": "CONSTRAIN", "constraints": ["log_more"]}),
+        on_api_error="fail_open",
     )
     boxed = await make_stage(
         on("ActivityStarted", "add", {"decision": "CONSTRAIN", "constraints": ["run_in_sandbox"]})

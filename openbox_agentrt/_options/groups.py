@@ -96,7 +96,7 @@ class GateOptions:
     timeout_seconds: float = field(default=30.0, metadata=holds(kinds.SECONDS, is_base=True))
     gate_budget_seconds: float | None = field(default=None, metadata=holds(kinds.SECONDS))
     on_api_error: Literal["fail_open", "fail_closed"] = field(
-        default="fail_open", metadata=holds(kinds.choice("fail_open", "fail_closed"), is_base=True)
+        default="fail_closed", metadata=holds(kinds.choice("fail_open", "fail_closed"), is_base=True)
     )
     fail_closed_destructive: bool = field(default=False, metadata=holds(kinds.FLAG))
     on_unknown_verdict: Literal["block", "halt"] = field(

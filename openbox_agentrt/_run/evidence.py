@@ -96,7 +96,8 @@ class _Foreign:
         return self._log.record(violation)
 
     def record_decision(self, decision: Mapping[str, Any]) -> Any:
-        return self._log.record_decision(decision)
+        record = getattr(self._log, "record_decision", None)
+        return None if record is None else record(decision)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Observers:
     Args:
         meter: Counts decisions.
         observe: The user's ``on_decision``. What it returns is awaited, if it can be, beside the run.
-        records_all: Whether decisions belong into the evidence.
+        records_all: Whether all decisions belong into the evidence. What passed ungoverned always does.
         redactor: Hides secrets in what leaves the process. The user's observer gets the decision itself.
     """
 
@@ -63,7 +63,8 @@ class Observers:
 
     def tell(self, decision: Decision, recorder: Recorder | None) -> None:
         """Tell them. Never raises, except for what is no `Exception`."""
-        if self._records_all and recorder is not None:
+        ungoverned = decision.unreachable and decision.verdict not in REFUSING
+        if recorder is not None and (self._records_all or ungoverned):
             self._try("the evidence", lambda: recorder.record_decision(self._shown(decision)))
         if self._meter is not None:
             self._try("the metrics", self._count, decision)

@@ -41,6 +41,10 @@ def report(
 def _print(name: str, summary: Summary) -> None:
     watched = sum(contract.would_refuse for contract in summary.contracts)
     enforced = sum(contract.refused for contract in summary.contracts)
+    if summary.ungoverned:
+        which = ", ".join(f"{event} {count}" for event, count in summary.ungoverned.items())
+        total = sum(summary.ungoverned.values())
+        print(printable(f"{total} call(s) passed ungoverned, since core could not be asked: {which}"))
     print(printable(f"{name}: {summary.violations} violation(s), {summary.decisions} decision(s)"))
     print(f"  {enforced} refused by contracts in force, {watched} that enforcing would have refused")
     for contract in summary.contracts:

@@ -1,10 +1,12 @@
 """What a log says about each contract: how often it refused, and how often it would have."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .reading import Entry
+from .ungoverned import is_ungoverned
 
 __all__ = ("ContractSummary", "Example", "Summary", "summarise")
 
@@ -62,11 +64,13 @@ class Summary:
     Attributes:
         violations: Violations in the log.
         decisions: Decisions in the log.
+        ungoverned: How many calls passed because Core could not be asked, by what they were.
         contracts: Every contract that was broken; first the one that would have refused most.
     """
 
     violations: int
     decisions: int
+    ungoverned: dict[str, int]
     contracts: tuple[ContractSummary, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,9 +102,12 @@ def summarise(entries: Iterable[Entry], *, examples: int = 3) -> Summary:
     """
     counts: dict[str, _Count] = {}
     violations = decisions = 0
+    ungoverned: Counter[str] = Counter()
     for entry in entries:
         if entry.type == "decision":
             decisions += 1
+            if is_ungoverned(entry.data):
+                ungoverned[_text(entry.data.get("event")) or "a call that is not named"] += 1
         if entry.type != "violation":
             continue
         violations += 1
@@ -108,6 +115,7 @@ def summarise(entries: Iterable[Entry], *, examples: int = 3) -> Summary:
     return Summary(
         violations=violations,
         decisions=decisions,
+        ungoverned=dict(ungoverned.most_common()),
         contracts=tuple(
             ContractSummary(
                 contract=spec,

@@ -185,14 +185,15 @@ class LoopbackServer(ABC):
             self._server.close()
             self._server = None
         # A connection that was accepted just now needs a few turns of the loop until it has a task.
-        for _ in range(5):
+        for _ in range(20):
             await asyncio.sleep(0)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        # One turn of the loop, in which the aborted transports close their sockets.
-        await asyncio.sleep(0)
+        # A few turns of the loop, in which the aborted transports close their sockets.
+        for _ in range(5):
+            await asyncio.sleep(0)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -361,7 +361,7 @@ async def test_in_an_outage_a_question_is_one_short_try(
     to: Connecting, event: MakeEvent, faulty: FaultyCore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Core takes everything and answers nothing: nobody waits for long, and everybody has asked."""
-    gate = to(gate_budget_seconds=0.3).gate
+    gate = to(on_api_error="fail_open", gate_budget_seconds=0.3).gate
     monkeypatch.setattr(gate.breaker, "_first_limit", 0.01)
     with faulty.always(Fault.black_hole()):
         for _ in range(5):
@@ -383,7 +383,7 @@ async def test_an_outage_ends_with_the_first_answer(
     """However long it was: a question that comes after it is not refused or passed unasked."""
     policy.update(decision="BLOCK")
     clock = ManualClock()
-    gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
+    gate = to(on_api_error="fail_open", clock=clock.monotonic, sleep=clock.sleep).gate
     with faulty.down():
         for _ in range(20):
             assert (await gate.judge(event())).unreachable
@@ -398,7 +398,7 @@ async def test_the_budget_holds_over_all_attempts(
     to: Connecting, event: MakeEvent, faulty: FaultyCore
 ) -> None:
     """Retries share it; a slow failure does not buy more time."""
-    gate = to(gate_budget_seconds=0.5).gate
+    gate = to(on_api_error="fail_open", gate_budget_seconds=0.5).gate
     with faulty.always(replace(Fault.respond(503), wait_seconds=0.3)):
         began = time.monotonic()
         assert (await gate.judge(event())).unreachable
@@ -416,7 +416,7 @@ async def test_a_wait_that_took_longer_than_it_should_is_the_end(
     async def oversleep(seconds: float) -> None:
         clock.advance(100)
 
-    gate = to(clock=clock.monotonic, sleep=oversleep).gate
+    gate = to(on_api_error="fail_open", clock=clock.monotonic, sleep=oversleep).gate
     with faulty.always(Fault.respond(503)):
         assert (await gate.judge(event())).unreachable
 
@@ -429,7 +429,7 @@ async def test_many_at_once_try_once_while_core_is_down(
 ) -> None:
     """The breaker is shared by all runs of a governance: nobody retries, and nobody waits."""
     clock = ManualClock()
-    gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
+    gate = to(on_api_error="fail_open", clock=clock.monotonic, sleep=clock.sleep).gate
     with faulty.down():
         for _ in range(3):
             await gate.judge(event())
@@ -466,7 +466,7 @@ async def test_an_outage_is_logged_once_and_so_is_its_end(
 ) -> None:
     """A thousand reports of an outage are not a thousand warnings. A call that passed is one line."""
     clock = ManualClock()
-    gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
+    gate = to(on_api_error="fail_open", clock=clock.monotonic, sleep=clock.sleep).gate
     caplog.set_level(logging.INFO, logger="openbox_agentrt")
     with faulty.down():
         for _ in range(10):
@@ -503,7 +503,7 @@ async def test_a_wait_beyond_the_budget_is_waited_for_within_it(
 ) -> None:
     """Core is there and asks for patience: that is no reason to pass at once. One more try ends it."""
     clock = ManualClock()
-    gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
+    gate = to(on_api_error="fail_open", clock=clock.monotonic, sleep=clock.sleep).gate
     with faulty.always(Fault.respond(status, retry_after=wait)):
         assert (await gate.judge(event())).unreachable
 
@@ -518,7 +518,7 @@ async def test_a_429_is_asked_again_until_the_budget_ends(
 ) -> None:
     """Then it is an outage, and none that keeps others from being asked."""
     clock = ManualClock()
-    gate = to(clock=clock.monotonic, sleep=clock.sleep, timeout_seconds=30.0).gate
+    gate = to(on_api_error="fail_open", clock=clock.monotonic, sleep=clock.sleep, timeout_seconds=30.0).gate
     with faulty.always(Fault.respond(429)):
         assert (await gate.judge(event())).unreachable
 
@@ -560,7 +560,7 @@ async def test_a_late_answer_is_not_taken_for_the_next_one(
     to: Connecting, event: MakeEvent, faulty: FaultyCore, policy: dict[str, Any]
 ) -> None:
     """The connection of a question that was given up is not used again."""
-    gate = to(gate_budget_seconds=0.3).gate
+    gate = to(on_api_error="fail_open", gate_budget_seconds=0.3).gate
     faulty.plan(Fault.late(0.6))
     assert (await gate.judge(event())).unreachable
     policy.update(decision="BLOCK")
@@ -892,7 +892,7 @@ class TestInjectedRuntime:
 
         core = FakeCore()
         core.handler = lambda request: httpx.Response(status)  # type: ignore[method-assign]  # a double
-        gate = to(runtime=self.runtime(core, on_api_error=on_api_error)).gate
+        gate = to(runtime=self.runtime(core, on_api_error=on_api_error), on_api_error=on_api_error).gate
 
         if outage and on_api_error == "fail_open":
             assert (await gate.judge(event())).unreachable
@@ -930,7 +930,7 @@ class TestInjectedRuntime:
         assert "secret" not in str(caught.value)
 
     async def test_the_stricter_of_two_policies_counts(self, to: Connecting, event: MakeEvent) -> None:
-        """Options that say nothing do not open a runtime that is closed."""
+        """An option that is open does not open a runtime that is closed."""
         import httpx
 
         def down(request: Any) -> httpx.Response:
@@ -938,7 +938,7 @@ class TestInjectedRuntime:
 
         core = FakeCore()
         core.handler = down  # type: ignore[method-assign]  # a double
-        gate = to(runtime=self.runtime(core, on_api_error="fail_closed")).gate
+        gate = to(runtime=self.runtime(core, on_api_error="fail_closed"), on_api_error="fail_open").gate
 
         with pytest.raises(GovernanceUnavailableError, match="unreachable"):
             await gate.judge(event())
@@ -980,7 +980,7 @@ async def test_a_probe_that_is_turned_away_has_found_core(
 ) -> None:
     """A Core that says no is there: what comes after it is asked, and not kept from it."""
     clock = ManualClock()
-    gate = to(clock=clock.monotonic, sleep=clock.sleep).gate
+    gate = to(on_api_error="fail_open", clock=clock.monotonic, sleep=clock.sleep).gate
     with faulty.down():
         for _ in range(3):
             await gate.judge(event())

@@ -205,6 +205,40 @@ async def test_metrics_count_outages_and_retries(policy: Any, refused: int) -> N
     assert run.decisions[0].unreachable
 
 
+@pytest.mark.parametrize("record", ["violations", "all"])
+@pytest.mark.leaves_rows_open
+async def test_what_passed_ungoverned_is_on_record_whatever_else_is(
+    tmp_path: Path, record: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the evidence, in the metrics, and in one line of the log with the agent and the tool."""
+    metrics = Metrics()
+    with FaultyCore() as server:
+        governance = await create_openbox_agentrt(
+            environ={},
+            api_url=server.url,
+            api_key=server.api_key,
+            agent_name="Refunds",
+            on_api_error="fail_open",
+            gate_budget_seconds=0.4,
+            metrics=metrics,
+            evidence=tmp_path / "evidence.jsonl",
+            record=record,
+            install_instrumentation=False,
+        )
+        async with governance, governance.run_scope():
+            async with governance.activity("lookup"):
+                pass
+            with server.always(Fault.respond(503)):
+                async with governance.activity("pay"):
+                    pass
+
+    decisions = [one.data for one in read_entries(tmp_path / "evidence.jsonl") if one.type == "decision"]
+    assert [one["event"] for one in decisions if one.get("unreachable")] == ["pay"]
+    assert len(decisions) == (1 if record == "violations" else 2)
+    assert metrics.snapshot()["core_unreachable"] == {"fail_open": 1}
+    assert [line for line in caplog.messages if line.startswith("'pay' of agent 'Refunds' passed ungoverned")]
+
+
 async def test_what_an_observer_makes_of_it_changes_nothing(
     make_stage: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

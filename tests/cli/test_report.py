@@ -91,3 +91,24 @@ def test_decisions_are_counted_and_belong_to_no_contract() -> None:
     summary = summarise([entry, entry])
 
     assert (summary.decisions, summary.violations, summary.contracts) == (2, 0, ())
+
+
+def test_what_passed_ungoverned_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also from a log that keeps violations only."""
+    path = tmp_path / "evidence.jsonl"
+    with EvidenceFile(path) as file:
+        for event, verdict, unreachable in (
+            ("pay", "allow", True),
+            ("pay", "allow", True),
+            ("delete", "allow", True),
+            ("pay", "block", True),
+            ("pay", "allow", False),
+        ):
+            file.record_decision({"event": event, "verdict": verdict, "unreachable": unreachable})
+
+    assert main(["report", str(path)]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert main(["report", str(path), "--json"]) == 0
+
+    assert first == "3 call(s) passed ungoverned, since core could not be asked: pay 2, delete 1"
+    assert json.loads(capsys.readouterr().out)["ungoverned"] == {"pay": 2, "delete": 1}

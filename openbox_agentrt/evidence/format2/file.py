@@ -25,6 +25,7 @@ from ..failures import Failures
 from ..keys import Ed25519Signer, Signer, public_key_path
 from ..redaction import Redactor, redact_record
 from ..session_evidence import Recordable, SessionEvidence
+from ..ungoverned import is_ungoverned
 from .heads import Head, HeadState
 from .lines import LineType, session_text
 from .opening import open_log
@@ -174,7 +175,7 @@ class EvidenceFile:
 
     def record_decision(self, decision: Mapping[str, Any], *, session_id: str | None = None) -> int | None:
         """
-        Record a decision, if decisions are recorded.
+        Record a decision, if decisions are recorded. One that passed ungoverned always is.
 
         Args:
             decision: What was decided, as a mapping.
@@ -183,7 +184,7 @@ class EvidenceFile:
         Returns:
             The number of its line, or None if that failed or decisions are not recorded.
         """
-        if not self._records_decisions:
+        if not self._records_decisions and not is_ungoverned(decision):
             return None
         return self._add("decision", lambda: decision, session_id or self.session_id)
 

@@ -1,0 +1,13 @@
+"""Decisions that are in every log, whatever else it keeps."""
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ("is_ungoverned",)
+
+_REFUSING = frozenset(("block", "halt"))
+
+
+def is_ungoverned(decision: Mapping[str, Any]) -> bool:
+    """Tell whether a call passed although the policy service could not be asked."""
+    return decision.get("unreachable") is True and decision.get("verdict") not in _REFUSING
