@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from openbox_core.runtime import OpenBoxRuntime
 
     from ._core.connection import Connection
-    from ._run.contract_sessions import ContractSessions
+    from ._run.sessions import Sessions
     from .acel.violations import Violation
     from .local_core import LocalCore
 
@@ -82,7 +82,7 @@ class OpenBoxAgentRTGovernance:
         options: GovernanceOptions,
         refusals: HookRefusals,
         *,
-        sessions: ContractSessions,
+        sessions: Sessions,
         core: Any = None,
         close_with: ExitStack | None = None,
     ) -> None:
@@ -187,7 +187,7 @@ class OpenBoxAgentRTGovernance:
         Args:
             prompt: What the user asked; blank for a run without one.
             agent_name: Name of the agent, when the options do not name it.
-            session_id: Session of this run, when the options do not name one.
+            session_id: Session of this run, instead of the one that the options name.
 
         Raises:
             GovernanceError: On entering, the prompt is refused; on leaving, the run was halted.
@@ -230,8 +230,9 @@ class OpenBoxAgentRTGovernance:
 
     def end_session(self, session_id: str) -> tuple[Violation, ...]:
         """
-        End the contract session of `session_id`, which its runs share. A run that comes later with this id
-        begins a new one. Sessions that are not ended are when the governance is closed.
+        End the session of `session_id`: what its runs share, contracts and redactions. A run that comes later
+        with this id begins a new one. Sessions that are not ended end when no run has used them for
+        `session_idle_seconds`, and when the governance is closed.
 
         Returns:
             The obligations that are unmet. They are in the evidence and in the metrics, and `on_decision`

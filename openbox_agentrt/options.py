@@ -91,6 +91,8 @@ class GovernanceOptions(
         approval_mode: ``wait`` for the person, or ``pause`` with Agent-RT's ``ApprovalRequiredError``.
         contracts: A rules file, an iterable of contracts, or a callable that builds an ``acel.Session``.
         contract_scope: Whether the runs of one session id share their automata.
+        session_idle_seconds: How long a session lasts that no run uses.
+        max_sessions: How many sessions that count something may be open.
         on_unmet: ``report`` an obligation that a run leaves open, or ``raise``.
         record: What goes into the evidence: ``violations``, or ``all`` decisions.
         on_tool_block: ``raise``, or ``return_error``: the model sees a tool error and the run goes on.

@@ -185,6 +185,8 @@ class ContractOptions:
     contract_scope: Literal["session", "run"] = field(
         default="session", metadata=holds(kinds.choice("session", "run"))
     )
+    session_idle_seconds: float = field(default=86_400.0, metadata=holds(kinds.SECONDS))
+    max_sessions: int = field(default=100_000, metadata=holds(kinds.WHOLE))
     on_unmet: Literal["report", "raise"] = field(
         default="report", metadata=holds(kinds.choice("report", "raise"))
     )

@@ -54,6 +54,8 @@ def close_run(run: RunState, error: BaseException | None) -> BaseException | Non
     if run.services.options.send_run_end_event:
         run.reports.post(_terminal_event(run, error or unmet))
     run.ended = True
+    if not run.parent_shares_session:
+        run.services.sessions.leave(run.identity)
     return unmet
 
 

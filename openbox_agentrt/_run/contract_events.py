@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..acel.violations import Violation
     from ..decision import AcelOutcome, Decision
     from .services import Services
+    from .sessions import EndedSession
     from .state import RunState
 
 log = logging.getLogger(__name__)
@@ -150,12 +151,17 @@ def end_shared_session(services: Services, session_id: str) -> tuple[Violation, 
         KeyError: There is no open session of that id.
     """
     ended = services.sessions.end(session_id)
+    tell_ended(services, ended)
+    return ended.unmet
+
+
+def tell_ended(services: Services, ended: EndedSession) -> None:
+    """Tell the observers what a session has left unmet."""
     if ended.unmet:
         facts = _facts(ended.unmet)
         facts["acel"] = "unmet"
         decision = draft(ended.last_run, SESSION_ENDED, Verdict.ALLOW, "contracts", **facts)
-        services.observers.tell(decision, ended.session.recorder)
-    return ended.unmet
+        services.observers.tell(decision, ended.recorder)
 
 
 def end_shared_sessions(services: Services) -> None:

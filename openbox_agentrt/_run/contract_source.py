@@ -15,8 +15,8 @@ from ..acel.contracts.identity import rules_hash
 from ..acel.session import Session, engine_of
 from ..errors import OptionError
 from ..evidence.redaction import redactor_of
-from .contract_sessions import ContractSession, ContractSessions
 from .evidence import Recorder, SessionRecorder, foreign_evidence
+from .sessions import ContractSession, Sessions
 
 if TYPE_CHECKING:
     from ..evidence import EvidenceFile
@@ -143,7 +143,7 @@ def open_evidence(
 
 def contract_sessions(
     options: GovernanceOptions, source: ContractSource | None, evidence: EvidenceFile | Recorder | None
-) -> ContractSessions:
+) -> Sessions:
     """Make the sessions of a governance with these options."""
 
     def build(name: str, shared: bool) -> ContractSession:
@@ -166,10 +166,12 @@ def contract_sessions(
         )
         return ContractSession(contracts=session, recorder=recorder, shared=shared)
 
-    return ContractSessions(
+    return Sessions(
         build,
         per_session=options.contract_scope == "session",
         contracts=() if source is None else source.contracts,
+        idle_seconds=options.session_idle_seconds,
+        limit=options.max_sessions,
     )
 
 

@@ -40,6 +40,10 @@ class RedactedMessages:
     def __len__(self) -> int:
         return len(self._memo)
 
+    def clear(self) -> None:
+        """Forget what became of each."""
+        self._memo.clear()
+
     def redacted(self, message: ModelMessage, version: int) -> ModelMessage:
         """Redact a message, in the given version of what is known."""
         known = self._memo.get(id(message))

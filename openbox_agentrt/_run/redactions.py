@@ -104,6 +104,11 @@ class Redactions:
             result = tuple(self._messages.redacted(message, self._version) for message in messages)
         return messages if all(new is old for new, old in zip(result, messages, strict=True)) else result
 
+    def rest(self) -> None:
+        """Let go of the messages; what was redacted stays known."""
+        with self._lock:
+            self._messages.clear()
+
     def _learn(self, before: object, after: object) -> None:
         if before is after:
             return

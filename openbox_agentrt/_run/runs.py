@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._wire.identity import RunIdentity
 from ..errors import UngovernedCallError
-from .conversations import Conversation, Conversations
+from .contract_events import tell_ended
+from .conversations import Conversation
 from .current import POSITION
 from .state import RunState
 from .suspended import SuspendedRuns
@@ -14,10 +15,9 @@ from .suspended import SuspendedRuns
 if TYPE_CHECKING:
     from .hooks import HookRefusals
     from .services import Services
+    from .sessions import ContractSession
 
 __all__ = ("Runs",)
-
-MAX_SESSIONS = 100_000
 
 
 class Runs:
@@ -28,7 +28,6 @@ class Runs:
         services: What the governance gives to each of them.
         options: The options of the governance.
         suspended: Runs that wait for a person.
-        conversations: What is remembered over several runs.
         refusals: Told of what is refused inside an activity.
         loop_classes: Classes of governed loops, by the class that they govern.
         closed: Whether the governance was closed: no run starts any more.
@@ -39,7 +38,6 @@ class Runs:
         self.options = services.options
         self.suspended = SuspendedRuns(services.options.approval_max_wait_ms)
         self.refusals = refusals
-        self.conversations = Conversations(limit=MAX_SESSIONS)
         self.loop_classes: dict[type[Any], type[Any]] = {}
         self.closed = False
 
@@ -73,7 +71,7 @@ class Runs:
         Make a run, nested in the one around the calling task if there is one. Nothing is sent.
 
         Raises:
-            GovernanceBlockedError: Too many contract sessions are open.
+            GovernanceBlockedError: Too many sessions are open.
         """
         services, options = self.services, self.options
         position = POSITION.get()
@@ -81,28 +79,36 @@ class Runs:
         own = None if around is None else around.in_run_of(services)
         identity = RunIdentity.mint(
             task_queue=options.task_queue,
-            session_id=options.session_id or session_id,
+            session_id=session_id or options.session_id,
             agent_name=services.name_of_agent(agent_name),
             parent_workflow_id=None if around is None else around.run.workflow_id,
             multi_agent_session_id=None if around is None else around.run.share_session(),
         )
+        session, conversation = self._membership(identity, None if own is None else own.run)
         run = RunState(
             identity=identity,
             prompt=prompt,
             services=services,
             reports=services.core.reports.outbox(ordered=options.reports_in_background),
-            conversation=self._conversation(identity.session_id, None if own is None else own.run),
+            conversation=conversation,
             parent=None if around is None else around.run,
             parent_activity=None if around is None else around.activity,
             pausable=pausable,
-            session=services.sessions.for_run(identity, around=None if own is None else own.run.session),
+            session=session,
         )
         self.refusals.watch(run)
         return run
 
-    def _conversation(self, session_id: str | None, around: RunState | None) -> Conversation:
-        if around is None:
-            return self.conversations.of_run(session_id)
-        return Conversation(
-            redactions=around.redactions, judged=around.judged, recall=self.conversations.recall
-        )
+    def _membership(
+        self, identity: RunIdentity, around: RunState | None
+    ) -> tuple[ContractSession, Conversation]:
+        """Give a run its contracts and its conversation: those of the run around it, or of its session."""
+        sessions = self.services.sessions
+        if around is not None:
+            conversation = Conversation(
+                redactions=around.redactions, judged=around.judged, recall=sessions.recall
+            )
+            return around.session, conversation
+        for ended in sessions.end_idle():
+            tell_ended(self.services, ended)
+        return sessions.enter(identity)

@@ -45,7 +45,7 @@ class RunScope:
         screen: Has the prompt judged.
         prompt: What the user asked; blank for a run without one.
         agent_name: Name of the agent, when the options do not name it.
-        session_id: Session of this run, when the options do not name one.
+        session_id: Session of this run, instead of the one that the options name.
         checkpoint: What an Agent-RT run is resumed from.
         pausable: Whether the run can stop for an approval and come back.
     """
@@ -119,7 +119,7 @@ class RunScope:
         return self._runs.suspended.take(
             self._checkpoint,
             agent_name=self._runs.services.name_of_agent(self._agent_name),
-            session_id=self._runs.options.session_id or self._session_id,
+            session_id=self._session_id or self._runs.options.session_id,
         )
 
     def _opened(self) -> RunState:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from .._core.gate import CoreGate
     from ..options import GovernanceOptions
-    from .contract_sessions import ContractSessions
     from .observers import Observers
+    from .sessions import Sessions
 
 __all__ = ("Services",)
 
@@ -26,7 +26,7 @@ class Services:
         core: Whom they ask.
         options: The options of the governance.
         store: Where the base SDK's instrumentation looks up the activity that nested I/O belongs to.
-        sessions: Which run uses which contracts.
+        sessions: What runs with one session id share.
         observers: Told of every decision.
         agent_did: Identity of the agent, where it has one of the kind that hands over.
         marker_key: Key of the marks that stand for results which must not be seen.
@@ -49,7 +49,7 @@ class Services:
         options: GovernanceOptions,
         store: ContextStore,
         *,
-        sessions: ContractSessions,
+        sessions: Sessions,
         observers: Observers,
         agent_name: str | None = None,
         agent_did: str | None = None,

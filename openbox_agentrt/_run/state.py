@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import GovernanceHaltError, UngovernedCallError
-from .contract_sessions import ContractSession
+from .sessions import ContractSession
 
 if TYPE_CHECKING:
     from agent_rt import ToolSideEffect

@@ -298,7 +298,7 @@ async def test_a_providers_own_timeouts_are_its_own(make_stage: Any, kit: Any) -
 
 
 async def test_sessions_and_names(make_stage: Any, kit: Any) -> None:
-    """The agent's name and the tool context's session travel with every event, unless options name them."""
+    """The agent's name, unless an option names it, and the tool context's session travel with every event."""
     plain = await make_stage()
     named = await make_stage(session_id="s-1", agent_name="Boss")
 
@@ -309,7 +309,7 @@ async def test_sessions_and_names(make_stage: Any, kit: Any) -> None:
 
     keys = ("agent_name", "session_id", "workflow_type")
     assert {tuple(e[key] for key in keys) for e in plain.events()} == {("worker", "s-2", "worker")}
-    assert {tuple(e[key] for key in keys) for e in named.events()} == {("Boss", "s-1", "Boss")}
+    assert {tuple(e[key] for key in keys) for e in named.events()} == {("Boss", "s-2", "Boss")}
 
 
 async def test_two_governances_can_judge_one_loop(make_stage: Any, kit: Any) -> None:

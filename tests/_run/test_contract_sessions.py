@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from agent_rt import AgentLoop
 
 from openbox_agentrt import ContractRefusedError, GovernanceBlockedError, GovernanceHaltError, current_run
 from openbox_agentrt.acel import (
@@ -17,6 +18,7 @@ from openbox_agentrt.acel import (
     required_before_session_end,
 )
 from openbox_agentrt.errors import UnmetContractError
+from openbox_agentrt.testing import ManualClock, ScriptedProvider
 
 TWICE = at_most_n_times("pay", 2)
 TIDY = required_before_session_end("tidy")
@@ -302,17 +304,107 @@ async def test_a_builder_may_end_another_session(make_stage: Any) -> None:
     await asyncio.wait_for(pay(stages[0], session_id="second"), 5)
 
 
-async def test_there_is_a_bound_for_open_sessions(make_stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One more is refused: forgetting one would forget what its limits have counted."""
-    monkeypatch.setattr("openbox_agentrt._run.contract_sessions.MAX_SESSIONS", 2)
-    stage = await make_stage(contracts=[TWICE])
+async def test_there_is_a_bound_for_open_sessions(make_stage: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """One more is refused and said: forgetting one would forget what its limits have counted."""
+    stage = await make_stage(contracts=[TWICE], max_sessions=2)
     for session_id in ("s", "t", "s"):
         await pay(stage, session_id=session_id)
 
-    with pytest.raises(GovernanceBlockedError, match="2 contract sessions are open"):
+    with pytest.raises(GovernanceBlockedError, match="2 sessions are open") as caught:
         await pay(stage, session_id="u")
+    assert "max_sessions" in (caught.value.remedy or "")
+    assert "a further one is refused" in caplog.text
     stage.governance.end_session("s")
     await pay(stage, session_id="u")
+
+
+async def test_a_session_that_counts_nothing_makes_room(make_stage: Any) -> None:
+    """Nothing that a contract could ask for is forgotten with it."""
+    stage = await make_stage(contracts=[TWICE], max_sessions=2)
+    async with stage.governance.run_scope(session_id="idle"):
+        pass
+    await pay(stage, session_id="s")
+
+    await pay(stage, session_id="u")
+    with pytest.raises(GovernanceBlockedError, match="2 sessions are open"):
+        await pay(stage, session_id="v")
+
+    assert "idle" not in stage.governance._runs.services.sessions.open_ids()
+
+
+@pytest.mark.parametrize(
+    ("contracts", "why"),
+    [
+        pytest.param([TIDY], "something is owed at its end", id="obligation"),
+        pytest.param([at_most_n_times("run_ended", 9)], "something was counted", id="count"),
+    ],
+)
+async def test_a_session_that_counts_something_does_not(make_stage: Any, contracts: Any, why: str) -> None:
+    """Its limits hold, and what it leaves unmet is told when it ends."""
+    stage = await make_stage(contracts=contracts, max_sessions=1)
+    async with stage.governance.run_scope(session_id="s"):
+        pass
+
+    with pytest.raises(GovernanceBlockedError, match="1 sessions are open"):
+        await pay(stage, session_id="t")
+
+
+async def test_without_contracts_there_is_no_bound(make_stage: Any) -> None:
+    """Nothing is counted, so nothing can be lost: ten thousand chats a day are fine."""
+    stage = await make_stage(max_sessions=3)
+
+    for number in range(50):
+        await pay(stage, session_id=f"s-{number}")
+
+    assert len(stage.governance._runs.services.sessions) <= 3
+
+
+async def test_a_session_that_nobody_uses_ends(make_stage: Any) -> None:
+    """After `session_idle_seconds`, what it leaves unmet is told, and its limits begin anew."""
+    told: list[Any] = []
+    stage = await make_stage(contracts=[TWICE, TIDY], session_idle_seconds=60, on_decision=told.append)
+    clock = ManualClock()
+    stage.governance._runs.services.sessions._clock = clock.monotonic
+    await pay(stage, session_id="s")
+    await pay(stage, session_id="s")
+
+    clock.advance(59)
+    with pytest.raises(ContractRefusedError):
+        await pay(stage, session_id="s")
+    clock.advance(61)
+    await pay(stage, session_id="s")
+
+    (ended,) = [decision for decision in told if decision.event == "session_ended"]
+    assert ended.acel == "unmet"
+
+
+async def test_a_session_with_a_run_under_way_is_not_idle(make_stage: Any) -> None:
+    """However long it takes."""
+    stage = await make_stage(contracts=[TWICE], session_idle_seconds=60)
+    clock = ManualClock()
+    stage.governance._runs.services.sessions._clock = clock.monotonic
+
+    async with stage.governance.run_scope(session_id="s"):
+        await act(stage, "pay")
+        clock.advance(1_000)
+        async with stage.governance.run_scope(session_id="other"):
+            pass
+    await pay(stage, session_id="s")
+
+    with pytest.raises(ContractRefusedError):
+        await pay(stage, session_id="s")
+
+
+async def test_a_runs_own_session_id_wins_over_the_option(make_stage: Any, kit: Any) -> None:
+    """The option names the session of runs that name none."""
+    stage = await make_stage(session_id="default")
+    loop = stage.governance.govern_loop(AgentLoop(ScriptedProvider("a", "b")))
+
+    await loop.run(kit.agent(), [kit.user("hi")], tool_context={"session_id": "own"})
+    await loop.run(kit.agent(), [kit.user("hi")])
+    await pay(stage, session_id="another")
+
+    assert [e["session_id"] for e in stage.events("WorkflowStarted")] == ["own", "default", "another"]
 
 
 async def test_a_run_that_may_not_start_has_not_ended_either(make_stage: Any) -> None:

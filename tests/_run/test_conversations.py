@@ -8,7 +8,7 @@ import pytest
 from agent_rt import ContentPart, ModelMessage
 
 from openbox_agentrt._run import conversations, judged_content
-from openbox_agentrt._run.conversations import Conversations
+from openbox_agentrt._run.conversations import Quotes
 from openbox_agentrt._run.judged_content import JudgedContent
 from openbox_agentrt._wire.model_input import message_elements
 
@@ -110,21 +110,13 @@ def test_what_is_too_much_is_forgotten_and_judged_again(monkeypatch: pytest.Monk
     assert judged.unjudged(messages) == [{"role": "user", "prompt": "0"}]
 
 
-def test_a_session_is_one_conversation() -> None:
-    """And no session is one for each run."""
-    kept = Conversations(limit=2)
-
-    assert kept.of_run("s-1") is kept.of_run("s-1")
-    assert kept.of_run(None) is not kept.of_run(None)
-
-
 def test_a_redacted_text_is_known_in_other_runs_by_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     """The text itself is not kept; of too many, the oldest is forgotten."""
     monkeypatch.setattr(conversations, "MAX_QUOTED", 1)
-    kept = Conversations(limit=2)
-    kept.of_run(None).redactions.learn("call 555-0100", "call [phone]")
+    kept = Quotes()
+    kept.conversation().redactions.learn("call 555-0100", "call [phone]")
 
     assert kept.recall("call 555-0100") == "call [phone]"
     assert kept.recall("something else") is None
-    kept.of_run(None).redactions.learn("call 555-0199", "call [phone]")
+    kept.conversation().redactions.learn("call 555-0199", "call [phone]")
     assert kept.recall("call 555-0100") is None

@@ -14,6 +14,7 @@ from typing import Any
 from ..._plain.arguments import plain_args
 from ..callbacks import fault_text
 from ..contracts.base import MALFORMED, SessionRule, TemporalContract
+from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard
 from ..contracts.tools import Asked, Commits, ToolSpec
 from ..events import LIFECYCLE
@@ -66,6 +67,7 @@ class Engine:
         self.mode = mode
         self.session_id = session_id
         self.state = StateStore(state)
+        self._initial = state
         self.store = SessionStore(
             rules,
             self.state,
@@ -225,6 +227,18 @@ class Engine:
         """Settle a call that was dropped, or whose end nobody knows."""
         call.as_ran()
         self.store.lose(call)
+
+    def is_as_new(self) -> bool:
+        """Tell whether a new engine would be no other: nothing is counted, owed, broken or written."""
+        store = self.store
+        return (
+            not store.flying
+            and store.shut is None
+            and not store.violated
+            and all(isinstance(contract, Declaration) for contract in store.contracts)
+            and store.memory.is_idle()
+            and self.state.snapshot() == dict(self._initial or {})
+        )
 
     def close(self, shut: SessionRule | None) -> list[Violation]:
         """Report what is unmet; with a rule to `shut` by, admit nothing more."""

@@ -73,6 +73,10 @@ class SessionMemory:
             for (cell, since), live in self._cells.items()
         ]
 
+    def is_idle(self) -> bool:
+        """Tell whether no piece of memory remembers anything."""
+        return all(cell.idle() for cell in self._cells.values())
+
     def timelines(self) -> list[MonotoneClock]:
         """List every clock that is in use."""
         own = () if self._timeline is None else (self._timeline,)
