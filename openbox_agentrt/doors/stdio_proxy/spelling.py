@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...acel import TemporalContract
-from ...acel.contracts.identity import canonical
+from ...acel.contracts.declaration import Declaration
 
 __all__ = ("NamedFields",)
 
@@ -47,12 +47,26 @@ class NamedFields:
 
 
 def _fields(contract: TemporalContract) -> Iterator[str]:
-    meant = canonical(contract)
-    for role in meant.get("roles", ()):
-        yield from _fields_of_calls(role)
-    for name in (meant.get("key"), meant.get("terms", {}).get("field")):
-        if isinstance(name, str):
-            yield name
+    if not isinstance(contract, Declaration):
+        return
+    for role in contract.roles:
+        yield from _fields_of_calls(role.selector.form())
+    if contract.excepted is not None:
+        yield from _fields_of_calls(contract.excepted.form())
+    if contract.split is not None:
+        yield from _texts(contract.split.form())
+    field = getattr(contract, "field", None)
+    if isinstance(field, str):
+        yield field
+
+
+def _texts(form: Any) -> Iterator[str]:
+    if isinstance(form, str):
+        yield form
+    elif isinstance(form, list):
+        yield from form
+    elif isinstance(form, dict):
+        yield from form.values()
 
 
 def _fields_of_calls(form: list[Any]) -> Iterator[str]:
@@ -65,4 +79,4 @@ def _fields_of_calls(form: list[Any]) -> Iterator[str]:
 
 def _parts(field: str) -> Iterator[str]:
     yield field
-    yield from field.split(".")
+    yield from (part for part in field.split(".") if part != "*")

@@ -174,6 +174,11 @@ ORDER = {"order": {"lines": [{"Price": 5}]}}
         pytest.param(at_most_total("pay", "kind", 5), {"\u212aind": 9}, "kind", id="the sign for kelvin"),
         pytest.param(at_most_total("pay", "order.lines.0.price", 5), ORDER, "price", id="at any depth"),
         pytest.param(at_most_n_times("pay", 1, key="customer"), {"Customer": 7}, "customer", id="a key"),
+        pytest.param(at_most_n_times("pay", 1, key=["a", "b"]), {"B": 7}, "b", id="several"),
+        pytest.param(at_most_n_times("pay", 1, key={"pay": "c"}), {"C": 7}, "c", id="by tool"),
+        pytest.param(
+            at_most_total("pay", "items.*.price", 5), {"items": [{"PRICE": 7}]}, "price", id="of all"
+        ),
         pytest.param(
             at_most_n_times(matching("pay", "eve", field="to"), 0), {"x": {"To": "eve"}}, "to", id="a pattern"
         ),
