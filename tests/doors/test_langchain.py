@@ -2,15 +2,20 @@
 
 import asyncio
 import copy
+import datetime
+import enum
 import inspect
 import json
 import pickle
 import re
 import sys
+import uuid
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForToolRun
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -26,6 +31,7 @@ from langchain_core.tools import (
 from pydantic import BaseModel, ValidationError
 
 from openbox_agentrt._extras import MissingExtraError
+from openbox_agentrt._plain.arguments import plain_arguments
 from openbox_agentrt.acel import ContractViolation, Session, at_most_n_times, at_most_total, must_precede
 from openbox_agentrt.doors.langchain import govern_tool
 from openbox_agentrt.doors.langchain.tool import ToolRefusedError, ToolStoppedError
@@ -519,3 +525,60 @@ def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> N
         door.govern_tool(Session(), pay)
     with pytest.raises(MissingExtraError, match=r"\[langchain-agents\]"):
         door.contract_middleware(Session())
+
+
+# What is judged is what the function receives.
+
+CUSTOMER = uuid.UUID(int=5)
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class Size(BaseModel):
+    width: int
+    color: Color = Color.RED
+
+
+SIZE = Size(width=1)
+TEXTS = st.sampled_from(["7", " 7", "red", "2026-01-02", str(uuid.UUID(int=7)), "[]", "x", ""])
+JSON = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | TEXTS
+SIZES = st.dictionaries(st.sampled_from(["width", "color"]), JSON, max_size=2)
+CALLS = st.dictionaries(
+    st.sampled_from(["number", "color", "customer", "day", "size", "sizes", "note", "extra"]),
+    JSON | SIZES | st.lists(JSON | SIZES, max_size=2),
+    max_size=5,
+)
+
+
+@given(calls=st.lists(CALLS, min_size=1, max_size=10), positional=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_contracts_see_what_the_tool_receives(calls: list[dict[str, Any]], positional: bool) -> None:
+    """Enums, dates, UUIDs and models as data, with defaults, whatever a model writes."""
+    received: list[dict[str, Any]] = []
+
+    def buy(
+        number: int,
+        color: Color = Color.RED,
+        customer: uuid.UUID = CUSTOMER,
+        day: datetime.date | None = None,
+        size: Size = SIZE,
+        sizes: list[Size] | None = None,
+        note: str = "none",
+    ) -> str:
+        received.append(dict(locals()))
+        received[-1].pop("received", None)
+        return "bought"
+
+    session = Session()
+    governed = govern_tool(
+        session, StructuredTool.from_function(buy, description="Buy.", handle_validation_error=True)
+    )
+    for args in calls:
+        governed.invoke(call("buy", **{"number": 1, **args}))
+        if positional:
+            assert governed.func is not None
+            governed.func(3, Color.RED, size=SIZE)
+
+    assert [row["args"] for row in session.trace] == [plain_arguments(args) for args in received]
