@@ -43,6 +43,8 @@ MAX_UNANSWERED: Final = 60
 """Polls in a row without an answer after which nobody is expected to answer any more."""
 
 _SLICE_SECONDS: Final = 1.0
+_OVER: Final = frozenset({"halt", "stop", "expired", "timeout", "timed_out"})
+_NO: Final = frozenset({"block", "blocked", "reject", "rejected", "deny", "denied", "decline", "declined"})
 
 
 class ApprovalState(Enum):
@@ -95,18 +97,21 @@ def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
     The state in `raw`, the decoded JSON of a poll.
 
     ``action`` is what the person decided and ``verdict`` what the policy said before; where one of them
-    stops the call, it counts. Words outside the vocabulary are no decision. Running out beats an allow.
+    stops the call, it counts. A no is one in any of its words and wherever it stands, for nobody is to be
+    waited for who has said it; a yes has only the words of the vocabulary. Other words are no decision.
+    Running out beats an allow.
     """
     if not isinstance(raw, Mapping):
         return PollAnswer(state=ApprovalState.UNANSWERED)
     reason = raw.get("reason")
     reason = reason if isinstance(reason, str) and reason.strip() else None
     words = [_word(raw.get(name)) for name in ("action", "verdict")]
+    said = {*words, *(_word(raw.get(name)) for name in ("status", "decision"))}
     expires_at = parse_time(raw.get("approval_expiration_time"))
     ran_out = expires_at is not None and now > expires_at
-    if _says_expired(raw) or ran_out or "halt" in words or "stop" in words:
+    if _says_expired(raw) or ran_out or said & _OVER:
         return PollAnswer(state=ApprovalState.EXPIRED, reason=reason)
-    if "block" in words:
+    if said & _NO:
         patch = patch_in({**raw, "action": "block", "expired": False}, ApprovalResult.from_dict)
         return PollAnswer(state=ApprovalState.REJECTED, reason=reason, patch=patch)
     decided = words[0] if words[0] else words[1]

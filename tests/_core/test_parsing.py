@@ -118,6 +118,18 @@ def test_guardrails_have_passed_only_by_a_clear_yes(value: object, passed: bool)
     assert answer.guardrails.validation_passed is passed
 
 
+@pytest.mark.parametrize(
+    "reasons", ["a card number", ["a card number"], [{"reason": "a card number"}]], ids=repr
+)
+def test_guardrails_with_reasons_and_no_verdict_have_not_passed(reasons: Any) -> None:
+    """Nobody gives reasons for a yes."""
+    answer = parse_answer({"verdict": "allow", "guardrails_result": {"reasons": reasons}})
+
+    assert answer.guardrails is not None
+    assert not answer.guardrails.validation_passed
+    assert answer.guardrails.reasons == ("a card number",)
+
+
 def test_guardrails_that_do_not_speak_of_validation_have_passed() -> None:
     """A redaction alone is no failure."""
     answer = parse_answer({"verdict": "allow", "guardrails_result": {"redacted_input": "x"}})
