@@ -19,7 +19,7 @@ LETTER = "x" * 100_000
 data = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=40) | st.dictionaries(st.text(), inner, max_size=20),
-    max_leaves=60,
+    max_leaves=25,
 )
 
 
