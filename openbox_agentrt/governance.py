@@ -100,7 +100,7 @@ class OpenBoxAgentRTGovernance:
             observers=Observers(
                 meter=decision_meter(options.metrics),
                 observe=options.on_decision,
-                records_all=options.record == "all",
+                records_all=options.record != "violations",
                 redactor=redactor_of(options.redact_fields),
             ),
         )

@@ -94,7 +94,8 @@ class GovernanceOptions(
         session_idle_seconds: How long a session lasts that no run uses.
         max_sessions: How many sessions that count something may be open.
         on_unmet: ``report`` an obligation that a run leaves open, or ``raise``.
-        record: What goes into the evidence: ``violations``, or ``all`` decisions.
+        record: What goes into the evidence: ``violations``, ``all`` decisions, or also the ``steps`` of the
+            contracts' sessions, from which each decision can be derived again.
         on_tool_block: ``raise``, or ``return_error``: the model sees a tool error and the run goes on.
         on_unknown_verdict: What an answer that is not understood counts as. It is never an ALLOW.
         outputs: ``enforce``: what Core says about a result decides what the model and the caller see of it.

@@ -199,8 +199,8 @@ class EvidenceOptions:
     evidence: str | os.PathLike[str] | ViolationRecorder | None = field(
         default=None, metadata=holds(kinds.PATH_OR_OBJECT)
     )
-    record: Literal["violations", "all"] = field(
-        default="violations", metadata=holds(kinds.choice("violations", "all"))
+    record: Literal["violations", "all", "steps"] = field(
+        default="violations", metadata=holds(kinds.choice("violations", "all", "steps"))
     )
     signer: str | os.PathLike[str] | Callable[[bytes], str] | None = field(
         default=None, repr=False, metadata=holds(kinds.PATH_OR_OBJECT, is_secret=True)

@@ -29,7 +29,20 @@ MAX_SIZE = 100_000
 
 CONTAINERS = frozenset((dict, list, tuple))
 TAGS = frozenset(
-    ("$float", "$int", "$bytes", "$set", "$text", "$mapping", "$object", "$cycle", "$cut", "$error")
+    (
+        "$bytes",
+        "$cut",
+        "$cycle",
+        "$decimal",
+        "$error",
+        "$float",
+        "$int",
+        "$mapping",
+        "$object",
+        "$set",
+        "$text",
+        "$unseen",
+    )
 )
 """Names that stand for what JSON cannot hold."""
 

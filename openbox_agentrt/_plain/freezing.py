@@ -30,9 +30,10 @@ from typing import Any, Protocol
 
 from .codec import CONTAINERS, MAX_SIZE, TAGS, Marked, codec, plain_json
 from .objects import error_name, name_of
+from .unseen import Unseen
 from .walk import Json, Walker, object_text
 
-__all__ = ("Concealed", "Concealer", "freeze")
+__all__ = ("Concealed", "Concealer", "freeze", "thawed")
 
 _SHORT_TEXT = 256
 # Python refuses to print very long whole numbers in decimals. Where that begins is a setting; never below
@@ -63,9 +64,12 @@ class Concealer(Protocol):
         """Give the text without the secrets in it."""
 
 
-def freeze(value: object, concealer: Concealer | None = None) -> Json:
+def freeze(value: object, concealer: Concealer | None = None, *, exact: bool = False) -> Json:
     """
     Take a value as plain JSON data, without secrets if a concealer is given.
+
+    With `exact`, `thawed` gives back what contracts saw: decimals are told from text, and what they could not
+    look into from data.
 
     Whatever the value is, this raises nothing but what the interpreter itself raises for want of memory or
     stack.
@@ -76,7 +80,7 @@ def freeze(value: object, concealer: Concealer | None = None) -> Json:
         if data is not None:
             copy: Json = codec().decode(data)
             return copy
-    frozen: Json = _Freezer(concealer).walk(value)
+    frozen: Json = (_ExactFreezer if exact else _Freezer)(concealer).walk(value)
     return frozen
 
 
@@ -171,6 +175,69 @@ class _Freezer(Walker):
 
     def unreadable(self, kind: type, error: Exception) -> Json:
         return Marked({"$error": error_name(error), "$object": name_of(kind)})
+
+
+class _ExactFreezer(_Freezer):
+    """The marks of steps, from which decisions are derived again."""
+
+    __slots__ = ()
+
+    def other(self, value: Any, kind: type, depth: int) -> Json:
+        from decimal import Decimal
+
+        if kind is not Concealed and issubclass(kind, Decimal):
+            return Marked({"$decimal": str(value)})
+        return super().other(value, kind, depth)
+
+    def unseen(self, value: Unseen) -> Json:
+        return Marked({"$unseen": value.why})
+
+    def opaque(self, value: object, kind: type) -> Json:
+        return Marked({"$unseen": "opaque", "of": super().opaque(value, kind)})
+
+
+def thawed(value: Any) -> Any:
+    """Give back what was frozen exactly, as far as contracts look at it."""
+    if isinstance(value, list):
+        return [thawed(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"$decimal": str() as text, **rest} if not rest:
+            from decimal import Decimal
+
+            return Decimal(text)
+        case {"$unseen": str() as why}:
+            return Unseen(why)  # type: ignore[arg-type]  # as it was written
+        case {"$float": str() as text, **rest} if not rest:
+            return float(text)
+        case {"$int": str() as text, **rest} if not rest:
+            return int(text, 16)
+        case {"$bytes": str() as text, **rest} if not rest:
+            return base64.b64decode(text)
+        case {"$set": list() as items, **rest} if not rest:
+            return _set_of(thawed(items))
+        case {"$mapping": list() as pairs, **rest} if not rest:
+            return {_hashable(thawed(name)): thawed(each) for name, each in pairs}
+        case {"$cycle": str(), **rest} if not rest:
+            return Unseen("cycle")
+        case {"$cut": "depth", **rest} if not rest:
+            return Unseen("too deep")
+        case {"$error": str()}:
+            return Unseen("unreadable")
+    return {name: thawed(each) for name, each in value.items()}
+
+
+def _set_of(items: list[Any]) -> Any:
+    try:
+        return set(items)
+    except TypeError:
+        # A set of sets, which are lists here.
+        return items
+
+
+def _hashable(name: Any) -> Any:
+    return name if isinstance(name, str | int | float | bool | type(None)) else json.dumps(name, default=str)
 
 
 def _is_unicode(text: str) -> bool:

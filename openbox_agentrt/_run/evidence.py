@@ -11,7 +11,7 @@ from ..evidence.redaction import redactor_of
 
 if TYPE_CHECKING:
     from ..acel.violations import Violation
-    from ..evidence import EvidenceFile
+    from ..evidence import EvidenceFile, SessionEvidence
     from ..evidence.redaction import Redactor
     from ..options import GovernanceOptions
 
@@ -34,11 +34,14 @@ class SessionRecorder:
 
     __slots__ = ("_file", "_log", "_rules_hash", "_session_id")
 
+    # What Core redacts is redacted in the evidence too, and contracts are asked before Core is.
+    late_arguments = True
+
     def __init__(self, file: EvidenceFile, session_id: str, rules_hash: str | None) -> None:
         self._file = file
         self._session_id = session_id
         self._rules_hash = rules_hash
-        self._log: Recorder | None = None
+        self._log: SessionEvidence[EvidenceFile] | None = None
 
     def record(self, violation: Violation) -> Any:
         return self._opened().record(violation)
@@ -46,7 +49,18 @@ class SessionRecorder:
     def record_decision(self, decision: Mapping[str, Any]) -> Any:
         return self._opened().record_decision(decision)
 
-    def _opened(self) -> Recorder:
+    @property
+    def records_steps(self) -> bool:
+        """Tell whether the steps of the session belong into the evidence."""
+        return self._file.records_steps
+
+    def record_step(self, step: Mapping[str, Any]) -> Any:
+        return self._opened().record_step(step)
+
+    def record_rules(self, rules: Mapping[str, Any]) -> Any:
+        return self._file.record_rules(rules)
+
+    def _opened(self) -> SessionEvidence[EvidenceFile]:
         # Two threads may both come here; the file then names the session twice, which says the same.
         log = self._log
         if log is None:
@@ -66,9 +80,15 @@ def foreign_evidence(log: Any, options: GovernanceOptions) -> EvidenceFile | Rec
     if isinstance(log, EvidenceFile):
         if options.redact_fields is not None:
             raise OptionError("redact_fields", "has to be given to the evidence file that was opened")
-        if options.record == "all" and not log.records_decisions:
-            raise OptionError("record", "is 'all', and the evidence file that was opened keeps violations")
+        if options.record != "violations" and not log.records_decisions:
+            raise OptionError(
+                "record", f"is {options.record!r}, and the evidence file that was opened keeps violations"
+            )
+        if options.record == "steps" and not log.records_steps:
+            raise OptionError("record", "is 'steps', and the evidence file that was opened keeps none")
         return log
+    if options.record == "steps":
+        raise OptionError("record", "is 'steps', which an evidence file keeps and no other object")
     if options.record == "all" and not callable(getattr(log, "record_decision", None)):
         raise OptionError("record", f"is 'all', and {type(log).__name__} has no record_decision()")
     return _Foreign(log, None if options.redact_fields is None else redactor_of(options.redact_fields))

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from .._plain.strict_json import JsonError, read_json
+from ..acel.rerun import RerunReport, rerun_file
 from ..acel.rulesfile import read_rules
 from ..evidence import Report, verify_file
 from ..evidence.keys import read_public_key
@@ -22,6 +23,7 @@ from .text import printable
 app = typer.Typer(add_completion=False)
 
 MOST_SESSIONS = 5
+MOST_DIFFERENCES = 20
 
 
 @app.command()
@@ -66,6 +68,13 @@ def verify(
             help="With a key: report lines that were never signed, as in a log that is live, and pass.",
         ),
     ] = False,
+    rerun: Annotated[
+        bool,
+        typer.Option(
+            "--rerun",
+            help='Also derive every decision again from the steps and the rules, see record="steps".',
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> int:
     """Check an evidence log, all its parts, for tampering."""
@@ -87,12 +96,19 @@ def verify(
     if understood is not None and report.rules_hash == understood.old_rules_hash:
         print("note: the rules are known by the hash of an earlier version", file=sys.stderr)
     outcome = _Outcome(report, has_key=public_key is not None)
+    again = rerun_file(evidence_file, counted=Progress("entries").counted) if rerun and report.ok else None
     if as_json:
-        print(json.dumps(report.to_dict()))
+        derived = {} if again is None else {"rerun": again.to_dict()}
+        print(json.dumps({**report.to_dict(), **derived}))
     else:
         _print(evidence_file, outcome)
+        if again is not None:
+            _print_rerun(again)
+    others = [] if again is None or understood is None else sorted(set(again.rules) - set(understood.hashes))
+    for other in others:
+        print(f"FAIL — sessions of this log ran under other rules, {other}", file=sys.stderr)
     passes = report.ok and (allow_gaps or not report.lost) and (allow_unsigned or not outcome.unsigned)
-    return 0 if passes else 1
+    return 0 if passes and (again is None or again.ok) and not others else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +183,28 @@ def _success(report: Report, has_key: bool) -> str:
         f"OK — {report.count} line(s) with {report.records} record(s) verified. Hash chain is intact, "
         f"its head is there{signed}, no tampering detected."
     )
+
+
+def _print_rerun(again: RerunReport) -> None:
+    where = sys.stdout if again.ok else sys.stderr
+    differ = len(again.differences)
+    print(f"{again.derived:,} decision(s) re-derived, {differ:,} differ", file=where)
+    if again.on_code:
+        print(f"  {again.on_code:,} rest on code as well (conditions, functions)", file=where)
+    if again.not_derivable:
+        print(f"  {again.not_derivable:,} not derivable: redacted, cut, or without an end", file=where)
+    if again.on_core:
+        print(f"  {again.on_core:,} decision(s) are Core's or a person's word", file=where)
+    if not again.derived and not again.not_derivable:
+        print('  the log holds no steps; they are kept with record="steps"', file=where)
+    for difference in again.differences[:MOST_DIFFERENCES]:
+        call = "" if difference.tool is None else f", step {difference.step} {difference.tool!r}"
+        text = f"line {difference.number}{call}: recorded {difference.recorded}; derived {difference.derived}"
+        print(printable(f"DIFFERS {text}"), file=sys.stderr)
+    if differ > MOST_DIFFERENCES:
+        print(f"... and {differ - MOST_DIFFERENCES:,} more, see --json", file=sys.stderr)
+    for problem in again.problems:
+        print(printable(f"NOT FOLLOWED {problem}"), file=sys.stderr)
 
 
 def _description(report: Report) -> Iterator[str]:

@@ -18,9 +18,11 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from .._plain.bounding import bounded
+from .._plain.codec import plain_json
 from .._plain.freezing import Concealed, freeze
 from .._plain.walk import Json
-from .canonical import legacy_canonical, sha256_hex
+from .canonical import encode, legacy_canonical, sha256_hex
 from .known_secrets import SECRET_PATTERNS
 
 __all__ = (
@@ -29,12 +31,15 @@ __all__ = (
     "redact_violation",
     "redaction_marker",
     "redactor_of",
+    "step_body",
 )
 
 _MAX_JSON_TEXT = 1 << 20
 _MAX_JSON_DEPTH = 64
 _MAX_REMEMBERED_NAMES = 2048
 _TRACE_HASH = "trace_hash"
+_STEP_ROOM = 16_000
+_OF_THE_USER = frozenset(("args", "final", "measured", "deferred", "set", "state", "memory"))
 _NEVER_REDACTED = frozenset(("kind", "spec", "tool", "step", "id", "mode", "severity", "on_violation"))
 _WHERE_USER_DATA_IS = ("args", "result", "state_snapshot", "trace")
 
@@ -209,7 +214,7 @@ class Redactor:
 
     def marker(self, value: object) -> str:
         """Give the text that stands in for a secret, under the key of this redactor."""
-        return redaction_marker(value, self._key)
+        return redaction_marker(_same_spelling(value), self._key)
 
     def _redact_json(self, text: str) -> str:
         start = text.lstrip()[:1]
@@ -260,6 +265,28 @@ class Redactor:
             pieces += (text[done:start], quote, self.marker(value.strip(quote) if quote else value), quote)
             done = end
         return "".join((*pieces, text[done:])) if pieces else text
+
+
+def step_body(step: Mapping[str, Any], redactor: Redactor | None) -> bytes:
+    """
+    Encode a step.
+
+    What contracts saw can be had back from it, see `thawed`, but for secrets and for what is beyond 16 KB.
+    """
+    if redactor is None:
+        data = plain_json(step, encode, check_names=False)
+        if data is not None and len(data) <= _STEP_ROOM:
+            return data
+    frozen: dict[str, Json] = {}
+    for name, value in step.items():
+        if name not in _OF_THE_USER:
+            frozen[name] = freeze(value)
+        elif name == "memory" and redactor is not None:
+            # Values of keys stand in it, folded: no name tells which of them are secrets.
+            frozen[name] = None
+        else:
+            frozen[name] = bounded(freeze(value, redactor, exact=True), _STEP_ROOM)
+    return encode(frozen)
 
 
 def redactor_of(fields: Iterable[str] | str | None) -> Redactor:
@@ -318,6 +345,14 @@ def _names(fields: Iterable[str] | str) -> list[str]:
         if not name:
             raise ValueError("a name to redact is not empty")
     return names
+
+
+def _same_spelling(value: object) -> object:
+    # As contracts compare keys, so that one customer has one marker.
+    if not isinstance(value, str) or (value.isascii() and value == value.strip() and value.isprintable()):
+        return value
+    text = unicodedata.normalize("NFC", value)
+    return "".join(letter for letter in text if unicodedata.category(letter) != "Cf").strip()
 
 
 def _lowered(name: Any) -> str:

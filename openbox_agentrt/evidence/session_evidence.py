@@ -27,6 +27,13 @@ class SharedLog(Protocol):
         self, decision: Mapping[str, Any], *, session_id: str | None = None
     ) -> int | None: ...
 
+    @property
+    def records_steps(self) -> bool: ...
+
+    def record_step(self, step: Mapping[str, Any], *, session_id: str | None = None) -> int | None: ...
+
+    def record_rules(self, rules: Mapping[str, Any], *, session_id: str | None = None) -> int | None: ...
+
     def seal(self) -> None: ...
 
 
@@ -59,6 +66,19 @@ class SessionEvidence(Generic[_Log]):
     def record_decision(self, decision: Mapping[str, Any]) -> int | None:
         """Record a decision about this session, if decisions are recorded."""
         return self._file.record_decision(decision, session_id=self.session_id)
+
+    @property
+    def records_steps(self) -> bool:
+        """True if the steps of this session are recorded."""
+        return self._file.records_steps
+
+    def record_step(self, step: Mapping[str, Any]) -> int | None:
+        """Record a step of this session, if steps are recorded."""
+        return self._file.record_step(step, session_id=self.session_id)
+
+    def record_rules(self, rules: Mapping[str, Any]) -> int | None:
+        """Record the contracts of this session, if steps are recorded."""
+        return self._file.record_rules(rules)
 
     def seal(self) -> None:
         """Bring the head of the log up to date."""

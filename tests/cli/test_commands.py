@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from openbox_agentrt.acel import Session
+from openbox_agentrt.acel.contracts.identity import canonical
 from openbox_agentrt.acel.rulesfile import parse_rules, read_rules
 from openbox_agentrt.acel.rulesfile.schema import rules_schema
 from openbox_agentrt.acel.violations import Violation
@@ -542,6 +544,48 @@ def test_what_a_log_says_is_missing_comes_first(run: Run, tmp_path: Path) -> Non
     assert "INCOMPLETE — 2 entries hold, and the log says itself that 1 more could not be recorded." in err
     assert run("verify", "e.jsonl", "--allow-gaps")[0] == 0
     assert json.loads(run("verify", "e.jsonl", "--json")[1])["lost"] == 1
+
+
+def test_verify_derives_decisions_again(run: Run, tmp_path: Path) -> None:
+    """How many follow from the rules, and which do not; also under which rules."""
+    rules = read_rules(tmp_path / "rules.yaml")
+    with EvidenceFile(tmp_path / "e.jsonl", record="steps") as log:
+        session = Session(contracts=rules, evidence=log)
+        session.reserve("other")
+        session.reserve("delete")
+    code, out, _ = run("verify", "e.jsonl", "--rerun", "--rules", "rules.yaml")
+    assert code == 0
+    assert "2 decision(s) re-derived, 0 differ\n" in out
+
+    (tmp_path / "strange.yaml").write_text("contracts: [{template: init, args: [x]}]")
+    code, _, err = run("verify", "e.jsonl", "--rerun", "--rules", "strange.yaml")
+    assert code == 1
+    with EvidenceFile(tmp_path / "forged.jsonl", record="steps") as log:
+        for step in ({"e": "start", "state": {}, "max_keys": 9, "halts": False}, *_FORGED):
+            log.record_step({"run": "r", "rules": rules.rules_hash, **step})
+        log.record_rules(
+            {
+                "hash": rules.rules_hash,
+                "contracts": [canonical(contract) for contract in rules.contracts],
+                "texts": ["first"],
+            }
+        )
+    code, _, err = run("verify", "forged.jsonl", "--rerun")
+    assert code == 1
+    assert "1 decision(s) re-derived, 1 differ" in err
+    assert "DIFFERS line 2, step 1 'delete': recorded allowed; derived refused, breaks first" in err
+    assert "NOT FOLLOWED line 3: unknown step 'jump'" in err
+    assert json.loads(run("verify", "forged.jsonl", "--rerun", "--json")[1])["rerun"]["ok"] is False
+    log_of(tmp_path / "plain.jsonl")
+    code, _, err = run("verify", "plain.jsonl", "--rerun")
+    assert code == 1
+    assert "the log holds no steps" in err
+
+
+_FORGED = (
+    {"e": "reserve", "step": 1, "tool": "delete", "args": {}, "allowed": True},
+    {"e": "jump", "step": 2},
+)
 
 
 def test_verify_of_a_log_by_its_identity(run: Run, tmp_path: Path) -> None:

@@ -561,7 +561,10 @@ def test_durable_waits_for_the_disk(
     ("options", "error", "message"),
     [
         pytest.param(
-            {"record": "some"}, ValueError, "record must be 'violations' or 'all', not 'some'", id="record"
+            {"record": "some"},
+            ValueError,
+            "record must be 'violations', 'all' or 'steps', not 'some'",
+            id="record",
         ),
         pytest.param(
             {"signer": ("sign", "key")}, TypeError, "signer must be callable, not 'tuple'", id="signer"

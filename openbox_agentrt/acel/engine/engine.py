@@ -68,14 +68,24 @@ class Engine:
         self.session_id = session_id
         self.state = StateStore(state)
         self._initial = state
-        self.store = SessionStore(
-            rules,
-            self.state,
-            clock,
-            max_keys=max_keys,
-            known=None if known is None else (*known, *LIFECYCLE),
-            halts=halts,
-        )
+        known = None if known is None else (*known, *LIFECYCLE)
+        self.store: SessionStore
+        if getattr(evidence, "records_steps", False):
+            from .journal import JournaledStore
+
+            sink: Any = evidence
+            self.store = JournaledStore(
+                rules,
+                self.state,
+                clock,
+                sink=sink,
+                start={"mode": mode, "session": session_id},
+                max_keys=max_keys,
+                known=known,
+                halts=halts,
+            )
+        else:
+            self.store = SessionStore(rules, self.state, clock, max_keys=max_keys, known=known, halts=halts)
         self._commits = Commits(self.state)
         self.rows = Trace(max_trace)
         self.records = Records(

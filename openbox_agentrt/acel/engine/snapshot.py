@@ -18,6 +18,7 @@ from ..contracts.identity import old_rules_hash, rules_hash
 from ..memory.cell import LiveCell
 from ..wording import shown
 from .engine import Engine
+from .journal import JournaledStore
 from .store import SessionStore
 
 VERSION = 1
@@ -78,9 +79,11 @@ def restore_snapshot(engine: Engine, snapshot: Mapping[str, Any], *, migrate: bo
         raise SnapshotError(f"snapshot was taken under rules {shown(taken)}, not {here!r}")
     try:
         trace = snapshot["trace"]
-        _load(engine.store, snapshot["memory"], migrate=migrate)
+        load_memory(engine.store, snapshot["memory"], migrate=migrate)
         engine.rows.resume([dict(row) for row in trace["rows"]], int(trace["length"]), str(trace["hash"]))
         engine.state.load(dict(snapshot["state"]))
+        if isinstance(engine.store, JournaledStore):
+            engine.store.note_restored(snapshot["memory"], snapshot["state"])
     except SnapshotError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -103,7 +106,13 @@ def _dump(store: SessionStore) -> dict[str, Any]:
         }
 
 
-def _load(store: SessionStore, data: Mapping[str, Any], *, migrate: bool) -> None:
+def load_memory(store: SessionStore, data: Mapping[str, Any], *, migrate: bool = False) -> None:
+    """
+    Let a new store remember what another one did.
+
+    Raises:
+        SnapshotError: It remembers something that no contract here does.
+    """
     names = {tuple(name): key for key, name in _names(store).items()}
     for *name, step in data["since"]:
         # A contract that was added on the way has memory of its own.

@@ -71,10 +71,11 @@ class StateView:
 class StateStore(StateView):
     """Hold the state of one session."""
 
-    __slots__ = ("_stamp", "_written")
+    __slots__ = ("_stamp", "_told", "_written")
 
     def __init__(self, initial: Mapping[str, Any] | None = None) -> None:
         super().__init__(dict(initial or {}))
+        self._told: Callable[[Mapping[str, Any]], None] | None = None
         self._stamp: Callable[[], float] | None = None
         self._written: dict[str, float] = {}
 
@@ -97,6 +98,12 @@ class StateStore(StateView):
         if self._stamp is not None:
             now = self._stamp()
             self._written.update(dict.fromkeys(values, now))
+        if self._told is not None:
+            self._told(values)
+
+    def tell(self, told: Callable[[Mapping[str, Any]], None]) -> None:
+        """From now on, tell of each write."""
+        self._told = told
 
     def snapshot(self) -> dict[str, Any]:
         """Copy everything, values themselves excepted."""

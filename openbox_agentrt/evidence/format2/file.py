@@ -23,7 +23,7 @@ from ..canonical import canonical, encode
 from ..errors import LogInUseError
 from ..failures import Failures
 from ..keys import Ed25519Signer, Signer, public_key_path
-from ..redaction import Redactor, redact_record
+from ..redaction import Redactor, redact_record, step_body
 from ..session_evidence import Recordable, SessionEvidence
 from ..ungoverned import is_ungoverned
 from .heads import Head, HeadState
@@ -56,7 +56,8 @@ class EvidenceFile:
         session_id: Session of records that do not name one.
         rules_hash: Hash of the rules in force.
         redact_fields: Names of secrets, or a `Redactor`.
-        record: "violations", or "all" for decisions too.
+        record: "violations"; "all" for decisions too; "steps" for everything from which decisions can be
+            derived again, see `openbox-agentrt verify --rerun`.
         max_bytes: Size at which the log goes on in a new file, or None for never.
         seal_interval: How long a record may be without a signature, in seconds. 0 seals each record before
             `record` returns.
@@ -78,21 +79,23 @@ class EvidenceFile:
         session_id: str | None = None,
         rules_hash: str | None = None,
         redact_fields: Redactor | Iterable[str] | str | None = None,
-        record: Literal["violations", "all"] = "violations",
+        record: Literal["violations", "all", "steps"] = "violations",
         max_bytes: int | None = _MAX_BYTES,
         seal_interval: float = _SEAL_INTERVAL,
         durable: bool = False,
         clock: Callable[[], datetime.datetime] | None = None,
     ) -> None:
-        if record not in ("violations", "all"):
-            raise ValueError(f"record must be 'violations' or 'all', not {record!r}")
+        if record not in ("violations", "all", "steps"):
+            raise ValueError(f"record must be 'violations', 'all' or 'steps', not {record!r}")
         if signer is not None and not callable(signer):
             raise TypeError(f"signer must be callable, not {type(signer).__name__!r}")
         self.path = Path(path).expanduser()
         self.session_id = session_id
         self._now = utc_clock() if clock is None else lambda: clock().isoformat()
         self._redactor = Redactor.of(redact_fields)
-        self._records_decisions = record == "all"
+        self._records_decisions = record != "violations"
+        self._records_steps = record == "steps"
+        self._rules: set[Any] = set()
         self._signer = signer
         self._failures = Failures()
         # One for each record that is missing since the last line: appending needs no lock.
@@ -158,6 +161,11 @@ class EvidenceFile:
         """True if decisions are recorded too."""
         return self._records_decisions
 
+    @property
+    def records_steps(self) -> bool:
+        """True if the steps of sessions are recorded too."""
+        return self._records_steps
+
     def record(self, violation: Recordable, *, session_id: str | None = None) -> int | None:
         """
         Record a violation under its session.
@@ -187,6 +195,29 @@ class EvidenceFile:
         if not self._records_decisions and not is_ungoverned(decision):
             return None
         return self._add("decision", lambda: decision, session_id or self.session_id)
+
+    def record_step(self, step: Mapping[str, Any], *, session_id: str | None = None) -> int | None:
+        """
+        Record a step of a session, if steps are recorded.
+
+        Args:
+            step: The step, as a session with this evidence makes them.
+            session_id: Session that it is of; that of the log by default.
+
+        Returns:
+            The number of its line, or None if that failed or steps are not recorded.
+        """
+        if not self._records_steps:
+            return None
+        return self._add_body("step", lambda: step_body(step, self._redactor), session_id or self.session_id)
+
+    def record_rules(self, rules: Mapping[str, Any], *, session_id: str | None = None) -> int | None:
+        """Record the contracts of a session, if steps are recorded and these contracts are not in the log."""
+        known = rules.get("hash")
+        if not self._records_steps or known in self._rules:
+            return None
+        self._rules.add(known)
+        return self._add("rules", lambda: rules, None)
 
     def for_session(
         self, session_id: str, *, rules_hash: str | None = None
@@ -224,9 +255,13 @@ class EvidenceFile:
     def _add(
         self, type: LineType, fields: Callable[[], Mapping[str, Any]], session_id: str | None
     ) -> int | None:
+        redactor = None if type == "rules" else self._redactor
+        return self._add_body(type, lambda: canonical(redact_record(fields(), redactor)), session_id)
+
+    def _add_body(self, type: LineType, make: Callable[[], bytes], session_id: str | None) -> int | None:
         try:
             # Frozen before the lock is taken: this is the long part, and it runs code of the values.
-            body = canonical(redact_record(fields(), self._redactor))
+            body = make()
             if not body.startswith(b"{"):
                 raise TypeError("not a mapping")
         except Exception as error:  # noqa: BLE001

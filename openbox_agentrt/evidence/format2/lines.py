@@ -12,20 +12,21 @@ The first line of every file has the type ``header``. The others:
     ``violation``  a broken contract
     ``decision``   what a gate decided about one event
     ``session``    which rules a session runs under, where one log serves several sessions
+    ``rules``      the contracts of sessions, once for each set of them
+    ``step``       an event of a session: a call that was asked for, how one ended, a write to its state
     ``gap``        records were lost before this one, e.g. because the disk was full
     ``resumed``    the log was opened again
 """
 
 import functools
 import re
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from ..canonical import canonical, decoded, sha256_hex
 
 __all__ = ("Line", "LineType", "parse_line", "session_text", "write_line")
 
-LineType: TypeAlias = Literal["header", "violation", "decision", "session", "gap", "resumed"]
+LineType: TypeAlias = Literal["header", "violation", "decision", "session", "gap", "resumed", "rules", "step"]
 
 _TYPES = "|".join(get_args(LineType)).encode()
 # The members after the body hold no free text but the session, whose quotes are escaped: there is one way
@@ -41,11 +42,11 @@ _LINE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One line of a log. `body` is the JSON text as it stands there."""
+class Line(NamedTuple):
+    """One line of a log. `body` is the JSON text as it stands there, and `fields` what it says."""
 
     body: bytes
+    fields: dict[str, Any]
     hash: str
     prev: str
     seq: int
@@ -55,14 +56,8 @@ class Line:
     computed_hash: str
 
     def data(self) -> dict[str, Any]:
-        """
-        Decode the body of the line.
-
-        Raises:
-            ValueError: If it is not JSON.
-        """
-        data: dict[str, Any] = decoded(self.body)
-        return data
+        """Give the body of the line, decoded."""
+        return self.fields
 
 
 @functools.lru_cache(maxsize=256)
@@ -94,8 +89,9 @@ def parse_line(raw: bytes) -> Line:
     if match is None:
         raise ValueError("not a line of an evidence log")
     kind: Any = match["type"].decode()
-    line = Line(
+    return Line(
         body=match["body"],
+        fields=decoded(match["body"]),
         hash=match["hash"].decode(),
         prev=match["prev"].decode(),
         seq=int(match["seq"]),
@@ -104,5 +100,3 @@ def parse_line(raw: bytes) -> Line:
         type=kind,
         computed_hash=sha256_hex(raw[: match.start("own")] + raw[match.end("own") : -1]),
     )
-    line.data()
-    return line

@@ -166,6 +166,8 @@ def _check_link(walk: _Walk, name: str, line: Line) -> None:
         _note_unsigned(walk, line)
     if line.type == "session":
         _check_rules(walk, name, f"session {line.session!r} runs", line.data())
+    if line.type == "rules":
+        _check_rules(walk, name, "a session runs", {"rules_hash": line.data().get("hash")})
     _take_note(walk, line)
     walk.prev = line.hash
     walk.seq += 1

@@ -1,0 +1,63 @@
+"""Contracts, made again of the canonical form that their identity is taken of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from ..match.matchers import ToolMatcher, any_of, matching, not_matching
+from .identity import canonical
+from .parameters import parameters_of
+from .registry import CLASSES
+from .template import Template
+
+__all__ = ("rebuilt",)
+
+_MATCHERS = {"matching": matching, "not_matching": not_matching}
+
+
+def rebuilt(form: Mapping[str, Any]) -> Template | None:
+    """
+    Make a contract of its canonical form.
+
+    Returns:
+        The contract, or None if part of it is code, or the form is not understood: what is made is never
+        another contract than the one that was written down.
+    """
+    try:
+        contract = _build(form)
+    except (KeyError, TypeError, ValueError, IndexError):
+        # A form of another version, or one that was made up.
+        return None
+    return contract if canonical(contract) == form else None
+
+
+def _build(form: Mapping[str, Any]) -> Template:
+    kind = CLASSES[form["template"]]
+    if "clock" in form["terms"]:
+        raise ValueError("a clock of its own is code")
+    given: dict[str, Any] = {name: form[name] for name in ("id", "mode", "severity", "on_violation")}
+    given |= {name: _value(form[name]) for name in ("key", "fold", "within") if form[name] is not None}
+    given |= {name: _value(value) for name, value in form["terms"].items()}
+    tools = [parameter.name for parameter in parameters_of(form["template"]) if parameter.kind == "tool"]
+    given |= {name: _matcher(role) for name, role in zip(tools, form["roles"], strict=True)}
+    return kind(**given)
+
+
+def _matcher(form: Any) -> ToolMatcher:
+    word, *rest = form
+    if word == "tool":
+        (name,) = rest
+        return str(name)
+    if word == "any_of":
+        return any_of(*map(_matcher, rest))
+    tool, pattern, field = rest
+    return _MATCHERS[word](tool, pattern, field=field)
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case ["number", str() as text]:
+            return Decimal(text) if "." in text else int(text)
+    return value

@@ -1,0 +1,247 @@
+"""
+A session's memory that keeps a journal: every event that moves it, in the order of its lock.
+
+Rows of a trace cannot say what happened: a call that was let through while another was under way looks, once
+both have ended, like one that came after it. Events can: a reserve, and later what became of it. From the
+events and the rules every decision follows again, see `rerun`.
+
+An event is noted under the lock, as a reference only. It is turned into data and handed on after the lock is
+released, in the order in which it was noted, before the call that caused it goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from ..._plain.same import is_same
+from ..contracts.base import SessionRule, TemporalContract
+from ..contracts.identity import canonical, rules_hash
+from ..memory.clock import Clock
+from ..memory.guard import Breach
+from ..memory.state import StateStore
+from .as_ran import End
+from .plan import Plan
+from .planned_call import PlannedCall
+from .rule_set import RuleSet
+from .store import SessionStore
+
+__all__ = ("JournaledStore", "StepSink")
+
+_EVENTS: dict[End, str] = {"commit": "commit", "fail": "fail", "undo": "abort", "lose": "lose"}
+
+
+class StepSink(Protocol):
+    """
+    Keep the steps of a session. Neither method raises.
+
+    One that says ``late_arguments`` gets the arguments of a call with its end and not with its beginning:
+    somebody may yet say that they must not be seen.
+    """
+
+    def record_step(self, step: Mapping[str, Any], /) -> Any: ...
+
+    def record_rules(self, rules: Mapping[str, Any], /) -> Any: ...
+
+
+class _Noted(NamedTuple):
+    """What is noted under the lock."""
+
+    event: str
+    call: PlannedCall | None = None
+    breaches: list[Breach] | None = None
+    at: float | str | None = None
+    more: Mapping[str, Any] = {}
+
+
+class JournaledStore(SessionStore):
+    """
+    Judge and settle calls as `SessionStore` does, and tell a sink of each event.
+
+    Args:
+        sink: Gets the steps.
+        start: What a reader has to know of the session besides its rules and its state.
+    """
+
+    __slots__ = ("_first", "_late", "_noted", "_objecting", "_run", "_sink", "_start", "_writing")
+
+    def __init__(
+        self,
+        rules: RuleSet,
+        state: StateStore,
+        clock: Clock | None,
+        *,
+        sink: StepSink,
+        start: Mapping[str, Any],
+        max_keys: int,
+        known: Iterable[str] | None,
+        halts: bool,
+    ) -> None:
+        super().__init__(rules, state, clock, max_keys=max_keys, known=known, halts=halts)
+        self._sink = sink
+        self._run = os.urandom(6).hex()
+        self._noted: deque[_Noted] = deque()
+        self._writing = threading.Lock()
+        initial = {"state": state.view().snapshot(), "max_keys": max_keys, "halts": halts}
+        self._start: dict[str, Any] | None = {**initial, **start}
+        self._first = tuple(self.contracts)
+        # Set while a call is looked at again that something objects to: it is noted with the objections.
+        self._objecting = False
+        self._late = bool(getattr(sink, "late_arguments", False))
+        state.tell(self._note_state)
+
+    def reserve(
+        self, call: PlannedCall, *, at: float | None = None, force: bool = False, refuse: object = False
+    ) -> list[Breach] | None:
+        breaches = super().reserve(call, at=at, force=force, refuse=refuse)
+        self._write()
+        return breaches
+
+    def commit(self, call: PlannedCall, *, at: float | None = None) -> list[Breach] | None:
+        # Not the short way of the parent, which settles what is not special without `_end`.
+        over = self._settle(call, "commit", at)
+        self._write()
+        return over
+
+    def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> list[Breach] | None:
+        over = super().abort(call, ran=ran, at=at)
+        self._write()
+        return over
+
+    def skip(self, call: PlannedCall) -> None:
+        super().skip(call)
+        self._noted.append(_Noted("skip", call))
+
+    def add(self, contract: TemporalContract) -> None:
+        super().add(contract)
+        with self.lock:
+            self._noted.append(_Noted("add", more={"contract": canonical(contract), "text": contract.spec}))
+
+    def end(self, *, at: float | None = None, shut: SessionRule | None = None) -> list[Breach]:
+        unmet = super().end(at=at, shut=shut)
+        with self.lock:
+            more = {} if shut is None else {"shut": shut.spec}
+            self._noted.append(_Noted("end", breaches=unmet, at=self._time(), more=more))
+        self._write()
+        return unmet
+
+    def settle(self) -> int:
+        flying = super().settle()
+        self._write()
+        return flying
+
+    def note_restored(self, memory: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+        """Take note that the session goes on where a snapshot was taken."""
+        self._noted.append(_Noted("restore", more={"memory": memory, "state": state}))
+
+    # Called with the lock held.
+
+    def _move(self, plan: Plan, call: PlannedCall) -> None:
+        super()._move(plan, call)
+        if not self._objecting:
+            self._noted.append(_Noted("reserve", call, None, self._time() if plan.timelines else None))
+
+    def _object(self, plan: Plan, call: PlannedCall, force: bool, refuse: object) -> list[Breach]:
+        self._objecting = True
+        try:
+            breaches = super()._object(plan, call, force, refuse)
+        finally:
+            self._objecting = False
+        more = {"code": True} if refuse else {}
+        at = self._time() if plan.timelines else None
+        self._noted.append(_Noted("reserve", call, breaches, at, more))
+        return breaches
+
+    def _end(self, call: PlannedCall, ran: PlannedCall | None, end: End) -> list[Breach] | None:
+        over = super()._end(call, ran, end)
+        at = self._time() if call.plan.later else None
+        self._noted.append(_Noted(_EVENTS[end], call, over, at))
+        return over
+
+    def _time(self) -> float | str | None:
+        now = self.memory.now
+        return None if now is None else self.memory.timeline.fault or now
+
+    def _note_state(self, values: Mapping[str, Any]) -> None:
+        at = max((self.memory.state.written_at(key) or 0.0 for key in values), default=0.0)
+        self._noted.append(_Noted("state", at=at or None, more={"set": dict(values)}))
+
+    # The rest is called without it.
+
+    def _write(self) -> None:
+        with self._writing:
+            if self._start is not None:
+                start, self._start = self._start, None
+                rules = self._rules()
+                self._sink.record_rules(rules)
+                self._sink.record_step({"e": "start", "run": self._run, "rules": rules["hash"], **start})
+            while self._noted:
+                self._sink.record_step(self._step(self._noted.popleft()))
+
+    def _rules(self) -> dict[str, Any]:
+        # Those that the session began with; one that was added since has an event of its own.
+        return {
+            "hash": rules_hash(self._first),
+            "contracts": [canonical(contract) for contract in self._first],
+            "texts": [contract.spec for contract in self._first],
+        }
+
+    def _step(self, noted: _Noted) -> dict[str, Any]:
+        step: dict[str, Any] = {"e": noted.event, "run": self._run, **noted.more}
+        call = noted.call
+        if call is not None:
+            step["step"] = call.step
+            step["tool"] = call.tool
+            if noted.event == "reserve":
+                step.update(_asked(call, late=self._late))
+            else:
+                step.update(_ended_late(noted.event, call) if self._late else _ended(call))
+        if noted.at is not None:
+            step["at"] = noted.at
+        if noted.breaches:
+            step["broken"] = [self._named(breach) for breach in noted.breaches]
+        return step
+
+    def _named(self, breach: Breach) -> int | str:
+        place = self.book.rules.order.get(id(breach.contract))
+        return breach.contract.spec if place is None else place
+
+
+def _asked(call: PlannedCall, *, late: bool) -> dict[str, Any]:
+    asked: dict[str, Any] = {"allowed": call.admitted}
+    if not late or not call.admitted:
+        # Of a call that was refused there is no end, and its violation holds what it was asked with too.
+        asked["args"] = call.args
+    if call.deferred:
+        deferred = call.deferred
+        asked["deferred"] = dict(deferred) if isinstance(deferred, Mapping) else sorted(deferred)
+    if call.early:
+        asked["early"] = True
+    if call.watched:
+        asked["watched"] = True
+    return asked
+
+
+def _ended_late(event: str, call: PlannedCall) -> dict[str, Any]:
+    ended: dict[str, Any] = {} if not call.measured else {"measured": dict(call.measured)}
+    if event == "abort":
+        # It never ran, so nobody has said what may be seen of it.
+        return ended
+    ran = call.args if call.final is None else call.final
+    if call.shown is not None or not is_same(ran, call.args):
+        # What was judged may not be seen, so nothing follows from what is.
+        ended["shown"] = True
+    return {**ended, "args": ran if call.shown is None else call.shown}
+
+
+def _ended(call: PlannedCall) -> dict[str, Any]:
+    ended: dict[str, Any] = {}
+    if call.final is not None:
+        # Where it may not be seen what ran, nothing follows from what is.
+        ended |= {"final": call.final} if call.shown is None else {"shown": True}
+    if call.measured:
+        ended["measured"] = dict(call.measured)
+    return ended

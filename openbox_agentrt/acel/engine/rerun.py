@@ -1,0 +1,345 @@
+"""
+Decisions, derived again from the steps of a session and its rules.
+
+A session's memory is built anew and led through the same events in the same order. What was decided is
+compared with what follows; where the two differ, the course that was recorded is followed, so that one
+difference is told once.
+
+Not everything can be derived. What rests on code - conditions, contracts and matchers that are functions - is
+taken from the record. What rests on arguments that were redacted, cut, or came with no end is not derivable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..._plain.freezing import thawed
+from ..contracts.base import ENDED, HALTED, SessionRule
+from ..contracts.rebuilding import rebuilt
+from ..contracts.template import Template
+from ..memory.guard import Breach
+from ..memory.state import StateStore
+from .planned_call import PlannedCall
+from .rule_set import RuleSet
+from .snapshot import load_memory
+from .store import SessionStore
+
+__all__ = ("Difference", "Rerun", "RerunError")
+
+_SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
+_HIDDEN = "***REDACTED("
+
+
+class RerunError(ValueError):
+    """Steps cannot be followed: one is missing, or is none. What comes after cannot be derived."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """
+    A decision that does not follow from the rules.
+
+    Attributes:
+        number: Position of the step in the log.
+        step: Position of the call in its session.
+        tool: The tool.
+        recorded: What was decided, in words.
+        derived: What follows.
+    """
+
+    number: int
+    step: int | None
+    tool: str | None
+    recorded: str
+    derived: str
+
+
+class _FollowedStore(SessionStore):
+    """Lose a call at its place in the order, and not only when the lock is taken next."""
+
+    __slots__ = ()
+
+    def lose_now(self, call: PlannedCall) -> list[Breach] | None:
+        ran = call.as_ran()
+        with self.lock:
+            return self._end(call, ran, "lose")
+
+
+@dataclass(slots=True)
+class Rerun:
+    """
+    Lead one session through its steps again.
+
+    Attributes:
+        derived: How many decisions were derived again, and compared.
+        on_code: How many of them rest on code as well.
+        not_derivable: How many could not be derived.
+        differences: Those that differ.
+    """
+
+    derived: int = 0
+    on_code: int = 0
+    not_derivable: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    _store: _FollowedStore | None = None
+    _contracts: list[Template | None] = field(default_factory=list)
+    _texts: list[str] = field(default_factory=list)
+    _time: float | str = 0.0
+    _flying: dict[int, PlannedCall] = field(default_factory=dict)
+    _tainted: set[int] = field(default_factory=set)
+
+    def follow(
+        self, steps: Iterable[tuple[int, Mapping[str, Any]]], rules: Mapping[str, Any]
+    ) -> Iterator[None]:
+        """
+        Follow the steps of one session in their order.
+
+        Args:
+            steps: Their positions in the log, and what they say.
+            rules: The canonical forms and the texts of its contracts, as the log has them.
+
+        Yields:
+            None after each step, so that whoever asks can show how far it is.
+
+        Raises:
+            RerunError: A step cannot be followed.
+        """
+        known = list(steps)
+        late: dict[Any, Any] = {step.get("step"): step["args"] for _, step in known if "args" in step}
+        unseen: set[Any] = {step.get("step") for _, step in known if step.get("shown")}
+        number = 0
+        try:
+            for number, step in known:
+                if step["e"] == "start":
+                    self._begin(step, rules)
+                elif self._store is None:
+                    raise RerunError(f"line {number}: the session has no beginning here")
+                else:
+                    self._take(number, step, late, unseen)
+                yield
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, RerunError):
+                raise
+            raise RerunError(f"line {number}: not a step ({type(error).__name__})") from error
+
+    def _begin(self, step: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
+        self._contracts = [rebuilt(form) for form in rules["contracts"]]
+        self._texts = list(rules["texts"])
+        contracts = [contract for contract in self._contracts if contract is not None]
+        self._store = _FollowedStore(
+            RuleSet(contracts),
+            StateStore(thawed(step["state"])),
+            self._clock,
+            max_keys=step["max_keys"],
+            halts=step["halts"],
+        )
+
+    def _clock(self) -> float:
+        if isinstance(self._time, str):
+            raise RuntimeError(self._time)  # noqa: TRY004 - what the session's clock did
+        return self._time
+
+    def _take(self, number: int, step: Mapping[str, Any], late: Mapping[int, Any], unseen: set[int]) -> None:
+        assert self._store is not None
+        self._time = step.get("at", self._time)
+        match step["e"]:
+            case "reserve":
+                hidden = "args" not in step and step["step"] in unseen
+                self._reserve(number, step, late.get(step["step"]), hidden=hidden)
+            case "commit" | "fail" | "abort" | "lose" as end:
+                self._end(number, step, end)
+            case "state":
+                self._store.memory.state.update(thawed(step["set"]))
+            case "add":
+                self._add(step)
+            case "skip":
+                self._store.step += 1
+            case "restore":
+                self._restore(number, step)
+            case "end":
+                unmet = self._store.end(shut=_SHUT[step["shut"]] if "shut" in step else None)
+                self._compare(number, step, True, True, unmet, set())
+            case other:
+                raise RerunError(f"line {number}: unknown step {other!r:.40}")
+
+    def _reserve(self, number: int, step: Mapping[str, Any], late: Any, *, hidden: bool) -> None:
+        assert self._store is not None
+        given = step.get("args", late)
+        store, allowed = self._store, bool(step["allowed"])
+        plan = store.book.plan(step["tool"])
+        plain = _is_as_seen(given)
+        call = PlannedCall(plan.tool, given if plain else thawed(given or {}), plan)
+        call.deferred, call.early = step.get("deferred", ()), bool(step.get("early"))
+        call.special = bool(call.deferred or call.early)
+        by_code = not allowed and (step.get("code") or any(map(self._is_code, step.get("broken", ()))))
+        breaches = store.reserve(call, force=bool(step.get("watched")), refuse=bool(by_code)) or []
+        if call.step != step["step"]:
+            raise RerunError(f"line {number}: step {call.step} of the session is missing")
+        unknown: set[int] = set()
+        if hidden or (not plain and (given is None or _has_hidden(given))):
+            unknown = self._reading_arguments(call, None if hidden else given)
+            self._tainted |= unknown
+        self._compare(number, step, allowed, call.admitted, breaches, unknown | self._tainted_for(call))
+        if call.admitted is not allowed:
+            call = self._follow_record(call, allowed)
+        if allowed:
+            self._flying[call.step] = call
+
+    def _follow_record(self, call: PlannedCall, allowed: bool) -> PlannedCall:
+        assert self._store is not None
+        if not allowed:
+            self._store.abort(call, ran=False)
+            return call
+        self._store.step -= 1
+        again = PlannedCall(call.tool, call.args, call.plan)
+        again.deferred, again.early, again.special = call.deferred, call.early, call.special
+        self._store.reserve(again, force=True)
+        return again
+
+    def _end(self, number: int, step: Mapping[str, Any], end: str) -> None:
+        assert self._store is not None
+        call = self._flying.pop(step["step"], None)
+        if call is None:
+            raise RerunError(f"line {number}: a call ended that never began")
+        unknown: set[int] = set()
+        if "final" in step:
+            call.final = thawed(step["final"])
+            if _has_hidden(step["final"]):
+                unknown = self._reading_arguments(call, step["final"])
+                self._tainted |= unknown
+        elif step.get("shown"):
+            unknown = self._reading_arguments(call, None)
+            self._tainted |= unknown
+        if "measured" in step:
+            call.measured = thawed(step["measured"])
+        call.special = call.special or call.final is not None or call.measured is not None
+        if end == "commit":
+            over = self._store.commit(call)
+        elif end == "lose":
+            over = self._store.lose_now(call)
+        else:
+            over = self._store.abort(call, ran=end == "fail")
+        if over or "broken" in step:
+            self._compare(number, step, True, True, over or [], unknown | self._tainted_for(call))
+
+    def _add(self, step: Mapping[str, Any]) -> None:
+        assert self._store is not None
+        contract = rebuilt(step["contract"])
+        self._contracts.append(contract)
+        self._texts.append(step["text"])
+        if contract is not None:
+            self._store.add(contract)
+
+    def _restore(self, number: int, step: Mapping[str, Any]) -> None:
+        assert self._store is not None
+        if step["memory"] is None or None in self._contracts:
+            raise RerunError(f"line {number}: what the session remembered is not in the log")
+        load_memory(self._store, step["memory"])
+        self._store.memory.state.load(thawed(step["state"]))
+
+    def _compare(
+        self,
+        number: int,
+        step: Mapping[str, Any],
+        allowed: bool,
+        derived: bool,
+        breaches: list[Breach],
+        unknown: set[int],
+    ) -> None:
+        recorded = [name for name in step.get("broken", ()) if not self._is_code(name)]
+        found = [self._name(breach) for breach in breaches]
+        rests_on_code = bool(step.get("code")) or len(recorded) < len(step.get("broken", ()))
+        if unknown:
+            self.not_derivable += 1
+            return
+        self.derived += 1
+        self.on_code += rests_on_code
+        if allowed is derived and set(found) == set(recorded):
+            return
+        self.differences.append(
+            Difference(
+                number=number,
+                step=step.get("step"),
+                tool=step.get("tool"),
+                recorded=self._words(allowed, recorded),
+                derived=self._words(derived, found),
+            )
+        )
+
+    def _words(self, allowed: bool, names: list[int | str]) -> str:
+        broken = ", ".join(self._texts[name] if isinstance(name, int) else name for name in names)
+        return ("allowed" if allowed else "refused") + (f", breaks {broken}" if broken else "")
+
+    def _name(self, breach: Breach) -> int | str:
+        if isinstance(breach.contract, SessionRule):
+            return breach.contract.spec
+        return next(place for place, known in enumerate(self._contracts) if known is breach.contract)
+
+    def _is_code(self, name: int | str) -> bool:
+        if isinstance(name, str):
+            return name not in _SHUT
+        return self._contracts[name] is None
+
+    def _reading_arguments(self, call: PlannedCall, given: Any) -> set[int]:
+        """Find the contracts about a call to which it matters what stands in the hidden arguments."""
+        asked = {id(entry.contract) for entry, _ in call.plan.asked}
+        for guard in call.plan.guards:
+            cell = guard.guard.cell
+            if cell is None:
+                continue
+            # A key that was redacted is still the same for the same value. One that was cut is not.
+            reads = [] if cell.field is None else [cell.field]
+            if any(_is_hidden_at(given, path) for path in reads) or (
+                cell.key is not None and (given is None or _has_hidden(given, marked=False))
+            ):
+                asked.add(id(guard.contract))
+        return {
+            place
+            for place, contract in enumerate(self._contracts)
+            if contract is not None and id(contract) in asked
+        }
+
+    def _tainted_for(self, call: PlannedCall) -> set[int]:
+        if not self._tainted:
+            return set()
+        about = {id(guard.contract) for guard in call.plan.guards}
+        about |= {id(entry.contract) for entry, _ in call.plan.asked}
+        return {place for place in self._tainted if id(self._contracts[place]) in about}
+
+
+def _is_as_seen(args: Any) -> bool:
+    """Tell quickly of arguments that are flat whether they stand in the log as contracts saw them."""
+    if type(args) is not dict:
+        return False
+    for value in args.values():
+        kind = type(value)
+        if kind is str:
+            if _HIDDEN in value:
+                return False
+        elif kind is dict or kind is list:
+            return False
+    return "$cut" not in args and "$mapping" not in args
+
+
+def _has_hidden(value: Any, *, marked: bool = True) -> bool:
+    """Tell whether a part of recorded arguments is not what contracts saw: cut, or `marked` as redacted."""
+    if value is None:
+        return False
+    if isinstance(value, str):
+        return marked and _HIDDEN in value
+    if isinstance(value, list):
+        return any(_has_hidden(item, marked=marked) for item in value)
+    if isinstance(value, dict):
+        return value.get("$cut") == "size" or any(_has_hidden(item, marked=marked) for item in value.values())
+    return False
+
+
+def _is_hidden_at(args: Any, path: str) -> bool:
+    if not isinstance(args, dict):
+        return True
+    first = path.split(".")[0]
+    if "$cut" in args or "$mapping" in args:
+        return True
+    return any(_has_hidden(args[name]) for name in (path, first) if name in args)

@@ -1,0 +1,380 @@
+"""Decisions, derived again from the steps of a log and its rules."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import threading
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openbox_agentrt.acel import (
+    Session,
+    any_of,
+    at_most_n_times,
+    at_most_total,
+    chain_precedence,
+    existence,
+    matching,
+    max_distinct,
+    must_precede,
+    never_after,
+    rate_limit,
+    requires_state,
+    response,
+)
+from openbox_agentrt.acel.contracts.identity import canonical
+from openbox_agentrt.acel.contracts.rebuilding import rebuilt
+from openbox_agentrt.acel.contracts.template import Template
+from openbox_agentrt.acel.rerun import RerunReport, rerun_file
+from openbox_agentrt.evidence import EvidenceFile, Redactor, read_entries, verify_file
+from openbox_agentrt.evidence.canonical import GENESIS_HASH, encode
+from openbox_agentrt.evidence.format2.lines import parse_line, session_text, write_line
+
+TOOLS = ("backup", "delete", "pay", "read", "send", "login", "Bash")
+
+
+def contracts() -> list[Template]:
+    """Of every kind."""
+    return [
+        must_precede("backup", "delete"),
+        at_most_n_times("send", 40, id="few-letters"),
+        at_most_total("pay", "amount", 500, key="customer"),
+        at_most_total("llm", "tokens", Decimal("1000.5")),
+        rate_limit("read", 5, 10),
+        never_after("send", "login", within=30),
+        max_distinct("send", "to", 3),
+        chain_precedence("backup", "pay", key="customer"),
+        response("login", "read", 20),
+        requires_state("delete", "mode", "on"),
+        existence("backup"),
+        at_most_n_times(matching("Bash", "rm|drop", field="command"), 2, mode="shadow"),
+        at_most_n_times(any_of("read", matching("Bash", "curl", field="command")), 60),
+    ]
+
+
+class Clock:
+    """Time as a test sets it, also backwards and into the void."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        if self.now < 0:
+            raise OSError("no time")
+        return self.now
+
+
+def arguments(chance: random.Random) -> dict[str, Any]:
+    """Arguments that contracts look at, now and then ones that they cannot read."""
+    odd: list[Any] = [None, "many", float("nan"), {1, 2}, b"\xff", [1], object()]
+    return {
+        "customer": chance.choice(["c-1", " c-1", "c-2", "c-3", 7, *odd]),
+        "amount": chance.choice([1, 20, 45.5, Decimal("99.90"), 200, -3, *odd]),
+        "to": chance.choice(["ann", "bob", "Ann", "eve", "dan", *odd]),
+        "command": chance.choice(["ls", "rm -rf /", "curl x", ["drop", "x"], *odd]),
+    }
+
+
+def act(session: Session, chance: random.Random, clock: Clock | None, times: int) -> None:
+    """Ask for calls and end them in every way that there is, several of them under way at once."""
+    flying: list[Any] = []
+    for _ in range(times):
+        if clock is not None:
+            clock.now += chance.choice([0, 0.5, 3, -2])
+        if chance.random() < 0.05:
+            session.state.set("mode", chance.choice(["on", "off"]))
+        if chance.random() < 0.6 or not flying:
+            tool = chance.choice(TOOLS)
+            deferred = {"deferred": {"tokens": 5}} if chance.random() < 0.1 else {}
+            call = session.reserve("llm" if deferred else tool, arguments(chance), **deferred)
+            if call.allowed:
+                flying.append(call)
+            continue
+        call = flying.pop(chance.randrange(len(flying)))
+        final = {"args": arguments(chance)} if chance.random() < 0.2 else {}
+        measured = {"measured": {"tokens": chance.randrange(60)}} if call.deferred else {}
+        end = chance.random()
+        if end < 0.6:
+            call.commit("done", **final, **measured)
+        elif end < 0.75:
+            call.abort(ValueError("failed"), ran=True, **final, **measured)
+        elif end < 0.9:
+            call.abort()
+        elif end < 0.95:
+            call.lose()
+        else:
+            del call  # dropped: its task died
+
+
+def recorded(path: Path, seed: int, *, times: int = 400, **options: Any) -> RerunReport:
+    """One session of random calls, and what follows from its log."""
+    clock = Clock()
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(
+            {"mode": "off"},
+            contracts=contracts(),
+            evidence=evidence,
+            session_id="s",
+            clock=clock,
+            **options,
+        )
+        act(session, random.Random(seed), clock, times)
+        session.end_session()
+    assert verify_file(path).ok
+    return rerun_file(path)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "options", [{}, {"mode": "shadow"}, {"halt_on_violation": True}], ids=["enforce", "shadow", "raising"]
+)
+def test_every_decision_follows_from_steps_and_rules(
+    tmp_path: Path, seed: int, options: dict[str, Any]
+) -> None:
+    """Side by side, failed, aborted, lost, dropped, with other arguments in the end, at any time."""
+    report = recorded(tmp_path / "e.jsonl", seed, **options)
+
+    assert report.differences == ()
+    assert report.problems == ()
+    assert report.ok
+    assert report.derived > 100
+    assert report.not_derivable == 0
+
+
+def test_threads_side_by_side(tmp_path: Path) -> None:
+    """The steps stand in the order of the lock, whoever writes them down."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps", seal_interval=60) as evidence:
+        session = Session({"mode": "on"}, contracts=contracts(), evidence=evidence)
+        threads = [
+            threading.Thread(target=act, args=(session, random.Random(seed), None, 600)) for seed in range(6)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems) == ((), ())
+    assert report.derived > 1_000
+
+
+def test_tasks_that_are_cancelled(tmp_path: Path) -> None:
+    """A call whose task was cancelled is in the log with how it ended."""
+    path = tmp_path / "e.jsonl"
+
+    async def call(session: Session, n: int) -> None:
+        reservation = await session.areserve("send", {"to": f"p{n % 3}"})
+        if reservation.allowed:
+            try:
+                await asyncio.sleep(0.001 * (n % 3))
+                await reservation.acommit("ok")
+            except asyncio.CancelledError:
+                reservation.abort(ran=True)
+                raise
+
+    async def everything(session: Session) -> None:
+        tasks = [asyncio.create_task(call(session, n)) for n in range(50)]
+        await asyncio.sleep(0.001)
+        for task in tasks[::3]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    with EvidenceFile(path, record="steps") as evidence:
+        asyncio.run(everything(Session(contracts=contracts(), evidence=evidence)))
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems, report.derived) == ((), (), 50)
+
+
+def test_contracts_that_came_later_and_sessions_that_went_on(tmp_path: Path) -> None:
+    """A late contract counts from where it was added; a restored session remembers."""
+    path = tmp_path / "e.jsonl"
+    rules = (at_most_n_times("x", 3),)
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=rules, evidence=evidence)
+        session.call("x")
+        session.add_contract(at_most_n_times("x", 1))
+        session.reserve("x").commit()
+        assert not session.reserve("x").allowed
+        before = Session(contracts=rules)
+        for _ in range(3):
+            before.call("x")
+        restored = Session.restore(before.snapshot(), rules, evidence=evidence)
+        assert not restored.reserve("x").allowed
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems, report.sessions) == ((), (), 2)
+    assert report.derived == 4
+
+
+def test_what_rests_on_code_is_taken_at_its_word(tmp_path: Path) -> None:
+    """And counted: conditions, matchers that are functions, names that a session does not know."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(
+            contracts=[at_most_n_times(lambda tool, args: args.get("n") == 1, 0), at_most_n_times("pay", 1)],
+            evidence=evidence,
+            unknown_tools="refuse",
+        )
+        session.register_tool("pay", precondition=lambda state, args: args["n"] > 0)
+        for n in (2, 1, 0):
+            reservation = session.reserve("pay", {"n": n})
+            if reservation.allowed:
+                reservation.commit()
+        session.reserve("nobody")
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems) == ((), ())
+    assert (report.derived, report.on_code) == (4, 3)
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], None], *, number: int) -> None:
+    """Change one line, and make the whole chain anew, as whoever holds no key can."""
+    prev, lines = GENESIS_HASH, []
+    for raw in path.read_bytes().splitlines(keepends=True):
+        line = parse_line(raw)
+        body = line.data()
+        if line.seq == number:
+            change(body)
+        data, prev = write_line(
+            body=encode(body),
+            prev=prev,
+            seq=line.seq,
+            session=session_text(line.session),
+            time=line.time,
+            type=line.type,
+        )
+        lines.append(data)
+    path.write_bytes(b"".join(lines))
+
+
+def reserved(path: Path, tool: str, *, allowed: bool) -> list[int]:
+    """The numbers of the steps in which a tool was asked for."""
+    return [
+        entry.number
+        for entry in read_entries(path)
+        if entry.data.get("e") == "reserve"
+        and entry.data["tool"] == tool
+        and entry.data["allowed"] is allowed
+    ]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_verdict_that_was_changed_is_named(tmp_path: Path, allowed: bool) -> None:
+    """One of many, with its line; what comes after follows from what was recorded."""
+    path = tmp_path / "e.jsonl"
+    recorded(path, 1)
+    number = reserved(path, "send", allowed=allowed)[-1]
+
+    def flip(body: dict[str, Any]) -> None:
+        body["allowed"] = not allowed
+        body.pop("broken", None)
+
+    changed(path, flip, number=number)
+    report = rerun_file(path)
+    assert not report.ok
+    assert report.differences[0].number == number
+    assert report.differences[0].tool == "send"
+    assert report.differences[0].recorded == ("refused" if allowed else "allowed")
+
+
+def test_an_argument_that_was_changed_is_named(tmp_path: Path) -> None:
+    """The decision no longer follows from it."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=[at_most_total("pay", "amount", 100)], evidence=evidence)
+        for amount in (60, 60, 30):
+            call = session.reserve("pay", {"amount": amount})
+            if call.allowed:
+                call.commit()
+    (refused,) = reserved(path, "pay", allowed=False)
+
+    changed(path, lambda body: body["args"].update(amount=6), number=refused)
+    (difference,) = rerun_file(path).differences
+    assert (difference.number, difference.step) == (refused, 2)
+    assert difference.recorded == "refused, breaks at_most_total(pay, amount, limit=100)"
+    assert difference.derived == "allowed"
+
+
+def test_a_redacted_key_still_counts_and_a_redacted_amount_does_not(tmp_path: Path) -> None:
+    """Equal secrets have equal markers; what an amount was, no marker says."""
+    path = tmp_path / "e.jsonl"
+    rules = [at_most_n_times("pay", 2, key="card"), at_most_total("pay", "pin", 100)]
+    with EvidenceFile(path, record="steps", redact_fields=Redactor(["card", "pin"])) as evidence:
+        session = Session(contracts=rules[:1], evidence=evidence)
+        for card in ("4111", " 4111", "4222", "4111"):
+            session.reserve("pay", {"card": card})
+        amounts = Session(contracts=rules[1:], evidence=evidence)
+        for _ in range(3):
+            amounts.reserve("pay", {"card": "1", "pin": 60})
+
+    assert b"4111" not in path.read_bytes()
+    report = rerun_file(path)
+    assert (report.differences, report.problems) == ((), ())
+    assert (report.derived, report.not_derivable) == (4, 3)
+
+
+def test_arguments_that_are_not_in_the_log_are_not_derivable(tmp_path: Path) -> None:
+    """What was cut for its size, and what nobody may see."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(
+            contracts=[at_most_n_times(matching("Bash", "rm"), 0), at_most_total("pay", "amount", 9)],
+            evidence=evidence,
+        )
+        session.reserve("Bash", {"command": "ls " * 20_000})
+        session.reserve("pay", {"amount": 3, "letter": "x" * 50_000}).commit(shown={"amount": "hidden"})
+        session.reserve("other", {"text": "x" * 50_000})
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems) == ((), ())
+    assert (report.derived, report.not_derivable) == (2, 1)
+
+
+def test_a_log_that_lost_its_beginning_says_so(tmp_path: Path) -> None:
+    """A session whose first steps are not there cannot be followed, and that is no success."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps", max_bytes=3_000) as evidence:
+        session = Session(contracts=[at_most_n_times("x", 1)], evidence=evidence)
+        for _ in range(40):
+            session.reserve("y")
+    (tmp_path / "e.000001.jsonl").unlink()
+
+    report = rerun_file(path)
+    assert not report.ok
+    assert "the rules of the session are not in the log" in report.problems[0]
+
+
+def test_other_logs_have_nothing_to_derive(tmp_path: Path) -> None:
+    """A log without steps is not derived, and not called right."""
+    with EvidenceFile(tmp_path / "e.jsonl", record="all") as evidence:
+        Session(contracts=[at_most_n_times("x", 0)], evidence=evidence).reserve("x")
+
+    report = rerun_file(tmp_path / "e.jsonl")
+    assert (report.ok, report.derived, report.sessions) == (False, 0, 0)
+    assert json.loads(json.dumps(report.to_dict()))["ok"] is False
+
+
+@pytest.mark.parametrize("contract", contracts(), ids=lambda contract: contract.spec)
+def test_a_contract_is_rebuilt_as_it_was(contract: Template) -> None:
+    """Of its canonical form, after a way through JSON."""
+    form = json.loads(json.dumps(canonical(contract)))
+    again = rebuilt(form)
+
+    assert again is not None
+    assert canonical(again) == form
+    assert rebuilt({**form, "template": "another"}) is None
+    assert rebuilt({**form, "terms": {}} if form["terms"] else {**form, "roles": []}) is None
+
+
+def test_what_is_code_is_not_rebuilt() -> None:
+    """Nobody can say what it does."""
+    assert rebuilt(canonical(at_most_n_times(lambda tool, args: True, 1))) is None
+    assert rebuilt(canonical(rate_limit("x", 1, 1, clock=lambda: 0.0))) is None
