@@ -55,6 +55,9 @@ def contracts() -> list[Template]:
         existence("backup"),
         at_most_n_times(matching("Bash", "rm|drop", field="command"), 2, mode="shadow"),
         at_most_n_times(any_of("read", matching("Bash", "curl", field="command")), 60),
+        at_most_n_times(any_of("pay", "send"), 9, key={"pay": "customer", "send": "to"}),
+        at_most_n_times("*", 90, key="*", except_=["read", "llm"]),
+        rate_limit("send", 9, 20, key=["to", "customer"], fold="case"),
     ]
 
 
@@ -371,7 +374,8 @@ def test_a_contract_is_rebuilt_as_it_was(contract: Template) -> None:
     assert again is not None
     assert canonical(again) == form
     assert rebuilt({**form, "template": "another"}) is None
-    assert rebuilt({**form, "terms": {}} if form["terms"] else {**form, "roles": []}) is None
+    assert rebuilt({**form, "terms": {}}) is None
+    assert rebuilt({**form, "code": ["x.y", "z"]}) is None
 
 
 def test_what_is_code_is_not_rebuilt() -> None:

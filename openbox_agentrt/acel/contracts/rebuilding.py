@@ -34,15 +34,16 @@ def rebuilt(form: Mapping[str, Any]) -> Template | None:
 
 
 def _build(form: Mapping[str, Any]) -> Template:
-    kind = CLASSES[form["template"]]
-    if "clock" in form["terms"]:
+    terms = form["terms"]
+    if "clock" in terms:
         raise ValueError("a clock of its own is code")
+    tools = {parameter.name for parameter in parameters_of(form["template"]) if parameter.kind == "tool"}
     given: dict[str, Any] = {name: form[name] for name in ("id", "mode", "severity", "on_violation")}
     given |= {name: _value(form[name]) for name in ("key", "fold", "within") if form[name] is not None}
-    given |= {name: _value(value) for name, value in form["terms"].items()}
-    tools = [parameter.name for parameter in parameters_of(form["template"]) if parameter.kind == "tool"]
-    given |= {name: _matcher(role) for name, role in zip(tools, form["roles"], strict=True)}
-    return kind(**given)
+    if form["except"] is not None:
+        given["except_"] = _matcher(form["except"])
+    given |= {name: _matcher(value) if name in tools else _value(value) for name, value in terms.items()}
+    return CLASSES[form["template"]](**given)
 
 
 def _matcher(form: Any) -> ToolMatcher:

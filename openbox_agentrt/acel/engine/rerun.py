@@ -342,4 +342,6 @@ def _is_hidden_at(args: Any, path: str) -> bool:
     first = path.split(".")[0]
     if "$cut" in args or "$mapping" in args:
         return True
+    if first == "*":
+        return _has_hidden(args)
     return any(_has_hidden(args[name]) for name in (path, first) if name in args)
