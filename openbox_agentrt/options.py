@@ -117,6 +117,7 @@ class GovernanceOptions(
                 continue
             object.__setattr__(self, item.name, _checked(item.name, value, source=None))
         CoreOptions.check(self)
+        RunOptions.check(self)
         EvidenceOptions.check(self)
 
     @classmethod

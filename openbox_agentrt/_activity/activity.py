@@ -3,13 +3,8 @@ One governed activity: judged at its start, closed exactly once.
 
 An activity owns three things: Core's row, which Core has from the moment it is asked; the reservation of the
 local contracts; and the input to use. Every way out has to settle all three: the refusal, the result, the
-error, the cancellation, the end of the run. What may follow what stands in `MOVES`. Closing is one of these
-moves, made without awaiting, that gives the report to send: so it happens once, however many ways out are
-taken at the same time.
-
-An activity that goes through as it should is ``new``, then ``asked`` (Core may have a row), ``allowed``,
-``running`` and ``closed``. It is ``waiting`` while its run is suspended for a person, and ``ahead`` when it
-was judged before its turn. One that is closed may begin ``anew``, with other input and another row.
+error, the cancellation, the end of the run. What may follow what stands in `MOVES`; closing is a move that
+gives the report to send.
 """
 
 from __future__ import annotations
@@ -17,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Literal
-
-from agent_rt import ApprovalRequiredError, RunCancelled
+from typing import TYPE_CHECKING, Any
 
 from .._plain.freezing import freeze
 from .._run import record
@@ -33,6 +26,8 @@ from ..errors import GovernanceError, GovernanceHaltError, UngovernedCallError, 
 from ..evidence.redaction import redaction_marker
 from ..lifecycle_events import activity_completed
 from .binding import Binding, activity_context
+from .endings import NO_RESPONSE, OUTLIVED_RUN, SUPERSEDED, status_of
+from .life import MOVES
 
 if TYPE_CHECKING:
     from openbox_core.contracts.context import ActivityContext
@@ -44,39 +39,10 @@ if TYPE_CHECKING:
     from ..decision import Answer, Decision, DecisionSource
     from ..lifecycle_events import ActivityStatus
     from .judged_input import ApprovedInput
+    from .life import State, Step
     from .request import DecisionRequest
 
-__all__ = ("ABANDONED", "MOVES", "Activity", "ApprovalPending")
-
-State = Literal["new", "asked", "waiting", "allowed", "ahead", "running", "closed"]
-Step = Literal["ask", "wait", "allow", "keep", "take", "begin", "anew", "close"]
-
-MOVES: Final[Mapping[State, Mapping[Step, State]]] = {
-    "new": {"ask": "asked", "allow": "allowed", "close": "closed"},
-    "asked": {"wait": "waiting", "allow": "allowed", "close": "closed"},
-    "waiting": {"wait": "waiting", "allow": "allowed", "close": "closed"},
-    "allowed": {"keep": "ahead", "begin": "running", "close": "closed"},
-    "ahead": {"take": "allowed", "close": "closed"},
-    "running": {"close": "closed"},
-    "closed": {"anew": "new"},
-}
-"""The life of an activity. ``allow`` without ``ask`` is for a gate that is switched off."""
-
-ABANDONED: Final = "AbandonedActivity"
-OUTLIVED_RUN: Final = error_info(type=ABANDONED, message="run ended before the activity completed")
-SUPERSEDED: Final = error_info(
-    type="ArgumentsChanged", message="the arguments were changed after they were judged, and are judged again"
-)
-NO_RESPONSE: Final = {
-    "llm_model": None,
-    "input_tokens": None,
-    "output_tokens": None,
-    "total_tokens": None,
-    "completion": None,
-    "has_tool_calls": None,
-    "finish_reason": None,
-}
-"""Output of a model call that was judged ahead of its turn, which did not come."""
+__all__ = ("Activity", "ApprovalPending")
 
 
 class ApprovalPending(Exception):
@@ -317,7 +283,7 @@ class Activity:
     async def fail(self, error: BaseException) -> None:
         """Close it because the work failed, or never ran."""
         beside = self._beside()
-        event = self._close(_status_of(error), error=self._failure("failed", error))
+        event = self._close(status_of(error), error=self._failure("failed", error))
         self._abort(error)
         if event is None:
             return
@@ -425,13 +391,7 @@ class Activity:
     def _concealer(self) -> Callable[[Any], Any] | None:
         """Say what becomes of a result in the trace, which outlives the run and goes into evidence."""
         run = self.run
-        if self.request.reported and run.services.options.enforces_outputs:
+        if self.request.reported and run.services.enforces_outputs:
             # Core redacts outputs when it is told of them, and that is later.
             return lambda result: redaction_marker(freeze(result), run.services.marker_key)
         return (lambda result: run.redactions.value(freeze(result))) if run.redactions else None
-
-
-def _status_of(error: BaseException) -> ActivityStatus:
-    if isinstance(error, RunCancelled | ApprovalRequiredError) or not isinstance(error, Exception):
-        return "cancelled"
-    return "failed"

@@ -48,7 +48,7 @@ def seen(activity: Activity, output: Any, answer: Answer | None) -> Any:
         `output` itself, a redacted copy, or `WITHHELD`.
     """
     run, options = activity.run, activity.run.services.options
-    if not options.enforces_outputs:
+    if not run.services.enforces_outputs:
         return output
     if answer is None:
         destructive = activity.request.destructive

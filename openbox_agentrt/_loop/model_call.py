@@ -66,16 +66,26 @@ async def end_model_call(
     run, options = activity.run, activity.run.services.options
     measured = _measured(run, response, output)
     if options.enforces_outputs:
-        thoughts = reasoning or reasoning_text(response.message)
-        output |= {"reasoning": thoughts} if thoughts else {}
+        output |= _further(response, reasoning)
     answer = await activity.complete(output, result=output, measured=measured)
     shown = seen(activity, output, answer)
+    if shown is not WITHHELD and shown.get("parts") != output.get("parts"):
+        # Fail-closed: what is no text cannot be edited from here.
+        shown = WITHHELD
     response = withheld_response(response) if shown is WITHHELD else _as_seen(run, response, output, shown)
     told = shown is WITHHELD or answer is not None
     if told or not options.send_llm_end_event or options.reports_in_background:
         # Core has been told, or nobody wants it to be.
         run.judged.remember(message_elements(run.redactions.messages((response.message,))))
     return response
+
+
+def _further(response: ModelResponse, reasoning: str) -> dict[str, Any]:
+    """Give what a response holds beside its text: reasoning, parts that are no text, and tool calls."""
+    thoughts = reasoning or reasoning_text(response.message)
+    spoken = without_reasoning(response.message)
+    parts = [element for element in message_elements((spoken,)) if "text" not in element]
+    return ({"reasoning": thoughts} if thoughts else {}) | ({"parts": parts} if parts else {})
 
 
 def _measured(run: RunState, response: ModelResponse, output: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from agent_rt import ModelRequest, ModelStreamEvent
 
-from .._activity.activity import ABANDONED
+from .._activity.endings import ABANDONED
 from .._wire.error_info import error_info
 from .held_stream import held_events
 from .model_call import begin_model_call, end_model_call

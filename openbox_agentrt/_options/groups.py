@@ -136,6 +136,12 @@ class RunOptions:
     buffer_streams: bool = field(default=False, metadata=holds(kinds.FLAG))
     outcomes: Mapping[str, OutcomeHook] = field(default_factory=dict, metadata=holds(kinds.CALLABLES_BY_NAME))
 
+    def check(self) -> None:
+        """Refuse to enforce what Core says about results that it is not told of."""
+        for name in ("send_llm_end_event", "send_tool_end_event"):
+            if self.outputs == "enforce" and not getattr(self, name):
+                raise OptionError("outputs", f"cannot be 'enforce' with option {name!r} off")
+
     @property
     def enforces_outputs(self) -> bool:
         """Tell whether what Core says about a result decides what is seen of it."""

@@ -25,6 +25,7 @@ class Services:
     Attributes:
         core: Whom they ask.
         options: The options of the governance.
+        enforces_outputs: Whether what Core says about a result decides what is seen of it.
         store: Where the base SDK's instrumentation looks up the activity that nested I/O belongs to.
         sessions: What runs with one session id share.
         observers: Told of every decision.
@@ -36,6 +37,7 @@ class Services:
         "_agent_name",
         "agent_did",
         "core",
+        "enforces_outputs",
         "marker_key",
         "observers",
         "options",
@@ -56,6 +58,7 @@ class Services:
     ) -> None:
         self.core = core
         self.options = options
+        self.enforces_outputs = options.enforces_outputs
         self.store = store
         self.sessions = sessions
         self.observers = observers

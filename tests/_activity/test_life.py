@@ -7,8 +7,9 @@ from typing import Any, get_args
 import pytest
 
 from openbox_agentrt import UngovernedCallError
-from openbox_agentrt._activity.activity import MOVES, Activity, State, Step
+from openbox_agentrt._activity.activity import Activity
 from openbox_agentrt._activity.decide import decide
+from openbox_agentrt._activity.life import MOVES, State, Step
 from openbox_agentrt._activity.perform import perform
 from openbox_agentrt._activity.request import custom_request
 from openbox_agentrt._run.close import close_run

@@ -6,9 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
-from agent_rt import AgentLoop, InMemoryIdempotencyStore, ModelRequest
+from agent_rt import (
+    AgentLoop,
+    ContentPart,
+    InMemoryIdempotencyStore,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+)
 
-from openbox_agentrt import GovernanceHaltError
+from openbox_agentrt import GovernanceHaltError, GovernanceOptions, OptionError
 from openbox_agentrt.decision import Verdict
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.testing import Call, Reply, ScriptedProvider
@@ -91,6 +98,29 @@ async def streamed_reasoning(stage: Any, kit: Any) -> Any:
     return events, "".join(event.text or "" for event in events)
 
 
+async def structured_answer(stage: Any, kit: Any) -> Any:
+    """Give an answer that is JSON, and no text."""
+
+    class Structured:
+        name = "structured"
+
+        async def complete(self, request: Any) -> Any:
+            parts = (ContentPart("json", data={"code": SECRET}),)
+            return ModelResponse(ModelMessage("assistant", parts), finish_reason="stop")
+
+    async with stage.governance.run_scope():
+        provider = stage.governance.wrap_provider(Structured())
+        return await provider.complete(ModelRequest(messages=(kit.user("go"),), model="m"))
+
+
+async def call_in_an_answer(stage: Any, kit: Any) -> Any:
+    """Give an answer that asks for a tool."""
+    reply = Reply(calls=(Call(name="look", arguments={"code": SECRET}),))
+    async with stage.governance.run_scope():
+        provider = stage.governance.wrap_provider(ScriptedProvider(reply))
+        return await provider.complete(ModelRequest(messages=(kit.user("go"),), model="m"))
+
+
 async def own_activity(stage: Any, kit: Any) -> Any:
     """Give what is left in a user's own activity."""
     async with stage.governance.run_scope():
@@ -121,6 +151,8 @@ PATHS = [
     answer_of_a_model,
     streamed_answer,
     streamed_reasoning,
+    structured_answer,
+    call_in_an_answer,
     own_activity,
     agent_as_tool,
 ]
@@ -175,6 +207,15 @@ async def test_nothing_is_withheld_unless_that_is_asked_for(make_stage: Any, kit
     stage = await make_stage(core=LocalCore(refusing(BLOCK), guardrails=False))
 
     assert SECRET in repr(await path(stage, kit))
+
+
+@pytest.mark.parametrize("off", ["send_llm_end_event", "send_tool_end_event"])
+def test_what_core_is_not_told_of_cannot_be_enforced(off: str) -> None:
+    """Whoever asks for both has a mistake in there, and hears of it before anything runs."""
+    switched_off: dict[str, Any] = {off: False}
+
+    with pytest.raises(OptionError, match=off):
+        GovernanceOptions(core="local", outputs="enforce", **switched_off)
 
 
 @pytest.mark.parametrize("older", ["redact_outputs", "buffer_streams"])
