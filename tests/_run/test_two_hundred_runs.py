@@ -99,11 +99,13 @@ class Watched(Session):
         )
         self.register_tool("backup", postcondition=[SOUND])
         self.log: list[tuple[str, int, set[str]]] = []
+        self.unsound = 0
         engine: Any = engine_of(self)
         settle, give_up = engine.asettle, engine.give_up
 
         async def asettle(call: Any, result: Any) -> Any:
             violation = await settle(call, result)
+            self.unsound += violation is not None
             self._settled(call)
             return violation
 
@@ -262,7 +264,14 @@ def replayed(world: World) -> tuple[dict[str, Oracle], Counter[str]]:
 
 
 def unsound(world: World) -> int:
-    return sum(call.seen == "unsound" for call in world.calls.values())
+    """Count results that were found unsound; a run that is cancelled then may not show it to its caller."""
+    seen = sum(call.seen == "unsound" for call in world.calls.values())
+    interrupted = sum(
+        call.ended == "unsound" and call.seen in ("cancelled", "interrupted") for call in world.calls.values()
+    )
+    found = sum(session.unsound for session in world.sessions.values())
+    assert seen <= found <= seen + interrupted
+    return found
 
 
 def undone(world: World, oracles: Mapping[str, Oracle]) -> int:
@@ -334,7 +343,7 @@ def test_the_metrics_agree(world: World) -> None:
         broken + Counter({SOUND.description: unsound(world), DUTY.spec: undone(world, oracles)})
     )
     decisions = counted["decisions"]
-    assert decisions["block by contracts"] == seen["refused"] + seen["unsound"]
+    assert decisions["block by contracts"] == seen["refused"] + unsound(world)
     assert decisions["block by core"] == seen["blocked"] + seen["rejected"]
     approved = [call for call in world.calls.values() if call.plan == "approved" and call.ran]
     assert decisions["require_approval by core"] == len(approved)
