@@ -241,7 +241,7 @@ def activity_completed(
     if error is None:
         fields["activity_output"], is_whole = shown(output, max_bytes=max_bytes)
     elif told is not None:
-        fields["activity_output"] = json_safe(told, max_bytes=max_bytes)
+        fields["activity_output"], is_whole = shown(told, max_bytes=max_bytes)
     if duration_ms is not None:
         fields["duration_ms"] = max(0, round(duration_ms))
     payload = run.payload(run.extra_fields(fields, extra, max_bytes))

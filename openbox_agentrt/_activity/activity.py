@@ -24,7 +24,7 @@ from ..acel.engine.lifecycle import aconclude
 from ..decision import Verdict
 from ..errors import GovernanceError, GovernanceHaltError, UngovernedCallError, find_governance_error
 from ..evidence.redaction import redaction_marker
-from ..lifecycle_events import activity_completed
+from ..lifecycle_events import PartialEvent, activity_completed
 from .binding import Binding, activity_context
 from .endings import NO_RESPONSE, OUTLIVED_RUN, SUPERSEDED, status_of
 from .life import MOVES
@@ -65,6 +65,7 @@ class Activity:
         unheard: The question, as long as nobody knows whether Core has it.
         guards: Context managers that constraint handlers want around the work.
         ran: Whether the guarded work has begun to run.
+        shown_whole: Whether Core was shown all of what the work gave.
         refusals: What governance refused inside the work: a nested request, a nested run.
         denied: The refusal of a second judgement, made while the work was being prepared.
     """
@@ -86,6 +87,7 @@ class Activity:
         "request",
         "reservation",
         "run",
+        "shown_whole",
         "state",
         "unheard",
     )
@@ -94,6 +96,7 @@ class Activity:
         self.run = run
         self.state: State = "new"
         self.ran = False
+        self.shown_whole = True
         self.approved: ApprovedInput | None = None
         self.refusals: list[GovernanceError] = []
         self.denied: GovernanceError | ApprovalPending | None = None
@@ -253,6 +256,7 @@ class Activity:
             event = self._close(status, error=self._failure(outcome, error), told=output)
         if event is None:
             return None
+        self.shown_whole = not isinstance(event, PartialEvent)
         return await self.run.reports.send(event, heed=self._apply_answer(), beside=beside)
 
     async def _conclude(

@@ -57,6 +57,9 @@ def seen(activity: Activity, output: Any, answer: Answer | None) -> Any:
             return _withheld(activity, "core could not be told of the output")
     elif _is_refused(activity, answer):
         return WITHHELD
+    elif not activity.shown_whole:
+        # Fail-closed, whatever the posture: what Core did not see hides behind what it saw.
+        return _withheld(activity, "core could be shown only a part of the output", answer)
     elif answer.guardrails is not None and answer.guardrails.redacted_input is not MISSING:
         try:
             output = redacted_output(output, answer.guardrails.redacted_input)

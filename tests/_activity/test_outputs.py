@@ -209,6 +209,23 @@ async def test_nothing_is_withheld_unless_that_is_asked_for(make_stage: Any, kit
     assert SECRET in repr(await path(stage, kit))
 
 
+@pytest.mark.parametrize("said", ["it worked", {"isError": True}], ids=["done", "failed"])
+@pytest.mark.parametrize("on_api_error", ["fail_open", "fail_closed"])
+async def test_nothing_hides_behind_the_size_of_an_output(
+    make_stage: Any, kit: Any, said: Any, on_api_error: str
+) -> None:
+    """Of what is too large, Core sees a part. The rest has not been judged, so nobody sees any of it."""
+    stage = await make_stage(outputs="enforce", max_payload_bytes=2_000, on_api_error=on_api_error)
+    output = {"said": said, "isError": isinstance(said, dict), "page": "x" * 4_000 + SECRET}
+    registry = stage.governance.wrap_tool_registry(kit.registry({"look": lambda: output}))
+
+    async with stage.governance.run_scope() as run:
+        seen = await registry.execute(kit.call("look"))
+
+    assert seen["error"]["message"] == WITHHELD
+    assert run.decisions[-1].reason == "core could be shown only a part of the output"
+
+
 @pytest.mark.parametrize("off", ["send_llm_end_event", "send_tool_end_event"])
 def test_what_core_is_not_told_of_cannot_be_enforced(off: str) -> None:
     """Whoever asks for both has a mistake in there, and hears of it before anything runs."""
