@@ -70,52 +70,32 @@ class Activity:
         denied: The refusal of a second judgement, made while the work was being prepared.
     """
 
-    __slots__ = (
-        "_began",
-        "_context",
-        "_enclosing",
-        "_released",
-        "answer",
-        "approved",
-        "content",
-        "decision",
-        "denied",
-        "facts",
-        "guards",
-        "ran",
-        "refusals",
-        "request",
-        "reservation",
-        "run",
-        "shown_whole",
-        "state",
-        "unheard",
-    )
+    # Where it begins. Of what is asked for anew, `anew` begins again.
+    state: State = "new"
+    ran = False
+    shown_whole = True
+    approved: ApprovedInput | None = None
+    denied: GovernanceError | ApprovalPending | None = None
+    answer: Answer | None = None
+    decision: Decision | None = None
+    unheard: EventEnvelope | None = None
+    reservation: Reservation | None = None
+    guards: tuple[Any, ...] = ()
+    _released = False
+    _began: float | None = None
+    _context: ActivityContext | None = None
 
     def __init__(self, run: RunState, request: DecisionRequest) -> None:
         self.run = run
-        self.state: State = "new"
-        self.ran = False
-        self.shown_whole = True
-        self.approved: ApprovedInput | None = None
         self.refusals: list[GovernanceError] = []
-        self.denied: GovernanceError | ApprovalPending | None = None
         position = POSITION.get()
         self._enclosing = None if position is None or position.run is not run else position.activity
-        self._began: float | None = None
-        self._ask_for(request)
+        self._put(request)
 
-    def _ask_for(self, request: DecisionRequest) -> None:
+    def _put(self, request: DecisionRequest) -> None:
         self.request = request
         self.content = request.content
-        self.answer: Answer | None = None
         self.facts: record.Facts = {"activity_id": request.activity_id}
-        self.decision: Decision | None = None
-        self.guards: tuple[Any, ...] = ()
-        self.reservation: Reservation | None = None
-        self.unheard: EventEnvelope | None = None
-        self._released = False
-        self._context: ActivityContext | None = None
         if request.activity_id is not None:
             self.run.open_activities[request.activity_id] = self
 
@@ -178,7 +158,9 @@ class Activity:
         """Put `request` in the place of what was judged: a changed input needs a new row. Does not wait."""
         self._post("cancelled", error=SUPERSEDED)
         self.move("anew")
-        self._ask_for(request)
+        self.answer = self.decision = self.unheard = self._context = None
+        self.guards = ()
+        self._put(request)
 
     # How it runs: see `perform`.
 
@@ -348,10 +330,11 @@ class Activity:
         if self.state == "closed":
             return None
         run, request = self.run, self.request
-        has_row = self._was_asked() or (request.envelope is None and self.ran)
+        row = request.activity_id or ""
+        has_row = self.ran if request.envelope is None else self.state != "new"
         self.move("close")
-        run.open_activities.pop(self.id, None)
-        run.services.store.clear_activity_aborted(run.identity.workflow_id, self.id)
+        run.open_activities.pop(row, None)
+        run.services.store.clear_activity_aborted(run.identity.workflow_id, row)
         if not request.reported or not has_row:
             return None
         if self.unheard is not None:
@@ -359,12 +342,12 @@ class Activity:
             run.reports.post(self.unheard, heed=self._apply_answer())
         return activity_completed(
             run.identity,
-            self.id,
+            row,
             request.event,
             status=status,
             output=run.redactions.value(output),
             error=error,
-            told=run.redactions.value(told),
+            told=None if told is None else run.redactions.value(told),
             duration_ms=None if self._began is None else (perf_counter() - self._began) * 1000,
             max_bytes=run.services.options.max_payload_bytes,
         )
@@ -381,11 +364,8 @@ class Activity:
             return error_info(type="UnsuccessfulCall", message=f"the outcome of the call is {outcome!r}")
         return self.run.redactions.value(error_info(error))
 
-    def _was_asked(self) -> bool:
-        return self.request.envelope is not None and self.state != "new"
-
     def _beside(self) -> object:
-        return (self._enclosing or self.run) if self._was_asked() else None
+        return None if self.request.envelope is None else (self._enclosing or self.run)
 
     def _apply_answer(self) -> Callable[[Answer], None]:
         return partial(

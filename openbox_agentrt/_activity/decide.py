@@ -55,10 +55,13 @@ async def decide(activity: Activity) -> None:
         if request.envelope is None:
             _allow(activity, None)
             return
+        waited = activity.reservation is not None
         if run.is_behind():
             # Core judges nothing without having heard of what came before. It may answer that with a HALT.
             await run.catch_up()
-        _check_run(activity)
+            waited = True
+        if waited:
+            _check_run(activity)
         answer = await _ask_core(activity)
         if answer.verdict is not Verdict.ALLOW or answer.guardrails is not None or request.owed is not None:
             _refuse(activity, answer)
@@ -134,10 +137,11 @@ async def reserve(activity: Activity) -> None:
 
 def _check_run(activity: Activity) -> None:
     refusal = activity.run.refusal(activity.request.event)
+    if refusal is None:
+        return
     if isinstance(refusal, GovernanceHaltError):
-        raise activity.refused(refusal, Verdict.HALT, "halted", reason=refusal.reason)
-    if refusal is not None:
-        raise refusal
+        activity.refused(refusal, Verdict.HALT, "halted", reason=refusal.reason)
+    raise refusal
 
 
 async def _ask_core(activity: Activity) -> Answer:
