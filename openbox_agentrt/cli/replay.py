@@ -63,7 +63,7 @@ def replay(
         print(f"public key: {public_key}", file=sys.stderr)
     log = EvidenceLog(signer)
     window = None if full_trace else _WINDOW
-    sessions = ReplayedSessions(understood.contracts, understood.state, evidence=log, trace_window=window)
+    sessions = ReplayedSessions(understood, evidence=log, trace_window=window)
     progress = Progress("events")
     for trace in traces:
         before = progress.count

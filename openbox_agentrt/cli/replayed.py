@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..acel.contracts.template import Template
 from ..acel.events import TraceError
+from ..acel.rulesfile import Rules
 from ..acel.session import Session
 from ..acel.violations import Violation
 from ..evidence import EvidenceLog
@@ -71,15 +71,13 @@ class ReplayedSessions:
 
     def __init__(
         self,
-        contracts: Iterable[Template],
-        state: Mapping[str, Any],
+        rules: Rules,
         *,
         evidence: EvidenceLog,
         trace_window: int | None,
     ) -> None:
-        self._contracts = tuple(contracts)
-        self._by_spec = {contract.spec: contract for contract in self._contracts}
-        self._state = state
+        self._rules = rules
+        self._by_spec = {contract.spec: contract for contract in rules.contracts}
         self._options: dict[str, Any] = {"evidence": evidence, "trace_window": trace_window}
         self._sessions: dict[str, Session] = {}
         self._found: list[FoundViolation] = []
@@ -109,12 +107,8 @@ class ReplayedSessions:
         """
         session = self._sessions.get(call.session)
         if session is None:
-            session = self._sessions[call.session] = Session(
-                self._state,
-                contracts=self._contracts,
-                halt_on_violation=False,
-                session_id=call.session,
-                **self._options,
+            session = self._sessions[call.session] = Session.from_rules(
+                self._rules, halt_on_violation=False, session_id=call.session, **self._options
             )
         try:
             self._keep(call.session, session.replay_prefix([call.row], every=True))

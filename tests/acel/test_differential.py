@@ -252,6 +252,18 @@ def both_sides(package: Any) -> bool:
     return hasattr(session.call("Bash", {"command": "cat secret; git push"}), "kind")
 
 
+def words_of_a_list(package: Any) -> bool:
+    session = package.Session(halt_on_violation=False)
+    session.add_contract(package.at_most_n_times(package.matching("Bash", "rm -rf"), 0))
+    return hasattr(session.call("Bash", {"command": ["rm", "-rf", "/"]}), "kind")
+
+
+def failed_row(package: Any) -> int:
+    session = package.Session()
+    session.add_contract(package.must_precede("backup", "delete"))
+    return len(session.replay([{"tool": "backup", "error": "disk full"}, {"tool": "delete"}]))
+
+
 DIFFERENCES = [
     (after_refusal, [True, True, True, True], [True, False, False, False]),
     (after_failure, False, True),
@@ -270,6 +282,8 @@ DIFFERENCES = [
     (pattern_of_names, False, True),
     (own_prerequisite, False, True),
     (both_sides, False, True),
+    (words_of_a_list, False, True),
+    (failed_row, 0, 1),
 ]
 
 

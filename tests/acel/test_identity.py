@@ -23,6 +23,7 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
 from openbox_agentrt.acel.contracts.declaration import Options
+from openbox_agentrt.acel.contracts.fields import fields_of
 from openbox_agentrt.acel.contracts.identity import old_rules_hash
 from openbox_agentrt.acel.contracts.parameters import parameters_of
 from openbox_agentrt.acel.contracts.registry import CLASSES
@@ -181,3 +182,24 @@ def test_a_function_takes_part_by_name() -> None:
         return True
 
     assert select(risky).form() == ["function", "risky"]
+
+
+@pytest.mark.parametrize(
+    ("contract", "fields"),
+    [
+        (at_most_total("pay", "items.*.amount", 5, key="customer"), {"items.*.amount", "customer"}),
+        (
+            at_most_n_times(any_of("a", matching("b", "x", field="to")), 1, key=["k", "l.m"]),
+            {"to", "k", "l.m"},
+        ),
+        (
+            must_precede("a", "b", key={"a": "x", "b": "y"}, except_=matching("a", "z", field="w")),
+            {"x", "y", "w"},
+        ),
+        (at_most_n_times("a", 1, key="*"), {"*"}),
+        (at_most_n_times("a", 1), set()),
+    ],
+)
+def test_the_fields_that_a_contract_names(contract: TemporalContract, fields: set[str]) -> None:
+    """Whoever has to know which arguments matter finds them all."""
+    assert set(fields_of(contract)) == fields

@@ -160,7 +160,7 @@ def _calls_meant(form: list[Any]) -> Iterator[tuple[str, list[str] | None]]:
 
 def _may_contain(args: Mapping[str, Any], field: str, pattern: str) -> bool:
     value = args.get(field)
-    if "." in field or not isinstance(value, str | None):
+    if "." in field or field == "*" or not isinstance(value, str | None):
         # What may be found in it is for the engine to say.
         return True
     if value is None:

@@ -52,11 +52,10 @@ def proxy(
         log = None
         if evidence is not None:
             log = stack.enter_context(EvidenceFile(evidence, rules_hash=rules.rules_hash))
-        session = Session(
-            rules.state,
+        session = Session.from_rules(
+            rules,
             mode="shadow" if shadow else "enforce",
             evidence=log,
-            contracts=rules.contracts,
             # A server may run for weeks.
             max_trace=_MAX_TRACE,
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...acel import TemporalContract
-from ...acel.contracts.declaration import Declaration
+from ...acel.contracts.fields import fields_of
 
 __all__ = ("NamedFields",)
 
@@ -25,7 +25,7 @@ class NamedFields:
     """
 
     def __init__(self, contracts: Iterable[TemporalContract]) -> None:
-        names = {part for contract in contracts for field in _fields(contract) for part in _parts(field)}
+        names = {part for contract in contracts for field in fields_of(contract) for part in _parts(field)}
         self._names = frozenset(names)
         self._folded = {name.casefold(): name for name in names}
 
@@ -46,37 +46,7 @@ class NamedFields:
         return None
 
 
-def _fields(contract: TemporalContract) -> Iterator[str]:
-    if not isinstance(contract, Declaration):
-        return
-    for role in contract.roles:
-        yield from _fields_of_calls(role.selector.form())
-    if contract.excepted is not None:
-        yield from _fields_of_calls(contract.excepted.form())
-    if contract.split is not None:
-        yield from _texts(contract.split.form())
-    field = getattr(contract, "field", None)
-    if isinstance(field, str):
-        yield field
-
-
-def _texts(form: Any) -> Iterator[str]:
-    if isinstance(form, str):
-        yield form
-    elif isinstance(form, list):
-        yield from form
-    elif isinstance(form, dict):
-        yield from form.values()
-
-
-def _fields_of_calls(form: list[Any]) -> Iterator[str]:
-    if form[0] in ("matching", "not_matching"):
-        yield form[3]
-    for part in form[1:]:
-        if isinstance(part, list):
-            yield from _fields_of_calls(part)
-
-
 def _parts(field: str) -> Iterator[str]:
     yield field
+    # What stands for every element is the name of none.
     yield from (part for part in field.split(".") if part != "*")

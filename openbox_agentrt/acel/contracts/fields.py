@@ -1,0 +1,37 @@
+"""The arguments that a contract looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .base import TemporalContract
+from .declaration import Declaration
+
+__all__ = ("fields_of",)
+
+
+def fields_of(contract: TemporalContract) -> Iterator[str]:
+    """
+    Find the fields that a contract names: in patterns, as amount or value, and in its key.
+
+    What a function of the user's own reads, and a contract with code of its own, is not known.
+    """
+    if not isinstance(contract, Declaration):
+        return
+    for role in contract.roles:
+        yield from _in_calls(role.selector.form())
+    field = getattr(contract, "field", None)
+    if isinstance(field, str):
+        yield field
+    key = None if contract.split is None else contract.split.form()
+    yield from [key] if isinstance(key, str) else key.values() if isinstance(key, dict) else key or ()
+
+
+def _in_calls(form: list[Any]) -> Iterator[str]:
+    word, *rest = form
+    if word in ("matching", "not_matching"):
+        yield rest[2]
+    elif word == "any_of":
+        for inner in rest:
+            yield from _in_calls(inner)
