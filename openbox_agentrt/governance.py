@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from openbox_core.runtime import OpenBoxRuntime
 
     from ._core.connection import Connection
+    from ._options.in_process import InProcessCore
     from ._run.sessions import Sessions
     from .acel.violations import Violation
-    from .local_core import LocalCore
 
 __all__ = (
     "GovernedActivity",
@@ -73,7 +73,7 @@ class OpenBoxAgentRTGovernance:
 
     Attributes:
         options: The options in force.
-        core: The Core in this process; None for a remote one.
+        core: The Core in this process; None for a remote one, and for none.
     """
 
     def __init__(
@@ -301,7 +301,7 @@ async def create_openbox_agentrt(
     refusals = HookRefusals()
     with ExitStack() as opened:
         evidence = open_evidence(resolved, opened, rules_hash=None if source is None else source.rules_hash)
-        core = opened.enter_context(_local_core()) if resolved.core == "local" else resolved.core
+        core = _core_of(resolved, opened)
         connection = connect(resolved, refusals, core=core)
         try:
             if resolved.validate:
@@ -323,7 +323,11 @@ async def create_openbox_agentrt(
             raise
 
 
-def _local_core() -> LocalCore:
+def _core_of(options: GovernanceOptions, opened: ExitStack) -> InProcessCore | None:
+    if options.core == "off":
+        return None
+    if options.core != "local":
+        return options.core
     from .local_core import LocalCore
 
-    return LocalCore()
+    return opened.enter_context(LocalCore())

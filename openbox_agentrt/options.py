@@ -77,7 +77,8 @@ class GovernanceOptions(
     not observability switches.
 
     Attributes:
-        core: None for the remote Core; ``"local"`` or a `LocalCore` for one in this process.
+        core: None for the remote Core; ``"local"`` or a `LocalCore` for one in this process; ``"off"`` for
+            none: contracts alone.
         runtime: An `OpenBoxRuntime` to use instead of building one. It wins over the address and identity.
         validate: Check the API key at start-up.
         install_instrumentation: Install openbox_core's HTTP and database hooks; one owner per process.
@@ -119,6 +120,8 @@ class GovernanceOptions(
         CoreOptions.check(self)
         RunOptions.check(self)
         EvidenceOptions.check(self)
+        if not self.asks_core:
+            self._leave_core_out()
 
     @classmethod
     def resolve(cls, *, environ: Mapping[str, str] | None = None, **explicit: Any) -> GovernanceOptions:
@@ -145,6 +148,16 @@ class GovernanceOptions(
         options = cls(**_from_environment(environment, skip=given.keys()), **given)
         options.require_address()
         return options
+
+    def _leave_core_out(self) -> None:
+        """Switch off all that only a Core could answer, so that nobody has to ask for it."""
+        if self.contracts is None:
+            remedy = "set the option 'contracts', or core='local' for a Core in this process"
+            raise OptionError(
+                "core", "is 'off', and without contracts nothing would be judged", remedy=remedy
+            )
+        for name in _FOR_CORE:
+            object.__setattr__(self, name, False)
 
     def to_config(self) -> OpenBoxConfig:
         """
@@ -181,6 +194,19 @@ class GovernanceOptions(
             **given,
         )
 
+
+_FOR_CORE: Final = (
+    "validate",
+    "install_instrumentation",
+    "instrument_files",
+    "send_run_start_event",
+    "send_run_end_event",
+    "send_llm_start_event",
+    "send_llm_end_event",
+    "send_tool_start_event",
+    "send_tool_end_event",
+)
+"""What is False where there is no Core."""
 
 OPTIONS: Final[Mapping[str, Declared]] = declarations(GovernanceOptions)
 """Every option by its name."""

@@ -159,7 +159,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "observer that cannot be called": ({"on_decision": "print"}, "must be callable"),
     "names that are none": ({"skip_tools": [1]}, "must hold names"),
     "names as a number": ({"skip_tools": 5}, "must be a collection of names"),
-    "core by another name": ({"core": "lokal"}, "must be 'local' or a LocalCore"),
+    "core by another name": ({"core": "lokal"}, "must be 'local', 'off' or a LocalCore"),
+    "nobody who judges": ({"core": "off"}, "without contracts nothing would be judged"),
     "a key that signs nothing": ({"signer": "key.pem"}, "set the option 'evidence' as well"),
     "two cores": ({"core": "local", "runtime": object()}, "cannot be combined"),
 }

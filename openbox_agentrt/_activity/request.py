@@ -83,11 +83,14 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 def prompt_request(run: RunState, prompt: str) -> DecisionRequest:
     """Ask for the user's prompt, as a signal: it has no row."""
-    max_bytes = run.services.options.max_payload_bytes
+    options = run.services.options
+    max_bytes = options.max_payload_bytes
     return DecisionRequest(
         event=USER_PROMPT,
         activity_id=None,
-        envelope=lambda: user_prompt(run.identity, prompt, max_bytes=max_bytes),
+        envelope=(
+            (lambda: user_prompt(run.identity, prompt, max_bytes=max_bytes)) if options.asks_core else None
+        ),
         arguments={"prompt": prompt},
         content=prompt,
         fit=partial(redacted_prompt, prompt, max_bytes=max_bytes),
@@ -176,13 +179,18 @@ def custom_request(run: RunState, activity_type: str, activity_input: Iterable[A
     """Ask for a user's own piece of work."""
     items = list(activity_input)
     row = new_id()
-    max_bytes = run.services.options.max_payload_bytes
+    options = run.services.options
+    max_bytes = options.max_payload_bytes
     return DecisionRequest(
         event=activity_type,
         activity_id=row,
-        envelope=partial(activity_started, run.identity, row, activity_type, items, max_bytes=max_bytes),
+        envelope=(
+            partial(activity_started, run.identity, row, activity_type, items, max_bytes=max_bytes)
+            if options.asks_core
+            else None
+        ),
         arguments=items[0] if len(items) == 1 and isinstance(items[0], Mapping) else {"input": items},
         content=items,
         fit=partial(fit_redaction, items, max_bytes=max_bytes),
-        reported=True,
+        reported=options.asks_core,
     )

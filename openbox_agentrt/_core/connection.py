@@ -17,6 +17,7 @@ from .hooks.adapter import HookAdapter, HookRecorder
 from .hooks.context_store import BoundedContextStore
 from .hooks.ownership import HookOwnership
 from .hooks.payloads import quiet_payload_builder
+from .no_core import NoCore
 from .transport.direct import DirectClient, LocalLine
 from .transport.exchange import recording
 from .transport.http import HttpLine, http_line
@@ -99,7 +100,7 @@ def connect(
     if core is None and options.core is not None:
         if options.core == "local":
             raise ValueError("the local core has to be built before it is connected to")
-        core = options.core
+        core = NoCore() if options.core == "off" else options.core
     breaker = Breaker(clock=clock)
     runtime = options.runtime
     if runtime is None:

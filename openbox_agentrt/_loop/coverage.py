@@ -139,6 +139,8 @@ def coverage_of(loop: Any, judge: Runs, *, installed: bool, hooks: Sequence[str]
 
 
 def _switched_off(judge: Runs) -> Iterator[Escape]:
+    if not judge.options.asks_core:
+        return  # contracts alone judge, as was asked for
     for option, what in (("send_llm_start_event", "model calls"), ("send_tool_start_event", "tool calls")):
         if not getattr(judge.options, option):
             yield Escape(path=what, kind="option", remedy=f"{option}=False switches their gate off at Core")

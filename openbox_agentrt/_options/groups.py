@@ -67,11 +67,16 @@ class CoreOptions:
     organization_id: str | None = field(default=None, metadata=holds(kinds.TEXT, is_base=True))
     deployment_id: str | None = field(default=None, metadata=holds(kinds.TEXT, is_base=True))
     agent_proof_audience: str | None = field(default=None, metadata=holds(kinds.TEXT, is_base=True))
-    core: InProcessCore | Literal["local"] | None = field(
+    core: InProcessCore | Literal["local", "off"] | None = field(
         default=None, metadata=holds(kinds.CORE, own_prefix_only=True)
     )
     runtime: OpenBoxRuntime | None = field(default=None, metadata=holds(kinds.OBJECT))
     validate: bool = field(default=True, metadata=holds(kinds.FLAG))
+
+    @property
+    def asks_core(self) -> bool:
+        """Tell whether there is a Core; with ``"off"``, local contracts alone judge."""
+        return self.core != "off"
 
     def check(self) -> None:
         """Refuse two Cores at once."""
@@ -85,7 +90,10 @@ class CoreOptions:
         for name in ("api_url", "api_key"):
             if getattr(self, name) is None:
                 variable = "OPENBOX_URL" if name == "api_url" else "OPENBOX_API_KEY"
-                remedy = f"pass {name}=... or set {variable}, or core='local' for one in this process"
+                remedy = (
+                    f"pass {name}=... or set {variable}; or core='local' for one in this process, "
+                    "core='off' for contracts alone"
+                )
                 raise OptionError(name, "is required", remedy=remedy)
 
 

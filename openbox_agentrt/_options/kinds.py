@@ -197,9 +197,13 @@ def _callable(value: object) -> object:
 
 
 def _core(value: object) -> object:
-    if value == "local" or (not isinstance(value, str) and callable(getattr(value, "handle", None))):
+    if isinstance(value, str):
+        is_core = value in ("local", "off")
+    else:
+        is_core = callable(getattr(value, "handle", None))
+    if is_core:
         return value
-    raise Unfit(f"must be 'local' or a LocalCore, not {value!r}")
+    raise Unfit(f"must be 'local', 'off' or a LocalCore, not {value!r}")
 
 
 def _anything(value: object) -> object:

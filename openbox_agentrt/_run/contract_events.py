@@ -35,6 +35,8 @@ def signal_violation(
     run: RunState, event: str, contracts: Sequence[str], reason: str | None, *, enforced: bool = True
 ) -> None:
     """Let Core know that `event` broke contracts, so that its dashboard shows it. Does not wait."""
+    if not run.services.options.asks_core:
+        return
     run.reports.post(
         contract_violation(
             run.identity,
