@@ -1,8 +1,10 @@
 """Calls of functions, of OpenAI models and of LangChain tools that Core judges after the contracts."""
 
 import asyncio
+import datetime
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from openbox_agentrt.doors.callables import guard
 from openbox_agentrt.doors.langchain import govern_tool
 from openbox_agentrt.doors.openai.tools import arun_tool_calls, guard_openai_tool_call
 from openbox_agentrt.errors import UngovernedCallError
+from openbox_agentrt.local_core import LocalCore
 
 MakeStage = Callable[..., Awaitable[Any]]
 
@@ -94,7 +97,7 @@ async def test_a_call_that_the_contracts_refuse_is_not_asked_about(make_stage: M
 
 async def test_the_function_gets_what_core_redacted(make_stage: MakeStage) -> None:
     """However its arguments were passed; contracts have judged what was asked."""
-    stage = await make_stage()
+    stage = await make_stage(core=LocalCore(guardrails="everything"))
     session = Session()
 
     async def send(to: str, /, *copies: str, text: str = "hi", **more: str) -> list[Any]:
@@ -109,6 +112,58 @@ async def test_the_function_gets_what_core_redacted(make_stage: MakeStage) -> No
     assert "bob@example.com" not in str(sent)
     assert (sent[1][1], sent[2]) == ("x", "hi")
     assert sent[3].keys() == {"note"}
+
+
+def redacting(tool: str, **values: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A policy that puts these values in the place of the arguments of a tool's calls."""
+
+    def policy(event: dict[str, Any]) -> dict[str, Any]:
+        if event["event_type"] != "ActivityStarted" or event["activity_type"] != tool:
+            return {"verdict": "allow"}
+        first, *rest = event["activity_input"]
+        redacted = [{**first, **values}, *rest]
+        guardrails = {"validation_passed": True, "input_type": "activity_input", "redacted_input": redacted}
+        return {"verdict": "allow", "guardrails_result": guardrails}
+
+    return policy
+
+
+@dataclass
+class Contact:
+    name: str
+    mail: str
+
+
+async def test_redacted_arguments_keep_their_types(make_stage: MakeStage) -> None:
+    """The function gets a contact, and not what Core was shown of one."""
+    policy = redacting("send", to={"name": "ann", "mail": "***"})
+    stage = await make_stage(core=LocalCore(policy, guardrails=False))
+
+    async def send(to: Contact) -> Contact:
+        return to
+
+    async with stage.governance.run_scope("send"):
+        sent = await guard(Session(), "send", send, governance=stage.governance)(Contact("ann", "ann@x"))
+
+    assert sent == Contact("ann", "***")
+
+
+async def test_a_redaction_that_does_not_fit_is_a_denial(make_stage: MakeStage) -> None:
+    """Nothing runs with the value that Core wanted gone, and the call is not counted."""
+    stage = await make_stage(core=LocalCore(redacting("book", day="***"), guardrails=False))
+    session = Session(contracts=[at_most_n_times("book", 1)])
+    ran: list[Any] = []
+
+    async def book(day: datetime.date) -> None:
+        ran.append(day)
+
+    async with stage.governance.run_scope("book"):
+        with pytest.raises(GovernanceBlockedError, match="redacted arguments of 'book' do not fit it"):
+            await guard(session, "book", book, governance=stage.governance)(datetime.date(2026, 1, 2))
+
+    assert ran == []
+    assert session.reserve("book").allowed
+    assert stage.completed("book")["status"] == "failed"
 
 
 async def test_a_failed_call_is_a_failed_row(make_stage: MakeStage) -> None:
@@ -242,7 +297,7 @@ async def test_one_tool_call_of_a_model_is_judged(make_stage: MakeStage) -> None
 
 async def test_a_turn_answers_what_core_decides_against(make_stage: MakeStage) -> None:
     """The model reads Core's reason and goes on; plain functions and custom tools are judged too."""
-    stage = await make_stage(verdict(ship="block"))
+    stage = await make_stage(core=LocalCore(verdict(ship="block"), guardrails="everything"))
     custom = {"type": "custom_tool_call", "call_id": "call_3", "name": "code", "input": "to ann@example.com"}
 
     async with stage.governance.run_scope("pay"):
@@ -312,7 +367,7 @@ def message_call(**args: Any) -> dict[str, Any]:
 )
 async def test_every_kind_of_tool_is_judged_once(make_stage: MakeStage, original: BaseTool) -> None:
     """Those without an async side run in a thread, after Core has answered."""
-    stage = await make_stage()
+    stage = await make_stage(core=LocalCore(guardrails="everything"))
     session = Session()
     governed = govern_tool(session, original, governance=stage.governance)
 

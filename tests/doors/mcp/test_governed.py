@@ -10,6 +10,7 @@ from mcp import Client
 
 from openbox_agentrt.acel import Session, at_most_n_times, cannot_follow_without
 from openbox_agentrt.errors import GovernanceUnavailableError
+from openbox_agentrt.local_core import LocalCore
 
 OpenShop = Callable[..., Any]
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
@@ -133,7 +134,7 @@ async def test_redacted_arguments_are_what_the_tool_gets(
     open_shop: OpenShop, connect: Connect, make_stage: MakeStage
 ) -> None:
     """Core replaces personal data in the arguments before the tool sees them."""
-    stage = await make_stage()
+    stage = await make_stage(core=LocalCore(guardrails="everything"))
     shop = open_shop(governance=stage.governance, attached=True)
 
     async with connect(shop, "in memory") as client:
