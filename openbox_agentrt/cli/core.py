@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,14 +24,18 @@ from ..local_core import (
     UndecidableApprovalError,
     serve,
 )
+from .approvals import as_data, described
 
 DEFAULT_DATABASE = "openbox-core.sqlite3"
-_SHOWN = 200
+_LOOK_AGAIN_SECONDS = 1.0
 _GUARDRAILS: dict[str, bool | Literal["everything"]] = {"off": False, "on": True, "everything": "everything"}
 
 app = typer.Typer(help="A local Core, and what waits in it.", no_args_is_help=True, add_completion=False)
 
 Database = Annotated[str, typer.Option("--db", help="The file with its events.", metavar="FILE")]
+AsJSON = Annotated[bool, typer.Option("--json", help="One JSON object a line, with all of the input.")]
+Note = Annotated[str, typer.Option(help="What the agent is told, and what the evidence keeps.")]
+By = Annotated[str | None, typer.Option(help="Who decides; your login name if left out.", metavar="NAME")]
 Waiting = Annotated[str, typer.Argument(help="The approval, or the activity that waits.", metavar="ID")]
 
 
@@ -72,37 +78,58 @@ def serve_core(
 
 
 @app.command("approvals")
-def list_approvals(db: Database = DEFAULT_DATABASE) -> None:
+def list_approvals(
+    db: Database = DEFAULT_DATABASE,
+    as_json: AsJSON = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on, and list what comes, until Ctrl+C.")] = False,
+) -> None:
     """List what waits for a person."""
+    seen: set[str] = set()
     with _one_line(), _existing(db) as core:
-        pending = core.pending_approvals()
-    for approval in pending:
-        typer.echo(_describe(approval))
-    if not pending:
+        while True:
+            for approval in core.pending_approvals():
+                if approval.id not in seen:
+                    seen.add(approval.id)
+                    _show(approval, as_json=as_json)
+            if not watch:
+                break
+            time.sleep(_LOOK_AGAIN_SECONDS)
+    if not seen and not as_json:
         typer.echo("nothing waits for approval")
 
 
-@app.command("approve")
-def approve(
-    approval_id: Waiting,
+@app.command("show")
+def show(
+    approval_id: Annotated[str, typer.Argument(help="The approval, or its activity.", metavar="ID")],
     db: Database = DEFAULT_DATABASE,
-    note: Annotated[str, typer.Option(help="What the agent is told.")] = "",
+    as_json: AsJSON = False,
 ) -> None:
+    """Show all of an approval, whatever became of it, with the whole event."""
+    with _one_line(), _existing(db) as core:
+        found = [one for one in core.approvals() if approval_id in (one.id, one.activity_id)]
+        if not found:
+            raise UndecidableApprovalError(f"no approval has the id {approval_id!r}")
+    for approval in found:
+        if as_json:
+            _show(approval, as_json=True)
+        else:
+            data = {**as_data(approval, time.time()), "event": approval.event}
+            typer.echo(json.dumps(data, indent=2))
+
+
+@app.command("approve")
+def approve(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = "", by: By = None) -> None:
     """Let the work of an approval happen."""
     with _one_line(), _existing(db) as core:
-        decided = core.approve(approval_id, note=note)
+        decided = core.approve(approval_id, note, by=_name() if by is None else by)
     typer.echo(f"approved {decided.activity_type} {decided.id}")
 
 
 @app.command("reject")
-def reject(
-    approval_id: Waiting,
-    db: Database = DEFAULT_DATABASE,
-    reason: Annotated[str, typer.Option(help="What the agent is told.")] = "",
-) -> None:
+def reject(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = "", by: By = None) -> None:
     """Refuse the work of an approval."""
     with _one_line(), _existing(db) as core:
-        decided = core.reject(approval_id, reason)
+        decided = core.reject(approval_id, note, by=_name() if by is None else by)
     typer.echo(f"rejected {decided.activity_type} {decided.id}")
 
 
@@ -152,15 +179,19 @@ def _one_line(address: str = "") -> Iterator[None]:
         raise typer.Exit(2) from error
 
 
+def _show(approval: Approval, *, as_json: bool) -> None:
+    now = time.time()
+    typer.echo(json.dumps(as_data(approval, now)) if as_json else described(approval, now))
+
+
+def _name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""  # an account without a name: nobody is named rather than somebody else
+
+
 def _tell(approval: Approval) -> None:
-    typer.echo(f"waits for approval: {_describe(approval)}")
+    typer.echo(f"waits for approval: {described(approval, time.time())}")
     typer.echo(f"  openbox-agentrt core approve {approval.id}")
-
-
-def _describe(approval: Approval) -> str:
-    given = approval.event.get("activity_input", approval.event.get("signal_args"))
-    # As JSON in ASCII, so that nothing in it can move the cursor or hide what is to be approved.
-    text = json.dumps(given)
-    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
-    reason = json.dumps(approval.reason)
-    return f"{approval.id}  {json.dumps(approval.activity_type)} {shown}  because {reason}"
+    typer.echo(f"  openbox-agentrt core reject {approval.id}")

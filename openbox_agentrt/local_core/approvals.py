@@ -25,6 +25,8 @@ class Approval:
         expires_at: From when on a "yes" comes too late; ``None`` never.
         state: What was decided.
         note: What the person said.
+        decided_by: Who decided, as they said.
+        decided_at: When, in seconds since 1970.
     """
 
     id: str
@@ -37,7 +39,14 @@ class Approval:
     created_at: float
     expires_at: float | None
     state: State
-    note: str
+    note: str = ""
+    decided_by: str = ""
+    decided_at: float | None = None
+
+    @property
+    def about_operation(self) -> bool:
+        """Whether it is about an operation inside an activity, rather than about the activity."""
+        return bool(self.event.get("hook_trigger"))
 
     def as_of(self, now: float) -> State:
         """Give the state at `now`: without a decision in time it has expired."""
@@ -51,6 +60,10 @@ class Approval:
         reason = self.note or self.reason
         if reason:
             answer["reason"] = reason
+        if self.decided_by:
+            answer["decided_by"] = self.decided_by
+        if self.decided_at is not None:
+            answer["decided_at"] = rfc3339(self.decided_at)
         if self.expires_at is not None:
             answer["approval_expiration_time"] = rfc3339(self.expires_at)
         return answer

@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 from . import ledger
-from .approvals import Approval, State, UndecidableApprovalError
+from .approval_desk import ApprovalDesk
+from .approvals import Approval, State
 from .evaluation import Evaluator, JudgedElsewhere
 from .failures import place_of
 from .file_store import FileEventStore
@@ -113,17 +114,19 @@ class LocalCore:
             found: T = this._apart(work, *args, **kwargs)
             return found
 
+        self._desk = ApprovalDesk(self._store, clock=clock, seconds=approval_seconds)
         self._evaluator = Evaluator(
             store=self._store,
             judge=self._judge,
+            desk=self._desk,
             apart=apart,
             clock=clock,
-            approval_seconds=approval_seconds,
             on_approval=lambda approval: this._announce(approval),
         )
         self._routes = Routes(
             authenticator=Authenticator(api_key=api_key, agents=agents, clock=clock),
             evaluator=self._evaluator,
+            desk=self._desk,
             store=self._store,
             clock=clock,
             max_body_bytes=max_body_bytes,
@@ -181,34 +184,33 @@ class LocalCore:
 
     def pending_approvals(self) -> list[Approval]:
         """List the approvals that wait for a person, oldest first."""
-        now = self._clock()
-        pending = self._apart(self._store.approvals, state="pending")
-        return [approval for approval in pending if approval.as_of(now) == "pending"]
+        return self._apart(self._desk.pending)
 
     def approvals(self) -> list[Approval]:
         """List every approval that was ever asked for, oldest first."""
         return self._apart(self._store.approvals)
 
-    def approve(self, approval: Approval | str, *, note: str = "") -> Approval:
+    def approve(self, approval: Approval | str, note: str = "", *, by: str = "") -> Approval:
         """
         Let the work of an approval happen.
 
         Args:
             approval: The approval, its id, or the id of the activity that waits.
             note: What the agent is told.
+            by: Who decides; it is told with the decision, and nobody checks it.
 
         Raises:
             UndecidableApprovalError: There is none, there are several, or it is decided or expired already.
         """
-        return self._decide(approval, "approved", note)
+        return self._decide(approval, "approved", note, by)
 
-    def reject(self, approval: Approval | str, reason: str = "") -> Approval:
+    def reject(self, approval: Approval | str, note: str = "", *, by: str = "") -> Approval:
         """Refuse the work of an approval; like `approve` otherwise."""
-        return self._decide(approval, "rejected", reason)
+        return self._decide(approval, "rejected", note, by)
 
     def expire(self, approval: Approval | str) -> Approval:
         """End the time for deciding an approval now; like `approve` otherwise."""
-        return self._decide(approval, "expired", "")
+        return self._decide(approval, "expired", "", "")
 
     def wait_for_approval(self, timeout: float = 5.0) -> Approval:
         """
@@ -282,25 +284,9 @@ class LocalCore:
                 raise CoreClosedError("the local Core is closed")
             return contextvars.Context().run(work, *args, **kwargs)
 
-    def _decide(self, approval: Approval | str, state: State, note: str) -> Approval:
-        return self._apart(self._decided, approval, state, note)
-
-    def _decided(self, approval: Approval | str, state: State, note: str) -> Approval:
+    def _decide(self, approval: Approval | str, state: State, note: str, by: str) -> Approval:
         wanted = approval.id if isinstance(approval, Approval) else approval
-        found = self._store.approvals(id=wanted) or self._store.approvals(activity_id=wanted)
-        now = self._clock()
-        pending = [one for one in found if one.as_of(now) == "pending"]
-        if not found:
-            raise UndecidableApprovalError(f"no approval has the id {wanted!r}")
-        if not pending:
-            raise UndecidableApprovalError(f"approval {wanted!r} is {found[-1].as_of(now)} already")
-        if len(pending) > 1:
-            raise UndecidableApprovalError(
-                f"{len(pending)} approvals of {wanted!r} are pending: name one by its own id"
-            )
-        if not self._store.decide(pending[0].id, state, note):
-            raise UndecidableApprovalError(f"approval {wanted!r} was decided by someone else just now")
-        return self._store.approvals(id=pending[0].id)[0]
+        return self._apart(self._desk.decide, wanted, state, note=note, by=by)
 
     def _announce(self, approval: Approval) -> None:
         for listener in tuple(self._listeners):

@@ -49,7 +49,9 @@ CREATE TABLE IF NOT EXISTS approvals (
     created_at REAL NOT NULL,
     expires_at REAL,
     state TEXT NOT NULL,
-    note TEXT NOT NULL
+    note TEXT NOT NULL,
+    decided_by TEXT NOT NULL DEFAULT '',
+    decided_at REAL
 );
 CREATE INDEX IF NOT EXISTS approvals_by_activity ON approvals (workflow_id, run_id, activity_id);
 CREATE TABLE IF NOT EXISTS refused (
@@ -107,6 +109,7 @@ def open_database(path: str) -> sqlite3.Connection:
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=NORMAL")
         database.executescript(_SCHEMA)
+        _add_columns(database)
         database.execute(f"PRAGMA application_id={_APPLICATION_ID}")
     except sqlite3.Error as error:
         database.close()
@@ -115,6 +118,14 @@ def open_database(path: str) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+def _add_columns(database: sqlite3.Connection) -> None:
+    """Add what a file of an earlier version lacks."""
+    there = {row[1] for row in database.execute("PRAGMA table_info(approvals)")}
+    for name, kind in (("decided_by", "TEXT NOT NULL DEFAULT ''"), ("decided_at", "REAL")):
+        if name not in there:
+            database.execute(f"ALTER TABLE approvals ADD COLUMN {name} {kind}")
 
 
 def _is_foreign(database: sqlite3.Connection) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import msgspec
 
 from .._ids import new_id
 from .._plain.times import rfc3339
+from .approval_desk import ApprovalDesk
 from .approvals import Approval
 from .judge import Judgement, PolicyJudge
 from .policy import PolicyDecision
@@ -59,7 +59,6 @@ class Evaluator:
 
     Args:
         apart: Runs what uses the store. The caller of `answer` takes care of that itself.
-        approval_seconds: How long an approval stays open; ``None`` without end.
         on_approval: Called with every approval that is asked for, once it is written down.
     """
 
@@ -68,16 +67,16 @@ class Evaluator:
         *,
         store: EventStore,
         judge: PolicyJudge,
+        desk: ApprovalDesk,
         apart: Apart,
         clock: Callable[[], float],
-        approval_seconds: float | None,
         on_approval: Callable[[Approval], None],
     ) -> None:
         self._store = store
         self._judge = judge
         self._apart = apart
         self._clock = clock
-        self._approval_seconds = approval_seconds
+        self._desk = desk
         self._on_approval = on_approval
 
     def answer(self, event: Event, caller: Mapping[str, str]) -> Reply:
@@ -173,18 +172,22 @@ class Evaluator:
                 halted = judgement.decision.reason or "halted by the policy"
         self._store.add(event, said, now=self._clock(), caller=caller)
         sealed_by = end.sealed_by or (event.event_type if event.terminal else None)
+        if not self._judge.at_once:  # else nothing ever waits
+            self._desk.close(event, halted=halted is not None)
         if (sealed_by, halted) != end:
             self._store.set_run_end(event.workflow_id, event.run_id, RunEnd(sealed_by, halted))
         return said, approval
 
     def _composed(self, event: Event, judgement: Judgement) -> tuple[bytes, Approval | None]:
-        decision, approval = judgement.decision, None
+        decision, approval, is_new = judgement.decision, None, False
+        if decision.verdict == "require_approval" and self._desk.covers(event):
+            decision = decision.approved()
         answer = self._answer(decision.verdict, decision.reason)
         answer["policy_id"] = self._judge.name
         if judgement.guardrails is not None:
             answer["guardrails_result"] = dict(judgement.guardrails)
         if decision.verdict == "require_approval" and event.asks:
-            approval = self._approval(event, decision)
+            approval, is_new = self._desk.ask(event, decision.reason)
             answer["approval_id"] = approval.id
             if approval.expires_at is not None:
                 answer["approval_expiration_time"] = rfc3339(approval.expires_at)
@@ -192,7 +195,7 @@ class Evaluator:
         if decision.extra:
             answer.update(decision.extra)
             answer = {key: value for key, value in answer.items() if value is not None}
-        return _encoded(answer), approval
+        return _encoded(answer), approval if is_new else None
 
     def _answer(self, verdict: str, reason: str) -> dict[str, Any]:
         answer: dict[str, Any] = {
@@ -211,25 +214,6 @@ class Evaluator:
         if end.sealed_by is not None:
             return _encoded(self._answer("halt", f"the run has ended with {end.sealed_by}"))
         return None
-
-    def _approval(self, event: Event, decision: PolicyDecision) -> Approval:
-        now = self._clock()
-        approval = Approval(
-            id=str(uuid.uuid4()),
-            workflow_id=event.workflow_id,
-            run_id=event.run_id,
-            # A prompt is polled by the row of its pre-screen: a signal has none.
-            activity_id=event.activity_id or f"{event.run_id}-pre",
-            activity_type=event.activity_type or str(event.payload.get("signal_name", "")),
-            reason=decision.reason,
-            event=event.payload,
-            created_at=now,
-            expires_at=None if self._approval_seconds is None else now + self._approval_seconds,
-            state="pending",
-            note="",
-        )
-        self._store.add_approval(approval)
-        return approval
 
 
 def _encoded(answer: dict[str, Any]) -> bytes:

@@ -13,6 +13,11 @@ from .database import open_database
 from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 
+_APPROVAL = (
+    "id, workflow_id, run_id, activity_id, activity_type, reason, event, created_at, expires_at, state, note,"
+    " decided_by, decided_at"
+)
+
 
 class FileEventStore:
     """
@@ -167,7 +172,7 @@ class FileEventStore:
 
     def add_approval(self, approval: Approval) -> None:
         self._db.execute(
-            "INSERT INTO approvals VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO approvals ({_APPROVAL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 approval.id,
                 approval.workflow_id,
@@ -180,13 +185,15 @@ class FileEventStore:
                 approval.expires_at,
                 approval.state,
                 approval.note,
+                approval.decided_by,
+                approval.decided_at,
             ),
         )
 
     def approvals(self, **fields: str) -> list[Approval]:
         where = "".join(f" AND {name} = ?" for name in fields)
         rows = self._db.execute(
-            f"SELECT * FROM approvals WHERE 1{where} ORDER BY rowid", tuple(fields.values())
+            f"SELECT {_APPROVAL} FROM approvals WHERE 1{where} ORDER BY rowid", tuple(fields.values())
         )
         return [
             Approval(
@@ -201,14 +208,17 @@ class FileEventStore:
                 expires_at=row[8],
                 state=cast(State, row[9]),
                 note=row[10],
+                decided_by=row[11],
+                decided_at=row[12],
             )
             for row in rows
         ]
 
-    def decide(self, approval_id: str, state: State, note: str) -> bool:
+    def decide(self, approval_id: str, state: State, *, note: str, by: str, now: float) -> bool:
         cursor = self._db.execute(
-            "UPDATE approvals SET state = ?, note = ? WHERE id = ? AND state = 'pending'",
-            (state, note, approval_id),
+            "UPDATE approvals SET state = ?, note = ?, decided_by = ?, decided_at = ?"
+            " WHERE id = ? AND state = 'pending'",
+            (state, note, by, now, approval_id),
         )
         return cursor.rowcount == 1
 

@@ -185,11 +185,13 @@ class MemoryEventStore:
             if all(getattr(approval, name) == value for name, value in fields.items())
         ]
 
-    def decide(self, approval_id: str, state: State, note: str) -> bool:
+    def decide(self, approval_id: str, state: State, *, note: str, by: str, now: float) -> bool:
         approval = self._approvals.get(approval_id)
         if approval is None or approval.state != "pending":
             return False
-        self._approvals[approval_id] = replace(approval, state=state, note=note)
+        self._approvals[approval_id] = replace(
+            approval, state=state, note=note, decided_by=by, decided_at=now
+        )
         return True
 
     def _run(self, workflow_id: str, run_id: str) -> _StoredRun:

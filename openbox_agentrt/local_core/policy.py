@@ -31,6 +31,13 @@ class PolicyDecision(msgspec.Struct, frozen=True, kw_only=True):
     extra: Mapping[str, Any] = {}
     fault: bool = False
 
+    def approved(self) -> PolicyDecision:
+        """Decide as for work that a person has approved; constraints stay."""
+        verdict: Verdict = "constrain" if self.extra.get("constraints") else "allow"
+        return PolicyDecision(
+            verdict=verdict, reason="part of an activity that was approved", extra=self.extra
+        )
+
 
 def understand(said: object) -> PolicyDecision:
     """

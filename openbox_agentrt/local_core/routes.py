@@ -7,6 +7,7 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping
 
+from .approval_desk import ApprovalDesk
 from .evaluation import Evaluator, Reply
 from .identity import Authenticator
 from .store import EventStore, RefusedRequest
@@ -41,12 +42,14 @@ class Routes:
         *,
         authenticator: Authenticator,
         evaluator: Evaluator,
+        desk: ApprovalDesk,
         store: EventStore,
         clock: Callable[[], float],
         max_body_bytes: int,
     ) -> None:
         self._doorkeeper = authenticator
         self._evaluator = evaluator
+        self._desk = desk
         self._store = store
         self._clock = clock
         self._max_body_bytes = max_body_bytes
@@ -90,15 +93,10 @@ class Routes:
         return json.dumps({"valid": True, **caller}).encode()
 
     def _poll(self, body: bytes) -> bytes:
-        ids = read_poll(body)
-        asked = {"id": ids["approval_id"]} if ids["approval_id"] else {}
-        found = self._store.approvals(
-            workflow_id=ids["workflow_id"], run_id=ids["run_id"], activity_id=ids["activity_id"], **asked
-        )
-        if not found:
+        approval = self._desk.polled(read_poll(body))
+        if approval is None:
             raise WireError(404, "unknown_approval", "nothing of that run and activity waits for approval")
-        # An activity can be asked about more than once, since each of its operations can need approval.
-        return json.dumps(found[-1].poll_answer(self._clock())).encode()
+        return json.dumps(approval.poll_answer(self._clock())).encode()
 
 
 def answered(body: bytes) -> HttpAnswer:

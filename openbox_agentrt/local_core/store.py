@@ -139,7 +139,7 @@ class EventStore(Protocol):
     def approvals(self, **fields: str) -> list[Approval]:
         """List the approvals with the given values of `Approval`'s attributes, oldest first."""
 
-    def decide(self, approval_id: str, state: State, note: str) -> bool:
+    def decide(self, approval_id: str, state: State, *, note: str, by: str, now: float) -> bool:
         """Write a decision down, unless there is one. Says whether it was written."""
 
 

@@ -113,7 +113,17 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def asks(self) -> bool:
         """Tell whether work waits for the answer, so that a person can still be asked."""
-        return self.event_type in ("ActivityStarted", "SignalReceived")
+        return self.event_type in ("ActivityStarted", "SignalReceived") and not self.completed_operation
+
+    @property
+    def completed_operation(self) -> bool:
+        """Tell whether it reports an operation inside an activity that has happened already."""
+        return self.hook and all(span["stage"] == "completed" for span in self.payload["spans"])
+
+    @property
+    def row(self) -> str:
+        """Name the row that the work has at Core: a prompt has that of the screening which follows it."""
+        return self.activity_id or f"{self.run_id}-pre"
 
 
 def decode(body: bytes) -> tuple[bytes, Any]:
@@ -171,10 +181,8 @@ def read_poll(body: bytes) -> Mapping[str, str]:
     _, payload = decode(body)
     if not isinstance(payload, dict):
         raise _unprocessable("the body must be an object")
-    ids = {field: _required_text(payload, field) for field in ("workflow_id", "run_id")}
-    for field in ("activity_id", "approval_id"):
-        ids[field] = _optional_text(payload, field)
-    return ids
+    ids = {field: _required_text(payload, field) for field in ("workflow_id", "run_id", "activity_id")}
+    return {**ids, "approval_id": _optional_text(payload, "approval_id")}
 
 
 def read_handoff(body: bytes) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -60,16 +61,99 @@ def state() -> str:
         return core.approvals()[0].state
 
 
+def long_input(length: int = 3000) -> None:
+    command = {"command": "echo safe" + " " * length + "; rm -rf /"}
+    with LocalCore(lambda event: "REQUIRE_APPROVAL", "openbox-core.sqlite3") as core:
+        event = {**EVENT, "activity_input": [command], "agent_name": "Ops", "session_id": "s1"}
+        core.handle("POST", "/api/v1/governance/evaluate", KEY, json.dumps(event).encode())
+
+
 def test_list_what_waits(waiting: str) -> None:
-    """One line for each, with what is to be approved; no text of the event reaches the terminal raw."""
+    """What is to be approved, by whom, since when and until when; no text of an event comes raw."""
     result = run("approvals")
 
     assert result.exit_code == 0
-    (line,) = result.stdout.splitlines()
-    assert line.startswith(f'{waiting}  "refund" [{{"amount": 5')
-    assert "\\u202eevil" in line
-    assert line.isascii()
-    assert line.isprintable()
+    first, times, because, given = result.stdout.splitlines()
+    assert first == f'{waiting}  "refund" by agent "Agent"'
+    assert re.fullmatch(r"  asked \d s ago, expires in \d+ (min|h)", times)
+    assert because == '  because ""'
+    assert given.startswith('  [{"amount": 5')
+    assert "\\u202eevil" in given
+    assert all(line.isascii() and line.isprintable() for line in result.stdout.splitlines())
+
+
+def test_the_end_of_a_long_input_is_shown() -> None:
+    """What is done last may be what matters; how much is left out is said, and where it can be seen."""
+    long_input()
+
+    shown = run("approvals").stdout
+    (approval_id,) = re.findall(r"^(\S+)  \"refund\" by agent \"Ops\", session \"s1\"$", shown, re.MULTILINE)
+    whole = run("show", approval_id).stdout
+
+    assert "echo safe" in shown
+    assert '; rm -rf /"}]' in shown
+    text = json.dumps(json.loads(whole)["input"])
+    assert f"... {len(text) - 600:,} characters are not shown ..." in shown
+    assert f"{len(text):,} characters, sha256 {hashlib.sha256(text.encode()).hexdigest()}" in shown
+    assert f"all of it: openbox-agentrt core show {approval_id}" in shown
+    assert " " * 3000 in whole
+
+
+@pytest.mark.parametrize("command", ["approvals", "show"])
+def test_approvals_as_data(waiting: str, command: str) -> None:
+    """One JSON object a line, with all of the input."""
+    arguments = [waiting] if command == "show" else []
+    (line,) = run(command, *arguments, "--json").stdout.splitlines()
+    shown = json.loads(line)
+
+    assert shown["id"] == waiting
+    assert (shown["state"], shown["agent"], shown["input"]) == ("pending", "Agent", EVENT["activity_input"])
+    assert shown["expires_at"] > shown["created_at"]
+
+
+def test_what_was_decided_is_shown(waiting: str) -> None:
+    """Also afterwards: what, by whom, and what was said."""
+    run("approve", waiting, "--note", "checked", "--by", "ada")
+
+    shown = json.loads(run("show", "a1").stdout)
+
+    assert (shown["state"], shown["note"], shown["decided_by"]) == ("approved", "checked", "ada")
+    assert shown["event"]["activity_id"] == "a1"
+
+
+def test_whoever_is_logged_in_decides(waiting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless another name is given."""
+    monkeypatch.setattr("getpass.getuser", lambda: "grace")
+
+    run("reject", waiting, "--note", "too much")
+
+    with LocalCore(path="openbox-core.sqlite3") as core:
+        (approval,) = core.approvals()
+    assert (approval.state, approval.note, approval.decided_by) == ("rejected", "too much", "grace")
+
+
+def test_nothing_is_shown_of_an_approval_that_is_not_there(waiting: str) -> None:
+    """It says so."""
+    result = run("show", "nothing")
+
+    assert (result.exit_code, result.stderr) == (1, "error: no approval has the id 'nothing'\n")
+
+
+def test_watch_what_comes(waiting: str) -> None:
+    """What waits is listed, and then what comes, until it is interrupted."""
+    command = [sys.executable, "-u", "-m", "openbox_agentrt.cli", "core", "approvals", "--watch", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            first = json.loads(process.stdout.readline())
+            with LocalCore(lambda event: "REQUIRE_APPROVAL", "openbox-core.sqlite3") as core:
+                event = {**EVENT, "activity_id": "a2"}
+                core.handle("POST", "/api/v1/governance/evaluate", KEY, json.dumps(event).encode())
+            second = json.loads(process.stdout.readline())
+        finally:
+            process.send_signal(signal.SIGINT)
+
+    assert (first["activity_id"], second["activity_id"]) == ("a1", "a2")
 
 
 def test_approve(waiting: str) -> None:
@@ -84,7 +168,7 @@ def test_approve(waiting: str) -> None:
 
 def test_reject(waiting: str) -> None:
     """By the activity that waits."""
-    result = run("reject", "a1", "--reason", "no")
+    result = run("reject", "a1", "--note", "no")
 
     assert result.exit_code == 0
     assert state() == "rejected"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import sqlite3
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -158,8 +159,8 @@ def test_only_one_of_two_people_decides(asking: Any) -> None:
     (pending,) = asking.core.pending_approvals()
     store = asking.core._store
 
-    assert store.decide(pending.id, "rejected", "no") is True
-    assert store.decide(pending.id, "approved", "yes") is False
+    assert store.decide(pending.id, "rejected", note="no", by="", now=0.0) is True
+    assert store.decide(pending.id, "approved", note="yes", by="", now=0.0) is False
     assert asking.poll()["verdict"] == "block"
 
 
@@ -201,17 +202,137 @@ def test_a_prompt_can_need_approval(asking: Any) -> None:
     assert asking.poll(activity_id="run-pre")["verdict"] == "allow"
 
 
+def operation(number: int = 1, stage: str = "started") -> dict[str, Any]:
+    span = {"span_id": f"{number:016x}", "stage": stage, "hook_type": "http_request"}
+    return {"hook_trigger": True, "spans": [span]}
+
+
+def test_a_prompt_and_its_screening_are_one_question(asking: Any) -> None:
+    """The model call that is screened with a prompt is that prompt: a person is asked once."""
+    heard: list[Any] = []
+    asking.core._listeners.append(heard.append)
+    signal = asking.send("SignalReceived")
+
+    prompt = [{"prompt": "hello"}]
+    screening = asking.send(activity_id="run-pre", activity_type="llm_call", activity_input=prompt)
+
+    assert screening["approval_id"] == signal["approval_id"]
+    assert len(asking.core.pending_approvals()) == len(heard) == 1
+
+
 def test_an_operation_inside_an_activity_can_need_approval(make: Make) -> None:
     """A poll is about the latest question that the activity raised, or about the one that it names."""
+    talk = make(lambda event: ASK if event.get("hook_trigger") else None)
+    talk.send()
+    one = talk.send(**operation(1))["approval_id"]
+    talk.core.approve(one)
+    two = talk.send(**operation(2))["approval_id"]
+
+    assert one != two, "a yes to one operation is no yes to the next"
+    assert talk.poll()["approval_id"] == two
+    assert talk.poll()["verdict"] == "require_approval"
+    assert talk.poll(approval_id=one)["verdict"] == "allow"
+
+
+@pytest.mark.parametrize("stage", ["started", "completed"])
+def test_what_happens_inside_an_approved_activity_is_part_of_it(make: Make, stage: str) -> None:
+    """A policy that asks for a refund, and forgets to say that its requests are part of it, asks once."""
+    talk = make(lambda event: ASK)
+    talk.core.approve(talk.send()["approval_id"])
+
+    answer = talk.send(**operation(stage=stage))
+
+    assert (answer["verdict"], answer["reason"]) == ("allow", "part of an activity that was approved")
+    assert talk.core.pending_approvals() == []
+
+
+def test_constraints_outlive_the_approval(make: Make) -> None:
+    """What an operation has to keep to is the policy's to say, whoever approved the activity."""
+    talk = make(lambda event: {**ASK, "constraints": ["run_in_sandbox"]})
+    talk.core.approve(talk.send()["approval_id"])
+
+    answer = talk.send(**operation())
+
+    assert (answer["verdict"], answer["constraints"]) == ("constrain", ["run_in_sandbox"])
+
+
+@pytest.mark.parametrize("decided", ["pending", "rejected", "expired"])
+def test_an_activity_that_was_not_approved_covers_nothing(make: Make, decided: str) -> None:
+    """Nor does one of another run."""
     talk = make(lambda event: ASK)
     own = talk.send()["approval_id"]
-    talk.core.approve(own)
-    span = {"span_id": "a" * 16, "stage": "started"}
-    inner = talk.send(hook_trigger=True, spans=[span])["approval_id"]
+    if decided == "rejected":
+        talk.core.reject(own)
+    if decided == "expired":
+        talk.core.expire(own)
+    other = talk.send(run_id="other")["approval_id"]
+    talk.core.approve(other)
 
-    assert talk.poll()["approval_id"] == inner
-    assert talk.poll()["verdict"] == "require_approval"
-    assert talk.poll(approval_id=own)["verdict"] == "allow"
+    assert talk.send(**operation())["verdict"] == "require_approval"
+
+
+def test_an_operation_that_has_happened_asks_nobody(make: Make) -> None:
+    """It is too late."""
+    talk = make(lambda event: ASK if event.get("hook_trigger") else None)
+    talk.send()
+
+    talk.send(**operation(stage="completed"))
+
+    assert talk.core.pending_approvals() == []
+
+
+@pytest.mark.parametrize(
+    ("event_type", "fields"),
+    [
+        pytest.param("ActivityCompleted", {}, id="the activity has ended"),
+        pytest.param("WorkflowFailed", {}, id="the run has ended"),
+        pytest.param("ActivityStarted", {"activity_id": "a2", "activity_type": "halt"}, id="it is halted"),
+    ],
+)
+def test_what_nobody_waits_for_is_not_pending(make: Make, event_type: str, fields: dict[str, Any]) -> None:
+    """A person is not asked about work that is over; what was decided stays."""
+    talk = make(lambda event: "HALT" if event.get("activity_type") == "halt" else ASK)
+    talk.send(activity_id="decided")
+    talk.core.approve("decided")
+    talk.send()
+
+    talk.send(event_type, **fields)
+
+    assert talk.core.pending_approvals() == []
+    assert [approval.state for approval in talk.core.approvals()] == ["approved", "expired"]
+
+
+def test_who_decided_is_told(asking: Any) -> None:
+    """With what they said, and when."""
+    asking.send()
+    asking.core.approve("a1", "checked", by="ada")
+
+    answer = asking.poll()
+    (approval,) = asking.core.approvals()
+
+    assert (answer["reason"], answer["decided_by"]) == ("checked", "ada")
+    assert answer["decided_at"].endswith("Z")
+    assert (approval.note, approval.decided_by) == ("checked", "ada")
+
+
+def test_nobody_is_named_before_anybody_decided(asking: Any) -> None:
+    """What is not known is left out."""
+    asking.send()
+
+    assert {"decided_by", "decided_at"}.isdisjoint(asking.poll())
+
+
+def test_a_file_of_an_earlier_version_is_brought_up_to_date(make: Make, tmp_path: Path) -> None:
+    """Its approvals can be decided, and say by whom."""
+    path = tmp_path / "core.sqlite3"
+    make(lambda event: ASK, path=path).send()
+    with sqlite3.connect(path) as database:
+        database.execute("ALTER TABLE approvals DROP COLUMN decided_by")
+        database.execute("ALTER TABLE approvals DROP COLUMN decided_at")
+    database.close()
+
+    with LocalCore(path=path) as core:
+        assert core.approve("a1", by="ada").decided_by == "ada"
 
 
 @pytest.mark.parametrize("event_type", ["ActivityCompleted", "WorkflowStarted", "WorkflowCompleted"])
@@ -234,7 +355,10 @@ def test_the_id_may_be_left_out(make: Make) -> None:
     assert talk.poll()["verdict"] == "allow"
 
 
-@pytest.mark.parametrize("ids", [{"workflow_id": ""}, {"run_id": None}, {"activity_id": 5}])
+@pytest.mark.parametrize(
+    "ids",
+    [{"workflow_id": ""}, {"run_id": None}, {"activity_id": 5}, {"activity_id": ""}, {"activity_id": None}],
+)
 def test_a_poll_needs_its_ids(asking: Any, ids: dict[str, Any]) -> None:
     """A poll without a workflow or a run is a 422."""
     body = {"workflow_id": "wf", "run_id": "run", "activity_id": "a1", **ids}
