@@ -69,8 +69,8 @@ async def end_model_call(
         output |= _further(response, reasoning)
     answer = await activity.complete(output, result=output, measured=measured)
     shown = seen(activity, output, answer)
-    if shown is not WITHHELD and shown.get("parts") != output.get("parts"):
-        # Fail-closed: what is no text cannot be edited from here.
+    if shown is not WITHHELD and shown.get("parts") != run.redactions.value(output.get("parts")):
+        # Fail-closed: what Core redacts in parts that are no text cannot be edited from here.
         shown = WITHHELD
     response = withheld_response(response) if shown is WITHHELD else _as_seen(run, response, output, shown)
     told = shown is WITHHELD or answer is not None

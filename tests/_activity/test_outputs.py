@@ -20,7 +20,7 @@ from openbox_agentrt.decision import Verdict
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.testing import Call, Reply, ScriptedProvider
 
-SECRET = "the launch code"
+SECRET = "sesame-4711-0042"
 WITHHELD = "the output is withheld by policy"
 
 BLOCK = {"decision": "BLOCK", "reason": "no"}
@@ -265,3 +265,25 @@ async def test_a_withheld_result_is_not_fetched_again(make_stage: Any, kit: Any)
 
     assert ran == ["it ran"]
     assert [error["message"] for error in kit.tool_errors(result)] == [WITHHELD, WITHHELD]
+
+
+async def test_what_was_redacted_before_is_no_reason_to_withhold(make_stage: Any, kit: Any) -> None:
+    """A tool call in an answer quotes what the prompt was redacted of: it is redacted too, and runs."""
+    reached: list[Any] = []
+
+    def hide(event: dict[str, Any]) -> Any:
+        if event["event_type"] != "ActivityStarted" or event["activity_type"] != "llm_call":
+            return None
+        prompt = event["activity_input"][0]["prompt"]
+        return {"validation_passed": True, "redacted_input": [{"prompt": prompt.replace(SECRET, "[hidden]")}]}
+
+    stage = await make_stage(core=LocalCore(guardrails=hide), outputs="enforce")
+    loop = AgentLoop(
+        ScriptedProvider(Call(name="look", arguments={"code": SECRET}), "done"),
+        tool_registry=kit.registry({"look": lambda code: reached.append(code)}),
+    )
+
+    result = await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user(f"use {SECRET} now")])
+
+    assert reached == ["[hidden]"]
+    assert result.termination_reason == "completed"
