@@ -21,7 +21,7 @@ from ..callbacks import is_async
 from ..wording import shown
 from .names import canonical
 from .paths import MISSING, FieldError, FieldPath, UnreadableError
-from .patterns import compile_pattern
+from .patterns import Searcher
 from .texts import texts_of
 
 Args: TypeAlias = dict[str, Any]
@@ -67,14 +67,14 @@ class FieldPattern:
     included.
     """
 
-    __slots__ = ("_field", "_search", "field", "negated", "pattern")
+    __slots__ = ("_field", "_searcher", "field", "negated", "pattern")
 
     def __init__(self, pattern: str, field: str, *, negated: bool = False) -> None:
         self.pattern = pattern
         self.field = field
         self.negated = negated
         self._field = FieldPath(field)
-        self._search = compile_pattern(pattern).search
+        self._searcher = Searcher(pattern)
 
     def __call__(self, args: Args) -> bool:
         return self._finds(args) is not self.negated
@@ -82,10 +82,8 @@ class FieldPattern:
     def _finds(self, args: Args) -> bool:
         value = self._value(args)
         if isinstance(value, str):
-            return self._search(value) is not None
-        if value is None:
-            return False
-        return any(self._search(text) is not None for text in texts_of(value, self.field))
+            return self._searcher.search(value) is not None
+        return value is not None and self._searcher.finds(texts_of(value, self.field))
 
     def _value(self, args: Args) -> Any:
         """Find what is searched; None where nothing is there, which is no match, as with acel-core."""

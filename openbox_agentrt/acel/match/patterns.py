@@ -6,9 +6,15 @@ from ..wording import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
-__all__ = ("PatternError", "compile_pattern")
+__all__ = ("PatternError", "Searcher", "compile_pattern")
+
+# So few texts are as quick one by one.
+_FEW = 2
+# What means something else, or cannot be told to mean the same, in a text of several lines.
+_NOT_BY_LINE = ("\\A", "\\z", "\\Z", "\\Q", "(?")
 
 
 class PatternError(ValueError):
@@ -41,6 +47,52 @@ def compile_pattern(pattern: str) -> Any:
         return re2.compile(pattern, options)
     except (re2.error, UnicodeError) as error:
         raise PatternError(pattern, _text(error)) from None
+
+
+class Searcher:
+    """
+    Search for a pattern in one text, or in many at once.
+
+    Attributes:
+        search: Searches one text, and gives a match or None.
+    """
+
+    __slots__ = ("_by_line", "_pattern", "search")
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self.search = compile_pattern(pattern).search
+        self._by_line: Any = None
+
+    def finds(self, texts: Iterable[str]) -> bool:
+        """
+        Tell whether the pattern is in one of the texts. What getting them raises is raised only if it is not.
+
+        A call into RE2 costs more than a short text does. So those of one line are searched together first:
+        where that finds nothing, none of them has it, since an anchor holds at the ends of a line as at those
+        of a text.
+        """
+        single: list[str] = []
+        several: list[str] = []
+        missed: Exception | None = None
+        try:
+            for text in texts:
+                (several if "\n" in text else single).append(text)
+        except ValueError as error:
+            missed = error
+        if any(self.search(text) is not None for text in several) or self._in_one_of(single):
+            return True
+        if missed is not None:
+            raise missed
+        return False
+
+    def _in_one_of(self, lines: list[str]) -> bool:
+        if len(lines) > _FEW and not any(mark in self._pattern for mark in _NOT_BY_LINE):
+            if self._by_line is None:
+                self._by_line = compile_pattern(f"(?m:{self._pattern})").search
+            if self._by_line("\n".join(lines)) is None:
+                return False
+        return any(self.search(line) is not None for line in lines)
 
 
 def _text(error: Exception) -> str:
