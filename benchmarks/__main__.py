@@ -33,6 +33,7 @@ MEASUREMENTS = {
     "over-http": "benchmarks.over_http",
     "runs": "benchmarks.runs",
     "round-trips": "benchmarks.round_trips",
+    "sessions": "benchmarks.sessions",
     "startup": "benchmarks.startup",
     "hooks": "benchmarks.hooks",
 }

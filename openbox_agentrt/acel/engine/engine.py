@@ -28,6 +28,7 @@ from ..verdict import Mode
 from ..violations import SESSION_END, Violation
 from ..wording import shown
 from . import findings
+from .plan import NONE
 from .records import Meter, Records, ViolationRecorder
 from .rule_set import RuleSet
 from .store import SessionStore
@@ -101,7 +102,7 @@ class Engine:
         self.view = self.state.view()
         self._meter = metrics
         self._plans = self.store.book.plans
-        self._replayed: frozenset[int] = frozenset()
+        self._replayed = NONE
 
     @property
     def mode(self) -> Mode:

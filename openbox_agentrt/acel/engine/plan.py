@@ -30,6 +30,9 @@ from ..memory.total import Spend
 from ..memory.window import Stamps, WindowCap
 from .rule_set import FiledContract, Hits
 
+# One for all: each empty set that is made is memory of its own, in every session.
+NONE: frozenset[Any] = frozenset()
+
 
 @dataclass(slots=True, kw_only=True)
 class LiveRule:
@@ -160,7 +163,7 @@ class Plan:
         tallies, others = _split(movers)
         self.counts = tuple(tallies)
         self.movers = tuple(others)
-        self._moved = frozenset(map(identity, others))
+        self._moved = frozenset(map(identity, others)) if others else NONE
         self._lay_out(guards)
         self._find_clocks()
 

@@ -27,7 +27,7 @@ from ..memory.session_memory import SessionMemory
 from ..memory.state import StateStore
 from ..verdict import Verdict
 from .as_ran import End, settle_as_ran
-from .plan import Plan
+from .plan import NONE, Plan
 from .plan_book import PlanBook
 from .planned_call import PlannedCall
 from .rule_set import RuleSet, SharedRules
@@ -77,8 +77,8 @@ class SessionStore:
         self.step = 0
         self.flying = 0
         self.shut: SessionRule | None = None
-        self.violated: frozenset[int] = frozenset()
-        self._ended: frozenset[int] = frozenset()
+        self.violated = NONE
+        self._ended = NONE
         self._halts = halts
         # Filled by finalizers, which may run anywhere, inside a locked section included. Appending is
         # atomic; whoever takes the lock next settles what is in it.
