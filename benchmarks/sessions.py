@@ -39,8 +39,8 @@ def measure(quick: bool) -> Table:
         columns=("case", "who", "median us", "p95 us", "KiB each", "ratio"),
         rows=rows,
         notes=(
-            "Ours are opened with one tuple of contracts, which is compiled once; acel-core gives each session"
-            " contracts of its own. The p95 of the refusals is the slowest of five: the first loads modules."
+            "Ours are opened with one tuple of contracts, compiled once; acel-core gives each its own."
+            " The p95 of the refusals is the slowest of five: the first loads modules."
         ),
     )
 

@@ -46,6 +46,8 @@ class Reservation(PlannedCall):
         error: Type of the error that it was aborted with.
     """
 
+    __slots__ = ("_claim", "_engine")
+
     allowed: bool = True
     refusal: Refusal | None = None
     violations: tuple[Violation, ...] = ()
@@ -53,10 +55,18 @@ class Reservation(PlannedCall):
     error: str | None = None
 
     def __init__(self, engine: Settles, tool: str, args: dict[str, Any], plan: Plan) -> None:
-        self._engine = engine
+        # As the two above it do: one step for each call, not three.
         self.tool = tool
         self.args = args
+        self.step = 0
+        self.deferred = ()
+        self.memo = None
         self.plan = plan
+        self.extra = None
+        self.tickets = None
+        self.special = False
+        self.early = False
+        self._engine = engine
         # list.pop is atomic, so of two threads that finish the same call only one does.
         self._claim = [True]
 
@@ -98,7 +108,11 @@ class Reservation(PlannedCall):
             ReservationError: It was used before, or was refused.
         """
         if args is None and measured is None and shown is None and conceal is None:
-            self.claim()
+            # As `claim`, and in most calls one step less.
+            try:
+                self._claim.pop()
+            except IndexError:
+                raise self._used() from None
         else:
             self._claim_with(args, measured, shown, conceal)
         return self._engine.settle(self, result)
@@ -164,9 +178,11 @@ class Reservation(PlannedCall):
         try:
             self._claim.pop()
         except IndexError:
-            where = f"the reservation of {self.tool!r:.200} at step {self.step}"
-            problem = "is finished" if self.allowed else "was refused"
-            raise ReservationError(f"{where} {problem}") from None
+            raise self._used() from None
+
+    def _used(self) -> ReservationError:
+        where = f"the reservation of {self.tool!r:.200} at step {self.step}"
+        return ReservationError(f"{where} {'is finished' if self.allowed else 'was refused'}")
 
     def _claim_with(
         self,

@@ -166,10 +166,13 @@ class Engine:
             call = Reservation(self, plan.tool, plain_args(args), plan)
         else:
             call = self.enter(tool, args)
-        if deferred or early:
+        if early:
+            call.early = True
+        if deferred:
             call.deferred = _deferred(deferred)
-            call.early = early
             call.special = True
+        elif call.plan.plain and not (began or self._watching) and self.store.admit(call):
+            return call
         spec = call.plan.spec
         failed = None if spec is None else spec.before(self.view, call.args)
         breaches = self.store.reserve(call, force=self._watching, refuse=failed and not self._watching)
@@ -201,7 +204,7 @@ class Engine:
         spec = call.plan.spec
         if spec is None:
             over = self.store.commit(call)
-            if over or call.altered:
+            if over or call.special:
                 self._succeeded(call, result, over)
             else:
                 self.rows.add(call.step, call.tool, call.args, result)

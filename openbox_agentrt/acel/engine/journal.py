@@ -100,6 +100,12 @@ class JournaledStore(SessionStore):
         self._write()
         return breaches
 
+    def admit(self, call: PlannedCall) -> bool:
+        admitted = super().admit(call)
+        if admitted:
+            self._write()
+        return admitted
+
     def commit(self, call: PlannedCall, *, at: float | None = None) -> list[Breach] | None:
         # Not the short way of the parent, which settles what is not special without `_end`.
         over = self._settle(call, "commit", at)

@@ -119,6 +119,7 @@ class Plan:
         counts: Tallies that the call moves.
         movers: What else the call moves.
         asked: Contracts that look at arguments, each with what is left to ask.
+        plain: Whether judging asks nothing but guards: no clock, no argument and no condition.
         timelines: Clocks that judging needs.
         later: Clocks that settling needs.
     """
@@ -134,6 +135,7 @@ class Plan:
         "later",
         "movers",
         "need",
+        "plain",
         "spec",
         "timelines",
         "tool",
@@ -166,6 +168,7 @@ class Plan:
         self._moved = frozenset(map(identity, others)) if others else NONE
         self._lay_out(guards)
         self._find_clocks()
+        self.plain = spec is None and not asked and not self.timelines
 
     def ask(self, args: Args) -> ArgumentRules:
         """Ask the contracts that look at arguments about a call with these."""

@@ -27,10 +27,8 @@ class PlannedCall(JudgedCall):
         altered: Whether what the trace holds is not what was judged and returned.
     """
 
-    extra: ArgumentRules | None = None
-    tickets: list[Any] | None = None
-    special: bool = False
-    early: bool = False
+    __slots__ = ("early", "extra", "plan", "special", "tickets")
+
     admitted: bool = True
     watched: bool = False
     ran: PlannedCall | None = None
@@ -41,6 +39,10 @@ class PlannedCall(JudgedCall):
     def __init__(self, tool: str, args: dict[str, Any], plan: Plan) -> None:
         super().__init__(tool, args)
         self.plan = plan
+        self.extra: ArgumentRules | None = None
+        self.tickets: list[Any] | None = None
+        self.special = False
+        self.early = False
 
     def as_ran(self) -> PlannedCall | None:
         """Ask what contracts say about the arguments that really ran; None if those were judged."""

@@ -128,8 +128,7 @@ class SessionStore:
             call.extra = plan.ask(call.args)
         shown = _look(plan.timelines, at) if plan.timelines else ()
         with self.lock:
-            for timeline, moment in zip(plan.timelines, shown, strict=True) if shown else ():
-                timeline.advance(moment)
+            _advance(plan.timelines, shown)
             if self._dropped:
                 self._settle_dropped()
             self.step = call.step = self.step + 1
@@ -138,20 +137,36 @@ class SessionStore:
                 return None
             return self._object(plan, call, force, refuse)
 
+    def admit(self, call: PlannedCall) -> bool:
+        """
+        Reserve a call whose plan is plain, if nothing stands against it; else leave it to `reserve`.
+
+        It does what `reserve` does for most calls, and asks nothing that only others need.
+        """
+        with self.lock:
+            if self.shut is not None or self._dropped or call.extra is not None:
+                return False
+            if not self._holds(call.plan, call):
+                return False
+            self.step = call.step = self.step + 1
+            self._move(call.plan, call)
+            return True
+
     def commit(self, call: PlannedCall, *, at: float | None = None) -> list[Breach] | None:
         """Settle a call that succeeded. Returns limits that only what really ran shows to be broken."""
         plan = call.plan
-        if call.special:
+        if call.special or (call.early and call.extra is not None):
             return self._settle(call, "commit", at)
         shown = _look(plan.later, at) if plan.later else ()
         with self.lock:
-            for timeline, moment in zip(plan.later, shown, strict=True) if shown else ():
-                timeline.advance(moment)
+            if shown:
+                _advance(plan.later, shown)
             if self._dropped:
                 self._settle_dropped()
             self.flying -= 1
-            for tally in plan.counts:
-                tally.done += 1
+            if not call.early:
+                for tally in plan.counts:
+                    tally.done += 1
             for mover, ticket in call.tickets or ():
                 mover.commit(ticket, call)
         return None
@@ -192,8 +207,7 @@ class SessionStore:
         timelines = self.memory.timelines()
         shown = _look(timelines, at)
         with self.lock:
-            for timeline, moment in zip(timelines, shown, strict=True):
-                timeline.advance(moment)
+            _advance(timelines, shown)
             self._settle_dropped()
             self.shut = shut or self.shut
             unmet: dict[int, Breach] = {}
@@ -211,8 +225,7 @@ class SessionStore:
         timelines = self.memory.timelines()
         shown = _look(timelines, None)
         with self.lock:
-            for timeline, moment in zip(timelines, shown, strict=True):
-                timeline.advance(moment)
+            _advance(timelines, shown)
             guards = [guard for guard in self.book.at_end() if type(guard) is not CustomGuard]
             asked = [guard for guard in guards if id(guard.contract) not in self._ended]
             return [breach for guard in asked if (breach := guard.at_end(_nothing())) is not None]
@@ -236,8 +249,7 @@ class SessionStore:
         ran = call.as_ran() if end != "undo" else None
         shown = _look(plan.later, at) if plan.later else ()
         with self.lock:
-            for timeline, moment in zip(plan.later, shown, strict=True) if shown else ():
-                timeline.advance(moment)
+            _advance(plan.later, shown)
             if self._dropped:
                 self._settle_dropped()
             return self._end(call, ran, end)
@@ -339,6 +351,11 @@ class SessionStore:
 
 def _look(timelines: Sequence[MonotoneClock], at: float | None) -> list[float | str]:
     return list(map(MonotoneClock.look, timelines)) if at is None else [at] * len(timelines)
+
+
+def _advance(timelines: Sequence[MonotoneClock], shown: Sequence[float | str]) -> None:
+    for timeline, moment in zip(timelines, shown, strict=True):
+        timeline.advance(moment)
 
 
 def _nothing() -> JudgedCall:

@@ -13,7 +13,7 @@ class JudgedCall:
     """
     One call that is judged once and settled once.
 
-    What is rarely used is a class attribute until it is set, which keeps the common call small.
+    What is rarely used is a class attribute until it is set, which keeps the common call small and quick.
 
     Attributes:
         tool: Name of the tool, in NFC.
@@ -26,15 +26,17 @@ class JudgedCall:
         memo: What was read out of the arguments.
     """
 
-    step: int = 0
-    deferred: Collection[str] = ()
+    __slots__ = ("__dict__", "__weakref__", "args", "deferred", "memo", "step", "tool")
+
     measured: Mapping[str, Any] | None = None
     final: dict[str, Any] | None = None
-    memo: dict[Any, Any] | None = None
 
     def __init__(self, tool: str, args: dict[str, Any]) -> None:
         self.tool = tool
         self.args = args
+        self.step = 0
+        self.deferred: Collection[str] = ()
+        self.memo: dict[Any, Any] | None = None
 
     def as_judged(self) -> JudgedCall:
         """Give the call as if what was judged had run."""
