@@ -21,6 +21,7 @@ OutcomeHook = Callable[[Any], Outcome]
 """Takes what a tool returned and says what became of the call."""
 
 _MAX_DEPTH = 16
+_SAY_NOTHING = frozenset({str, int, float, bool, type(None), bytes})
 
 
 def outcome_of(result: object, hook: OutcomeHook | None = None) -> Outcome:
@@ -37,6 +38,8 @@ def outcome_of(result: object, hook: OutcomeHook | None = None) -> Outcome:
     """
     if hook is not None:
         return _asked(hook, result)
+    if type(result) in _SAY_NOTHING:
+        return "ok"
     return "failed" if _says_failed(result, 0) else "ok"
 
 

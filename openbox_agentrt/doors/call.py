@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 __all__ = ("CallEnd", "Governance", "GovernedCall", "JudgedWork", "PlainAnswers", "Reading", "told_of")
 
 
+# Types of results that nobody has to wait for: most are, and asking what they can do takes time.
+_AT_ONCE = frozenset({str, int, float, bool, type(None), bytes, dict, list, tuple})
+
+
 class JudgedWork(Protocol):
     """
     Hold a piece of work that Core judged, while it runs and after it.
@@ -158,6 +162,8 @@ class GovernedCall:
         except BaseException as error:
             self._failed(reservation, error)
             raise
+        if type(result) in _AT_ONCE:
+            return self._ended(reservation, result)
         if inspect.isawaitable(result):
             ended = self._finish(reservation, lambda _: result)
             # What runs by itself ends whether or not anybody waits for it.

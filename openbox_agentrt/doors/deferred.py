@@ -30,7 +30,7 @@ class Ending(Protocol):
 
 def has_yet_to_run(result: object) -> bool:
     """Tell whether the work of a call that returned this is still to be done, or is being done."""
-    return isinstance(result, tuple(_STAND_INS))
+    return isinstance(result, _KINDS)
 
 
 def when_it_has_run(result: Any, ending: Ending) -> Any:
@@ -245,3 +245,4 @@ _STAND_INS: dict[type[Any], Callable[[Any, Ending], Any]] = {
     type(_an_async_context()): _AsyncContext,
     Future: _Future,
 }
+_KINDS = tuple(_STAND_INS)

@@ -184,7 +184,7 @@ def test_what_does_not_fit_does_not_run(old: Any, new: Any) -> None:
     call = Parameters("t", lambda value: ran.append(value)).call((old,), {})
 
     with pytest.raises(UnfitArgumentsError):
-        call.run({"value": new})
+        call.run_after_waiting({"value": new})
 
     assert ran == []
 

@@ -109,7 +109,7 @@ def guard(
         call = GovernedCall(
             session=session, tool=tool, args=bound.judged, governance=governance, reading=reading
         )
-        return call, bound.run
+        return call, bound.run_after_waiting if is_async else bound.run
 
     wrapper: Callable[..., Any]
     if is_async:

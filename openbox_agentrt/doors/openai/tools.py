@@ -197,8 +197,8 @@ def _prepare(
 
     def work(judged: Mapping[str, Any]) -> Any:
         if judged is gated.args:
-            return bound.run(bound.judged)
-        return func(judged["input"]) if is_custom else bound.run(judged)
+            return bound.run_after_waiting(bound.judged)
+        return func(judged["input"]) if is_custom else bound.run_after_waiting(judged)
 
     return gated, work
 

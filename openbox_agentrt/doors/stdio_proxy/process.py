@@ -15,17 +15,24 @@ from types import FrameType
 
 from .gate import Passage, StdioGate
 
-__all__ = ("run_proxy",)
+__all__ = ("LISTING_SECONDS", "run_proxy")
 
 log = logging.getLogger(__name__)
 
+LISTING_SECONDS = 10.0
 _CHUNK = 1 << 16
 _DRAIN_SECONDS = 2.0
-_LISTING_SECONDS = 10.0
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
-def run_proxy(command: Sequence[str], gate: StdioGate, *, stdin: int = 0, stdout: int = 1) -> int:
+def run_proxy(
+    command: Sequence[str],
+    gate: StdioGate,
+    *,
+    stdin: int = 0,
+    stdout: int = 1,
+    listing_seconds: float = LISTING_SECONDS,
+) -> int:
     """
     Run a server behind a gate until it exits.
 
@@ -36,6 +43,7 @@ def run_proxy(command: Sequence[str], gate: StdioGate, *, stdin: int = 0, stdout
         gate: The gate.
         stdin: File descriptor on which the client writes.
         stdout: File descriptor on which the client reads.
+        listing_seconds: How long a call waits for the server to list its tools, before it is refused.
 
     Returns:
         The server's exit code; 128 plus the number of the signal that ended it.
@@ -49,7 +57,7 @@ def run_proxy(command: Sequence[str], gate: StdioGate, *, stdin: int = 0, stdout
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         signals.forward_to(server)
         # Daemons: a client that neither writes nor hangs up must not keep the proxy from ending.
-        pump = _Pump(server, gate, stdin, stdout)
+        pump = _Pump(server, gate, stdin, stdout, listing_seconds)
         upstream = threading.Thread(target=pump.from_client, name="from client", daemon=True)
         downstream = threading.Thread(target=pump.from_server, name="from server", daemon=True)
         upstream.start()
@@ -63,7 +71,14 @@ def run_proxy(command: Sequence[str], gate: StdioGate, *, stdin: int = 0, stdout
 
 
 class _Pump:
-    def __init__(self, server: "subprocess.Popen[bytes]", gate: StdioGate, stdin: int, stdout: int) -> None:
+    def __init__(
+        self,
+        server: "subprocess.Popen[bytes]",
+        gate: StdioGate,
+        stdin: int,
+        stdout: int,
+        listing_seconds: float,
+    ) -> None:
         assert server.stdin is not None
         assert server.stdout is not None
         self.fault: Exception | None = None
@@ -73,6 +88,7 @@ class _Pump:
         self._gate = gate
         self._stdin = stdin
         self._stdout = stdout
+        self._listing_seconds = listing_seconds
         # Both directions write to the client: answers of the server, and refusals.
         self._client = threading.Lock()
         self._lines_passed = 0
@@ -100,7 +116,7 @@ class _Pump:
             if not passage.again:
                 return passage
             _write(self._server_in.fileno(), passage.to_server)
-            if not self._gate.answered.wait(_LISTING_SECONDS):
+            if not self._gate.answered.wait(self._listing_seconds):
                 self._gate.give_up_asking()
 
     def from_server(self) -> None:

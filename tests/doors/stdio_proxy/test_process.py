@@ -251,6 +251,37 @@ def test_a_gate_that_fails_stops_the_server(monkeypatch: pytest.MonkeyPatch) -> 
     os.close(write)
 
 
+def test_a_server_that_does_not_list_its_tools_is_not_waited_for() -> None:
+    """The call is refused, and the rest of the conversation goes on."""
+    import os
+    import threading
+
+    from openbox_agentrt.acel import Session
+    from openbox_agentrt.doors.stdio_proxy import StdioGate, run_proxy
+
+    echo = "import sys\nfor line in sys.stdin:\n    if 'ping' in line: print(line, end='', flush=True)"
+    stdin, to_proxy = os.pipe()
+    from_proxy, stdout = os.pipe()
+
+    def run() -> None:
+        server = [sys.executable, "-c", echo]
+        run_proxy(server, StdioGate(Session()), stdin=stdin, stdout=stdout, listing_seconds=0.05)
+        os.close(stdout)
+
+    running = threading.Thread(target=run)
+    running.start()
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "pay"}}
+    os.write(to_proxy, json.dumps(call).encode() + b"\n" + b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
+    os.close(to_proxy)
+    with os.fdopen(from_proxy, "rb") as answers:
+        refused, ping = answers.read().splitlines()
+    running.join(10)
+    os.close(stdin)
+
+    assert "did not say which arguments" in json.loads(refused)["result"]["content"][0]["text"]
+    assert json.loads(ping)["method"] == "ping"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets the size of a pipe be set")
 def test_a_slow_client_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server has ended long before the client has read what it wrote, over pipes that do not block."""

@@ -52,6 +52,18 @@ async def test_a_whole_conversation(rules: Rules, mode: str) -> None:
     assert steps_seen == [(1, 2), (2, 2)]
 
 
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_arguments_are_of_the_types_that_the_server_lists(rules: Rules, mode: str) -> None:
+    """The client has listed nothing; the proxy asks, and the server would have made a number of the text."""
+    async with Client(behind(rules(PAY_ONCE)), mode=mode) as client:
+        refused = await client.call_tool("pay", {"amount": "3"})
+        allowed = await client.call_tool("pay", {"amount": 3})
+
+    assert refused.is_error
+    assert "argument 'amount' is a text, and the tool declares a number" in refused.model_dump_json()
+    assert not allowed.is_error
+
+
 async def test_failures_and_cancellations(rules: Rules) -> None:
     """A failed call allows nothing; a call that the client gives up on does not hold up the next."""
     async with Client(behind(rules(BROKEN_FIRST)), mode="legacy") as client:
