@@ -67,7 +67,7 @@ async def judge_input(run: RunState, messages: Sequence[Any], *, model: str | No
         GovernanceError: The model may not be called.
     """
     messages = run.redactions.messages(messages)
-    prompt = last_user_text(messages)
+    prompt = run.judged.last_user_text(messages)
     activity = Activity(run, model_request(run, prompt, _unjudged(run, messages, prompt), model=model))
     await decide(activity)
     _note(activity)
@@ -152,7 +152,7 @@ def _adds(messages: Sequence[Any], prescreen: Activity) -> bool:
 
 
 def _unjudged(run: RunState, messages: Sequence[Any], prompt: str) -> list[Element]:
-    return run.judged.unjudged(messages, besides=_with_role([{"prompt": prompt}]))
+    return run.judged.unjudged(messages, besides=[{"role": "user", "prompt": prompt}])
 
 
 def _note(activity: Activity) -> None:
@@ -160,9 +160,16 @@ def _note(activity: Activity) -> None:
     answer = activity.answer
     if answer is None or answer.unreachable:
         return
-    activity.run.judged.remember(_with_role(activity.request.content))
+    _remember(activity.run, activity.request.content)
     if activity.content is not activity.request.content:
-        activity.run.judged.remember(_with_role(activity.content))
+        _remember(activity.run, activity.content)
+
+
+def _remember(run: RunState, elements: Sequence[Element]) -> None:
+    first, *others = elements
+    run.judged.remember_prompt(first["prompt"])
+    if others:
+        run.judged.remember(others)
 
 
 def _with_role(elements: Sequence[Element]) -> list[Element]:

@@ -76,7 +76,7 @@ async def end_model_call(
     told = shown is WITHHELD or answer is not None
     if told or not options.send_llm_end_event or options.reports_in_background:
         # Core has been told, or nobody wants it to be.
-        run.judged.remember(message_elements(run.redactions.messages((response.message,))))
+        run.judged.remember_message(run.redactions.messages((response.message,))[0])
     return response
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from .._plain.same import canonical
 from .._wire.model_input import Element, message_elements
+from ..message_extraction import last_user_text
 
 __all__ = ("JudgedContent",)
 
@@ -37,12 +38,14 @@ class JudgedContent:
     again. Only what a caller has passed with data in it is compared: it may be changed in the meantime.
     """
 
-    __slots__ = ("_digests", "_messages", "_prefix")
+    __slots__ = ("_asked", "_digests", "_messages", "_prefix", "_prompt")
 
     def __init__(self) -> None:
         self._digests: OrderedDict[bytes, None] = OrderedDict()
         self._messages: OrderedDict[int, tuple[Any, int | None]] = OrderedDict()
         self._prefix: tuple[Any, ...] = ()
+        self._prompt = ""
+        self._asked: str | None = None
 
     def remember(self, elements: Iterable[Element]) -> None:
         """Note that Core has been shown `elements`."""
@@ -51,6 +54,25 @@ class JudgedContent:
         while len(self._digests) > MAX_ELEMENTS:
             self._digests.popitem(last=False)
 
+    def remember_message(self, message: Any) -> None:
+        """Note that Core has been told what `message` says, which is sent again as the same object."""
+        self.remember(message_elements((message,)))
+        self._know(message)
+
+    def remember_prompt(self, prompt: str) -> None:
+        """Note that Core has judged a prompt."""
+        if prompt != self._asked:
+            self.remember([{"role": "user", "prompt": prompt}])
+            self._asked = prompt
+
+    def last_user_text(self, messages: Sequence[Any]) -> str:
+        """Give the text of the last user message, and look only at what is new for it."""
+        prefix = self._same_prefix(messages)
+        for message in reversed(messages[len(prefix) :]):
+            if message.role == "user":
+                return last_user_text((message,))
+        return self._prompt if prefix else ""
+
     def unjudged(self, messages: Sequence[Any], *, besides: Iterable[Element] = ()) -> list[Element]:
         """
         List what in `messages` Core has not been shown, once each, oldest first.
@@ -58,19 +80,25 @@ class JudgedContent:
         Args:
             besides: Contents that count as shown in this question.
         """
-        prefix = self._prefix
-        if len(messages) < len(prefix) or not all(map(is_, prefix, messages)):
-            prefix = ()
+        prefix = self._same_prefix(messages)
         rest = messages[len(prefix) :]
         new = [message for message in rest if not self._is_known(message)]
         found = self._found(new, besides) if new else []
-        self._prefix = (*prefix, *takewhile(self._is_settled, rest))
+        settled = tuple(takewhile(self._is_settled, rest))
+        if not prefix or any(message.role == "user" for message in settled):
+            self._prompt = last_user_text(settled)
+        self._prefix = (*prefix, *settled)
         return found
 
     def rest(self) -> None:
         """Let go of the messages; what they said stays known."""
         self._messages.clear()
         self._prefix = ()
+
+    def _same_prefix(self, messages: Sequence[Any]) -> tuple[Any, ...]:
+        """Give the messages that are known not to be new, if `messages` begins with them."""
+        prefix = self._prefix
+        return prefix if len(messages) >= len(prefix) and all(map(is_, prefix, messages)) else ()
 
     def _found(self, messages: Iterable[Any], besides: Iterable[Element]) -> list[Element]:
         found: list[Element] = []

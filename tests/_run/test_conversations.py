@@ -11,6 +11,7 @@ from openbox_agentrt._run import conversations, judged_content
 from openbox_agentrt._run.conversations import Quotes
 from openbox_agentrt._run.judged_content import JudgedContent
 from openbox_agentrt._wire.model_input import message_elements
+from openbox_agentrt.message_extraction import last_user_text
 
 
 def says(text: str, role: Any = "user") -> ModelMessage:
@@ -120,3 +121,25 @@ def test_a_redacted_text_is_known_in_other_runs_by_its_hash(monkeypatch: pytest.
     assert kept.recall("something else") is None
     kept.conversation().redactions.learn("call 555-0199", "call [phone]")
     assert kept.recall("call 555-0100") is None
+
+
+def test_the_last_user_text_is_that_of_the_last_user_message() -> None:
+    """Also where only the end of the conversation is looked at."""
+    judged = JudgedContent()
+    messages = [says("one"), says("sure", "assistant")]
+    image = ModelMessage("user", (ContentPart("image", data="aGk="),))
+
+    for more, expected in (
+        (says("fine", "assistant"), "one"),
+        (says("two"), "two"),
+        (says("ok", "assistant"), "two"),
+        (image, ""),
+        (says("a cat", "assistant"), ""),
+    ):
+        messages.append(more)
+        assert judged.last_user_text(messages) == last_user_text(messages) == expected
+        judged.remember(judged.unjudged(messages))
+        judged.unjudged(messages)
+        assert judged.last_user_text(tuple(messages)) == expected
+    assert judged.last_user_text(messages[:2]) == "one"
+    assert judged.last_user_text([]) == ""
