@@ -15,6 +15,7 @@ comes from the argument or from ``OPENBOX_AGENTRT_CORE`` only. A name or value t
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
@@ -145,6 +146,7 @@ class GovernanceOptions(
         }
         environment = os.environ if environ is None else environ
         _refuse_unknown_variables(environment)
+        _tell_of_likely_misspellings(environment)
         options = cls(**_from_environment(environment, skip=given.keys()), **given)
         options.require_address()
         return options
@@ -226,6 +228,14 @@ def _like(made: Callable[P, object]) -> Callable[[Callable[..., R]], Callable[P,
     return typed
 
 
+_DEBUG: Final = f"{ENV_PREFIX}_DEBUG"
+"""A variable of the command line: its errors are raised."""
+
+_A_SLIP: Final = 0.9
+"""Two variables that are so alike differ by a slip of the hand."""
+
+log = logging.getLogger(__name__)
+
 takes_options = _like(_Arguments)
 """
 Let type checkers see a function that takes ``**options`` as taking all options of `create_openbox_agentrt`.
@@ -245,11 +255,25 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     own = [variable for variable in environ if variable.startswith(f"{ENV_PREFIX}_")]
     if not own:
         return
-    known = {variable for name in OPTIONS for variable in _variables(name)}
+    known = {*_known_variables(), _DEBUG}
     for variable in own:
         # A misspelt variable would silently leave a default such as fail_open in force.
         if variable not in known and environ[variable].strip():
             raise OptionError(variable, "is not known", nearest=kinds.nearest(variable, known))
+
+
+def _tell_of_likely_misspellings(environ: Mapping[str, str]) -> None:
+    # Not refused: another OpenBox SDK in the process may know the variable.
+    known = _known_variables()
+    for variable, text in environ.items():
+        if variable.startswith(f"{BASE_ENV_PREFIX}_") and text.strip() and variable not in (*known, _DEBUG):
+            meant = kinds.nearest(variable, known, cutoff=_A_SLIP)
+            if meant is not None:
+                log.warning("variable %s is not known; did you mean %s", variable, meant)
+
+
+def _known_variables() -> set[str]:
+    return {variable for name in OPTIONS for variable in _variables(name)}
 
 
 def _from_environment(environ: Mapping[str, str], *, skip: Collection[str]) -> dict[str, Any]:

@@ -360,3 +360,29 @@ def test_importing_the_options_loads_nothing_heavy(tmp_path: Path) -> None:
     )
 
     assert done.stdout.strip() == "[]"
+
+
+def test_the_variable_of_the_command_line_is_known() -> None:
+    """It makes its errors visible, and is no option."""
+    assert GovernanceOptions.resolve(environ={"OPENBOX_AGENTRT_DEBUG": "1"}, core="local").core == "local"
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [("OPENBOX_API_KYE", "OPENBOX_API_KEY"), ("OPENBOX_ON_API_EROR", "OPENBOX_ON_API_ERROR")],
+)
+def test_a_misspelt_variable_is_said(variable: str, meant: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A key that nobody reads is no key."""
+    GovernanceOptions.resolve(environ={variable: "x"}, core="local")
+
+    assert f"variable {variable} is not known; did you mean {meant}" in caplog.text
+
+
+def test_a_variable_of_another_sdk_is_not_ours_to_judge(caplog: pytest.LogCaptureFixture) -> None:
+    """Nor is one that is spelt right, or empty."""
+    GovernanceOptions.resolve(
+        environ={"OPENBOX_TEMPORAL_QUEUE": "x", "OPENBOX_AGENT_NAME": "A", "OPENBOX_API_KYE": " "},
+        core="local",
+    )
+
+    assert caplog.text == ""

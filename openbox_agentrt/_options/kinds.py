@@ -51,9 +51,9 @@ class Kind:
     read: Callable[[str], object] | None = None
 
 
-def nearest(word: str, known: Collection[str]) -> str | None:
-    """Find the known word that `word` was probably meant to be."""
-    return next(iter(get_close_matches(word, known, n=1)), None)
+def nearest(word: str, known: Collection[str], *, cutoff: float = 0.6) -> str | None:
+    """Find the known word that `word` was probably meant to be, at least so similar to it."""
+    return next(iter(get_close_matches(word, known, n=1, cutoff=cutoff)), None)
 
 
 def _as_written(text: str) -> object:
