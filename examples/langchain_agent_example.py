@@ -2,7 +2,7 @@
 Contracts around LangChain tools.
 
 Runs without a key: the tool calls of a model are written out. Needs langchain-core
-(``pip install 'openbox-agentrt-sdk-python[langchain]'``).
+(``pip install '.[langchain]'``).
 """
 
 from langchain_core.messages import ToolCall

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import tempfile
-from contextlib import ExitStack
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,6 @@ from rich.console import Console
 
 from ..demo.narrator import Narrator
 from ..demo.play import NoModelError, play
-from ..evidence import ed25519_signer
 from .running import InputError
 
 app = typer.Typer(add_completion=False)
@@ -30,30 +30,44 @@ def demo(
     ] = False,
     keep: Annotated[
         Path | None,
-        typer.Option(help="Keep the evidence and its key in this folder.", metavar="FOLDER"),
+        typer.Option(help="Put the evidence and its key into this folder.", metavar="FOLDER"),
     ] = None,
 ) -> int:
     """Run a support agent under contracts and a policy, on this machine only."""
-    with ExitStack() as stack:
-        folder = keep
-        if folder is None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="openbox-demo-")))
-        folder.mkdir(parents=True, exist_ok=True)
-        evidence, key = folder / "evidence.jsonl", folder / "signing.key"
-        console = Console(highlight=False)
-        try:
-            asyncio.run(play(Narrator(console), evidence=evidence, key_file=key, own_model=model))
-        except NoModelError as error:
-            raise InputError(str(error)) from error
-        return _verify(console, evidence, key)
+    # Not removed: what the last lines show can be tried.
+    folder = keep if keep is not None else Path(tempfile.mkdtemp(prefix="openbox-demo-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    evidence, key = folder / "evidence.jsonl", folder / "signing.key"
+    console = Console(highlight=False)
+    try:
+        asyncio.run(play(Narrator(console), evidence=evidence, key_file=key, own_model=model))
+    except NoModelError as error:
+        raise InputError(str(error)) from error
+    code = _verify(console, evidence, key)
+    _read_next(console)
+    return code
 
 
 def _verify(console: Console, evidence: Path, key: Path) -> int:
     from . import main
 
-    _, public_key = ed25519_signer(key)
     console.print("\n[bold]The evidence[/bold]")
-    console.print(
-        f"  $ openbox-agentrt verify {evidence.name} --public-key {public_key[:16]}...", markup=False
-    )
-    return main(["verify", str(evidence), "--public-key", public_key])
+    _say(console, f"  $ cd {shlex.quote(str(evidence.parent))}")
+    _say(console, f"  $ openbox-agentrt verify {evidence.name} --key {key.name}")
+    return main(["verify", str(evidence), "--key", str(key)])
+
+
+def _read_next(console: Console) -> None:
+    console.print("\n[bold]Open next[/bold]")
+    _say(console, f"  in {files('openbox_agentrt')}:")
+    for name, what in (
+        ("demo/rules.yaml", "the contracts"),
+        ("local_core/policy.rego", "the policy"),
+        ("demo/play.py", "how the agent is governed"),
+    ):
+        _say(console, f"  {name:<24} {what}")
+
+
+def _say(console: Console, line: str) -> None:
+    # As it is, however narrow the terminal: it is there to be copied.
+    console.print(line, markup=False, soft_wrap=True)

@@ -19,7 +19,10 @@ def proxy(
         list[str],
         typer.Argument(help="The command that starts the server, after --.", metavar="COMMAND"),
     ],
-    contracts: Annotated[str, typer.Option(help="The rules file, JSON or YAML.", metavar="RULES")],
+    contracts: Annotated[
+        str,
+        typer.Option("--rules", "--contracts", help="The rules file, JSON or YAML.", metavar="FILE"),
+    ],
     shadow: Annotated[
         bool, typer.Option("--shadow", help="Record what would be refused, and refuse nothing.")
     ] = False,

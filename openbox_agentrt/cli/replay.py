@@ -43,7 +43,10 @@ def replay(
     signing_key: Annotated[
         str | None,
         typer.Option(
-            help="Sign the evidence with the Ed25519 key in this file, made if missing.", metavar="FILE"
+            "--key",
+            "--signing-key",
+            help="Sign the evidence with the Ed25519 key in this file, made if missing.",
+            metavar="FILE",
         ),
     ] = None,
     full_trace: Annotated[

@@ -22,7 +22,13 @@ def serve(
         bool, typer.Option("--shadow", help="Record what would be refused, and refuse nothing.")
     ] = False,
     contracts: Annotated[
-        str | None, typer.Option(help="Rules file that is added to what the module sets up.", metavar="RULES")
+        str | None,
+        typer.Option(
+            "--rules",
+            "--contracts",
+            help="Rules file that is added to what the module sets up.",
+            metavar="FILE",
+        ),
     ] = None,
     evidence: Annotated[
         str | None, typer.Option(help="Write the evidence there when the server stops.", metavar="FILE")

@@ -27,7 +27,12 @@ def show(
     ] = False,
     public_key: Annotated[
         str | None,
-        typer.Option(help="Ed25519 public key that the log has to be signed with.", metavar="HEX|FILE"),
+        typer.Option(
+            "--key",
+            "--public-key",
+            help="Ed25519 public key that the log has to be signed with.",
+            metavar="HEX|FILE",
+        ),
     ] = None,
     session: Annotated[
         str | None, typer.Option(help="Only what is about this session (format 2).", metavar="ID")

@@ -32,6 +32,8 @@ def verify(
     public_key: Annotated[
         str | None,
         typer.Option(
+            "--key",
+            "--public-key",
             help="Ed25519 public key that it has to be signed with, or a file that holds it. "
             "Without it nothing is authenticated.",
             metavar="HEX|FILE",

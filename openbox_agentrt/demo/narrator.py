@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
 
 if TYPE_CHECKING:
     from ..decision import Decision
@@ -42,11 +44,22 @@ class Narrator:
         self._line("model", escape(text))
 
     def tool_call(self, name: str, arguments: Mapping[str, Any]) -> None:
-        given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-        self._line("model", f"asks for [cyan]{escape(f'{name}({given})')}[/cyan]")
+        self._line("model", f"asks for [cyan]{escape(_call(name, arguments))}[/cyan]")
 
-    def approval(self, approval: Approval, answer: str) -> None:
-        self._line("person", f"{escape(approval.reason)}: [green]{answer}[/green]")
+    def seen(self, text: str) -> None:
+        """Tell what the model is given instead of what was written."""
+        self._line("model sees", f"[italic]{escape(text)}[/italic]")
+
+    def waits(self, approval: Approval) -> None:
+        """Tell who is asked, and about what. Given to a local Core as ``on_approval``."""
+        given = approval.event.get("activity_input", [{}])[0]
+        self._line("waits", f"for a person: {escape(_call(approval.activity_type, given))}")
+        self._line("", f"because {escape(approval.reason)}")
+
+    def approval(self, approval: Approval) -> None:
+        colour = "green" if approval.state == "approved" else "red"
+        said = f" ({escape(approval.note)})" if approval.note else ""
+        self._line("person", f"{escape(approval.decided_by)}: [{colour}]{approval.state}[/{colour}]{said}")
 
     def refused_run(self, message: str) -> None:
         self._line("run", f"[red]stopped[/red]: {escape(message)}")
@@ -62,7 +75,16 @@ class Narrator:
         self._line("open", f"{len(core.orphans())} activities, {len(core.open_workflows())} runs")
 
     def _line(self, who: str, what: str) -> None:
-        self.console.print(f"  [dim]{who:<{_WIDTH}}[/dim]{what}", highlight=False, soft_wrap=True)
+        # A long line goes on under where it began, and not at the edge of the terminal.
+        table = Table.grid(padding=0)
+        table.add_column(width=_WIDTH, no_wrap=True)
+        table.add_column(overflow="fold")
+        table.add_row(f"[dim]{who}[/dim]", what)
+        self.console.print(Padding(table, (0, 0, 0, 2), expand=False), highlight=False)
+
+
+def _call(name: str, arguments: Mapping[str, Any]) -> str:
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
 
 
 def _outcome(decision: Decision) -> str:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_rt import AgentConfig, AgentLoop, ContentPart, ModelMessage, ModelSettings, load_model
 
@@ -25,6 +25,13 @@ DECIDE_SECONDS = 0.05
 """How long the demo's person thinks about an approval."""
 
 Person = Callable[[Approval], Awaitable[bool]]
+
+
+class _Model(NamedTuple):
+    """A model provider, and the customer's words in the last request that reached it."""
+
+    provider: Any
+    prompt: Callable[[], str]
 
 
 class NoModelError(Exception):
@@ -53,7 +60,7 @@ async def play(narrator: Narrator, *, evidence: Path, key_file: Path, own_model:
     with (
         as_file(policy) as policy_file,
         as_file(rules) as rules_file,
-        LocalCore(policy_file, guardrails=True) as core,
+        LocalCore(policy_file, guardrails=True, on_approval=narrator.waits) as core,
     ):
         governance = await create_openbox_agentrt(
             core=core,
@@ -68,20 +75,25 @@ async def play(narrator: Narrator, *, evidence: Path, key_file: Path, own_model:
             on_decision=narrator.decision,
         )
         person = _ask_terminal if own_model else _say_yes
-        async with governance, _model(own_model) as provider, _deciding(core, narrator, person):
-            loop = governance.govern_loop(AgentLoop(provider=provider, tool_registry=shop.tools()))
+        async with governance, _model(own_model) as model, _deciding(core, narrator, person):
+            loop = governance.govern_loop(AgentLoop(provider=model.provider, tool_registry=shop.tools()))
             for number, scene in enumerate(SCENES, 1):
-                await _run_scene(loop, provider, narrator, number, scene)
+                await _run_scene(loop, model, narrator, number, scene)
         narrator.summary(core)
     return shop
 
 
-async def _run_scene(loop: AgentLoop, provider: Any, narrator: Narrator, number: int, scene: Scene) -> None:
+async def _run_scene(loop: AgentLoop, model: _Model, narrator: Narrator, number: int, scene: Scene) -> None:
     narrator.scene(number, scene)
+    known = {"", scene.prompt}
 
     async def on_event(event: Any) -> None:
         if event.type != "completed":
             return
+        seen = model.prompt()
+        if seen not in known:
+            known.add(seen)
+            narrator.seen(seen)
         for call in event.response.message.tool_calls:
             narrator.tool_call(call.name, call.arguments)
         text = "".join(part.text or "" for part in event.response.message.content)
@@ -91,7 +103,7 @@ async def _run_scene(loop: AgentLoop, provider: Any, narrator: Narrator, number:
     agent = AgentConfig(
         name="SupportAgent",
         instructions=INSTRUCTIONS,
-        model=ModelSettings(model=provider.settings.default_model),
+        model=ModelSettings(model=model.provider.settings.default_model),
     )
     prompt = ModelMessage(role="user", content=(ContentPart(type="text", text=scene.prompt),))
     try:
@@ -102,7 +114,7 @@ async def _run_scene(loop: AgentLoop, provider: Any, narrator: Narrator, number:
 
 
 @asynccontextmanager
-async def _model(own: bool) -> AsyncIterator[Any]:
+async def _model(own: bool) -> AsyncIterator[_Model]:
     """Open the user's own model, or Agent-RT's OpenAI provider in front of a scripted server."""
     if own:
         try:
@@ -110,13 +122,14 @@ async def _model(own: bool) -> AsyncIterator[Any]:
         except (ValueError, RuntimeError) as error:
             # Nothing in the environment says which, or the client of its maker is not installed.
             raise NoModelError(f"no model of your own: {error}") from error
-        yield provider
+        # What it is sent is between it and its maker.
+        yield _Model(provider, lambda: "")
         return
     with OpenAIServer(*(reply for scene in SCENES for reply in scene.replies)) as server:
         # What it gives can be closed, and its type does not say so.
         scripted: Any = load_model(environ=server.environ, validate=False)
         try:
-            yield scripted
+            yield _Model(scripted, lambda: _last_prompt(server.requests))
         finally:
             await scripted.close()
 
@@ -131,12 +144,8 @@ async def _deciding(core: LocalCore, narrator: Narrator, person: Person) -> Asyn
                 approval = await core.await_approval(timeout=60)
             except TimeoutError:
                 continue  # nothing asks for a person yet
-            if await person(approval):
-                core.approve(approval, note="approved in the demo")
-                narrator.approval(approval, "approved")
-            else:
-                core.reject(approval, "rejected in the demo")
-                narrator.approval(approval, "rejected")
+            decide = core.approve if await person(approval) else core.reject
+            narrator.approval(decide(approval, "looked at the order", by="Ada of support"))
 
     task = asyncio.create_task(decide())
     try:
@@ -145,6 +154,13 @@ async def _deciding(core: LocalCore, narrator: Narrator, person: Person) -> Asyn
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+def _last_prompt(requests: list[dict[str, Any]]) -> str:
+    messages = requests[-1]["messages"] if requests else []
+    users = [message["content"] for message in messages if message["role"] == "user"]
+    parts = users[-1] if users else ""
+    return parts if isinstance(parts, str) else "".join(part.get("text", "") for part in parts)
 
 
 async def _say_yes(approval: Approval) -> bool:

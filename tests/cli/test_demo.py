@@ -34,6 +34,11 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     "line",
     [
         pytest.param("llm_call     allow (redacted)", id="redaction"),
+        pytest.param("model sees  Where is order 1042? My number is +", id="what the model saw"),
+        pytest.param("waits       for a person: refund(order_id='1044', amount=180)", id="what waits"),
+        pytest.param("because refunds over 100 need approval", id="why it waits"),
+        pytest.param("person      Ada of support: approved (looked at the order)", id="who decided"),
+        pytest.param("local_core/policy.rego   the policy", id="what to open next"),
         pytest.param("refund       allow (approved by a person)", id="approval"),
         pytest.param("refund       block by local contracts", id="spend cap"),
         pytest.param("280 left of 500", id="what is left"),
@@ -48,6 +53,34 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
 def test_the_demo_shows(shown: tuple[str, Path], line: str) -> None:
     """Both judges, a person, a redaction, and evidence that verifies."""
     assert line in shown[0]
+
+
+def test_the_line_that_verifies_can_be_run(shown: tuple[str, Path]) -> None:
+    """As it is printed, in the folder that is printed."""
+    lines = [line.strip() for line in shown[0].splitlines()]
+    folder = next(line for line in lines if line.startswith("$ cd ")).removeprefix("$ cd ")
+    command = next(line for line in lines if line.startswith("$ openbox-agentrt verify"))
+
+    arguments = command.removeprefix("$ openbox-agentrt ").split()
+    done = subprocess.run(
+        [sys.executable, "-m", "openbox_agentrt.cli", *arguments],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout[:2]) == (0, "OK")
+    assert len(command) < 78, "it is there to be copied, also from a narrow terminal"
+
+
+def test_the_files_to_open_next_are_there(shown: tuple[str, Path]) -> None:
+    """Where the demo says that they are."""
+    after = shown[0].partition("Open next")[2].split()
+    folder = Path(after[after.index("in") + 1].rstrip(":"))
+
+    assert [name for name in after if "/" in name and (folder / name).is_file()] == [
+        "demo/rules.yaml",
+        "local_core/policy.rego",
+        "demo/play.py",
+    ]
 
 
 def test_the_personal_data_of_the_demo_is_nowhere_in_its_evidence(shown: tuple[str, Path]) -> None:
