@@ -27,7 +27,8 @@ from openbox_agentrt.acel import ContractViolation, Session
 from openbox_agentrt.acel.events import Outcome
 from openbox_agentrt.acel.outcome import OutcomeHook
 from openbox_agentrt.doors.arguments import ChangedArgumentsError, Parameters, is_coroutine_function
-from openbox_agentrt.doors.call import Governance, GovernedCall, PlainAnswers, Reading, told_of
+from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
+from openbox_agentrt.doors.ending import PlainAnswers, Reading
 from openbox_agentrt.doors.langchain.arguments import ToolArguments
 
 __all__ = (

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from openbox_agentrt._plain.freezing import freeze
 from openbox_agentrt.acel import ContractViolation
 from openbox_agentrt.doors.arguments import Parameters, is_coroutine_function
-from openbox_agentrt.doors.call import Governance, GovernedCall, PlainAnswers, Reading, told_of
+from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
+from openbox_agentrt.doors.ending import PlainAnswers, Reading
 from openbox_agentrt.doors.openai.tool_call import (
     MalformedToolCallError,
     ToolCall,

@@ -9,7 +9,6 @@ cannot be used again: the answer to a ``ping`` that borrowed the id of a failing
 for its success.
 """
 
-import json
 import logging
 import threading
 from collections.abc import Iterable, Mapping
@@ -18,14 +17,15 @@ from typing import Any
 
 import msgspec
 
-from ...acel import Reservation, Session
+from ...acel import Session
 from ...acel.engine.lifecycle import conclude
 from ...acel.outcome import OutcomeHook
 from ..mcp.calls import CALL, ServerCall, gated_methods
 from ..mcp.outcome import ServerReading, is_waiting_error
-from ..mcp.refusal import HALT, OFF_SCHEMA_REMEDY, halted, refused_data, text_of, unjudged, withheld_data
+from ..mcp.refusal import OFF_SCHEMA_REMEDY, refused_data, text_of, unjudged, withheld_data
 from ..mcp.schema import OffSchemaError
 from .listing import Listing
+from .owed import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Owed, error_of, line_of
 from .reading import Message, Noise, Unclear, id_key, read_client_line
 from .spelling import NamedFields
 
@@ -33,7 +33,6 @@ __all__ = ("Passage", "StdioGate")
 
 log = logging.getLogger(__name__)
 
-_PARSE_ERROR, _INVALID_REQUEST, _INTERNAL_ERROR = -32700, -32600, -32603
 _MAX_SPENT = 10_000
 _PROTOCOL_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 
@@ -61,25 +60,6 @@ class Passage:
     to_server: bytes = b""
     to_client: bytes = b""
     again: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class _Owed:
-    # An answer that the server owes. Without a reservation, to a request that is not gated.
-    method: str
-    id: Any
-    modern: bool = False
-    gated: bool = False
-    reservation: Reservation | None = None
-
-    def answer(self, text: str, data: dict[str, Any]) -> dict[str, Any]:
-        if self.method != CALL:
-            # Only a tool's result can say that it is an error.
-            return _error(_INVALID_REQUEST, text, data)
-        result = halted(text, data)
-        if self.modern:
-            result["resultType"] = "complete"
-        return {"result": result}
 
 
 class StdioGate:
@@ -116,7 +96,7 @@ class StdioGate:
         self._lock = threading.Lock()
         self._listing = Listing(schemas)
         self.answered = self._listing.answered
-        self._owed: dict[str, _Owed] = {}
+        self._owed: dict[str, Owed] = {}
         # Ids of cancelled calls: no answer is owed, and one may still come.
         self._spent: dict[str, None] = {}
 
@@ -142,7 +122,7 @@ class StdioGate:
             return Passage(to_server=line)
         to_server = b"[" + b",".join(message.raw for message in passed) + b"]\n" if passed else b""
         answers: Any = refusals if found[0].batched else refusals[0] if refusals else None
-        return Passage(to_server=to_server, to_client=_line(answers) if answers else b"")
+        return Passage(to_server=to_server, to_client=line_of(answers) if answers else b"")
 
     def from_server(self, line: bytes) -> bytes:
         """Settle the calls that a line from the server answers. Returns the line to pass on."""
@@ -183,7 +163,7 @@ class StdioGate:
             if message.call is not None and message.method == CALL:
                 question = self._listing.question(message.call.tool, message.body.get("params"))
                 if question is not None:
-                    return _line(question)
+                    return line_of(question)
         return b""
 
     def _admit(self, message: Message) -> dict[str, Any] | None:
@@ -199,13 +179,13 @@ class StdioGate:
     def _admit_request(self, message: Message) -> dict[str, Any] | None:
         request_id = message.body["id"]
         key = id_key(request_id)
-        entry = _Owed(method=message.method or "", id=request_id, modern=_is_modern(message))
+        entry = Owed(method=message.method or "", id=request_id, modern=_is_modern(message))
         with self._lock:
             used_by = self._owed.get(key)
             contested = message.call is not None or (used_by is not None and used_by.gated)
             clash = key in self._spent or (used_by is not None and contested)
             if clash and self._enforces:
-                return _error(_INVALID_REQUEST, "the id of the request is in use")
+                return error_of(INVALID_REQUEST, "the id of the request is in use")
             if used_by is None:
                 self._owed[key] = entry
         if message.call is None:
@@ -222,13 +202,13 @@ class StdioGate:
 
     def _admit_unanswered(self, message: Message, call: ServerCall) -> dict[str, Any] | None:
         # A call without an id is against the protocol, and a lenient server may run it all the same.
-        entry = _Owed(method=message.method or "", id=None, gated=True)
+        entry = Owed(method=message.method or "", id=None, gated=True)
         refusal = self._judge(entry, call)
         if entry.reservation is not None:
             conclude(entry.reservation, outcome="unknown")
         return refusal
 
-    def _judge(self, entry: _Owed, call: ServerCall) -> dict[str, Any] | None:
+    def _judge(self, entry: Owed, call: ServerCall) -> dict[str, Any] | None:
         try:
             self._check_spelling(call)
             if entry.method == CALL:
@@ -248,13 +228,13 @@ class StdioGate:
         if field is not None:
             raise OffSchemaError(f"a key of the call is another spelling of {field!r:.100}")
 
-    def _reserve(self, entry: _Owed, call: ServerCall) -> dict[str, Any] | None:
+    def _reserve(self, entry: Owed, call: ServerCall) -> dict[str, Any] | None:
         try:
             reservation = self._session.reserve(call.tool, call.args)
         except Exception:
             # Fail-closed, unless the session only watches: what cannot be judged does not run.
             log.exception("a call to %r could not be judged", call.tool)
-            return _error(_INTERNAL_ERROR, "the call could not be judged") if self._enforces else None
+            return error_of(INTERNAL_ERROR, "the call could not be judged") if self._enforces else None
         if reservation.refusal is None:
             entry.reservation = reservation
             return None
@@ -306,7 +286,7 @@ class StdioGate:
         if violation is None:
             return None
         told = {"jsonrpc": "2.0", "id": entry.id, **entry.answer(*withheld_data(violation))}
-        return _line(told).rstrip()
+        return line_of(told).rstrip()
 
     def _refuse_unclear(self, line: bytes, unclear: Unclear) -> Passage:
         log.warning(
@@ -314,23 +294,12 @@ class StdioGate:
         )
         if not self._enforces:
             return Passage(to_server=line)
-        code = _PARSE_ERROR if unclear.id is None else _INVALID_REQUEST
-        told = {"jsonrpc": "2.0", "id": unclear.id, **_error(code, f"message refused, {unclear.reason}")}
-        return Passage(to_client=_line(told))
+        code = PARSE_ERROR if unclear.id is None else INVALID_REQUEST
+        told = {"jsonrpc": "2.0", "id": unclear.id, **error_of(code, f"message refused, {unclear.reason}")}
+        return Passage(to_client=line_of(told))
 
 
 def _is_modern(message: Message) -> bool:
     params = message.body.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     return isinstance(meta, dict) and _PROTOCOL_VERSION_KEY in meta
-
-
-def _error(code: int, text: str, data: dict[str, Any] | None = None) -> dict[str, Any]:
-    error: dict[str, Any] = {"code": code, "message": f"{HALT}{text}"}
-    if data is not None:
-        error["data"] = data
-    return {"error": error}
-
-
-def _line(body: object) -> bytes:
-    return json.dumps(body, separators=(",", ":")).encode() + b"\n"
