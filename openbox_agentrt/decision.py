@@ -122,6 +122,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         event: ``user_prompt``, ``llm_call``, a tool name or an activity type.
         activity_id: None for a signal.
+        agent: Name of the agent, if it has one.
+        step: Position of the call in its contract session, if contracts judged it.
         verdict: The verdict in effect, both judges joined.
         source: Who decided: an earlier halt, the local contracts, Core, or nobody: because Core was
             ``unreachable``, the gate is ``disabled``, or the tool is ``skipped``.
@@ -143,6 +145,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     source: DecisionSource
     activity_id: str | None = None
+    agent: str | None = None
+    step: int | None = None
     reason: str | None = None
     contracts: tuple[str, ...] = ()
     acel: AcelOutcome | None = None

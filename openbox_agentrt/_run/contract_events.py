@@ -71,6 +71,7 @@ async def reserve(
     began = perf_counter()
     reservation = await contracts.areserve(event, arguments, deferred=deferred)
     facts["acel_seconds"] = perf_counter() - began
+    facts["step"] = reservation.step
     refusal = reservation.refusal
     if refusal is None:
         violations = reservation.violations

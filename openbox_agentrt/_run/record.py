@@ -26,6 +26,7 @@ class Facts(TypedDict, total=False):
     """Hold what may be known of a decision beside its event, verdict and source: see `Decision`."""
 
     activity_id: str | None
+    step: int | None
     reason: str | None
     contracts: tuple[str, ...]
     acel: AcelOutcome | None
@@ -69,6 +70,7 @@ def draft(
         run_id=identity.run_id,
         verdict=verdict,
         source=source,
+        agent=identity.agent_name,
         **facts,
     )
 

@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
-from ..evidence import read_entries, verify_file
+from ..evidence import verify_file
+from ..evidence.logs import logs_in, merged_entries
 from ..evidence.summary import ContractSummary, Summary, summarise
+from .progress import Progress
 from .text import compact_json, printable
 
 app = typer.Typer(add_completion=False)
@@ -19,23 +21,30 @@ MAX_ARGUMENTS = 160
 
 @app.command()
 def report(
-    evidence_file: Annotated[str, typer.Argument(help="The log, of either format.", metavar="EVIDENCE")],
+    evidence: Annotated[
+        list[str], typer.Argument(help="Logs of either format, or folders of them.", metavar="EVIDENCE...")
+    ],
     examples: Annotated[int, typer.Option(help="Examples of each contract.", min=0, max=100)] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> int:
     """Say what contracts refused, and what enforcing those in shadow mode would have refused."""
-    checked = verify_file(evidence_file)
-    summary = summarise(read_entries(evidence_file), examples=examples)
-    if not checked.ok:
+    logs = logs_in(evidence)
+    progress = Progress("lines")
+    checked = {str(log): verify_file(log, counted=progress.counted) for log in logs}
+    summary = summarise((entry for _, entry in merged_entries(logs)), examples=examples)
+    bad = {name: each for name, each in checked.items() if not each.ok}
+    for name, each in bad.items():
+        which = f"{name} " if len(logs) > 1 else "the log "
         print(
-            printable(f"FAIL — the log was tampered with ({checked.problem}); run verify on it first"),
+            printable(f"FAIL — {which}was tampered with ({each.problem}); run verify on it first"),
             file=sys.stderr,
         )
     if as_json:
-        print(json.dumps({"file": evidence_file, "intact": checked.ok, **summary.to_dict()}))
+        named = {"file": str(logs[0])} if len(logs) == 1 else {"files": list(checked)}
+        print(json.dumps({**named, "intact": not bad, **summary.to_dict()}))
     else:
-        _print(evidence_file, summary)
-    return 0 if checked.ok else 1
+        _print(evidence[0] if len(logs) == 1 else f"{len(logs)} logs", summary)
+    return 1 if bad else 0
 
 
 def _print(name: str, summary: Summary) -> None:

@@ -1,16 +1,22 @@
-"""``openbox-agentrt show``: an evidence log as a timeline."""
+"""``openbox-agentrt show``: evidence logs, a line for each call, or entry by entry."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..evidence import Entry, Report, UnreadableLogError, freeze, read_entries, verify_file
+from ..evidence.calls import calls_in
+from ..evidence.format2.parts import header_of
 from ..evidence.keys import read_public_key
+from ..evidence.logs import logs_in, merged_entries
+from .calls import CallFilter, call_lines
+from .progress import Progress
 from .running import InputError
 from .text import compact_json, printable
 
@@ -21,7 +27,19 @@ _HASH_SHOWN = 10
 
 @app.command()
 def show(
-    evidence_file: Annotated[str, typer.Argument(help="The log, of either format.", metavar="EVIDENCE")],
+    evidence: Annotated[
+        list[str], typer.Argument(help="Logs of either format, or folders of them.", metavar="EVIDENCE...")
+    ],
+    calls: Annotated[
+        bool | None,
+        typer.Option(
+            "--calls/--entries",
+            help="A line for each call, or each entry with everything in it. By default calls, where the "
+            "log has steps or there are several logs.",
+            show_default=False,
+        ),
+    ] = None,
+    wide: Annotated[bool, typer.Option("--wide", help="Everything about each call in its line.")] = False,
     trace: Annotated[
         bool, typer.Option("--trace", help="Also print the calls leading up to each violation.")
     ] = False,
@@ -30,17 +48,84 @@ def show(
         typer.Option(
             "--key",
             "--public-key",
-            help="Ed25519 public key that the log has to be signed with.",
+            help="Ed25519 public key that the logs have to be signed with, or a file that holds it.",
             metavar="HEX|FILE",
         ),
     ] = None,
     session: Annotated[
         str | None, typer.Option(help="Only what is about this session (format 2).", metavar="ID")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the log as JSON.")] = False,
+    tool: Annotated[str | None, typer.Option(help="Only calls of this tool.", metavar="NAME")] = None,
+    verdict: Annotated[
+        str | None, typer.Option(help="Only calls that were: allowed, refused, ...", metavar="WORD")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only calls from this time on, ISO 8601.", metavar="TIME")
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Only calls before this time.", metavar="TIME")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> int:
-    """Print an evidence log in order, with what verification says about each entry."""
-    report = verify_file(evidence_file, None if public_key is None else read_public_key(public_key))
+    """Print evidence logs: calls by their time, or entries with what verification says about each."""
+    logs = logs_in(evidence)
+    key = None if public_key is None else read_public_key(public_key)
+    chosen = CallFilter(tool=tool, session=session, verdict=verdict, since=since, until=until)
+    only_calls = wide or any((tool, verdict, since, until))
+    by_call = calls if calls is not None else only_calls or len(logs) > 1 or _has_steps(logs[0])
+    if not by_call:
+        if len(logs) > 1 or only_calls:
+            raise InputError("--entries shows one log, and filters are for --calls")
+        return _show_entries(evidence[0], key, session, trace=trace, as_json=as_json)
+    return _show_calls(logs, key, chosen, wide=wide, as_json=as_json)
+
+
+def _has_steps(log: Path) -> bool:
+    header = header_of(log) if log.is_file() else None
+    return header is not None and header.get("record") == "steps"
+
+
+def _show_calls(
+    logs: Sequence[Path], key: str | None, chosen: CallFilter, *, wide: bool, as_json: bool
+) -> int:
+    progress = Progress("lines")
+    reports = {str(log): verify_file(log, key, counted=progress.counted) for log in logs}
+    found = [call for call in calls_in(_all_readable(logs)) if chosen.wants(call)]
+    bad = {name: report for name, report in reports.items() if not report.ok}
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "reports": {name: report.to_dict() for name, report in reports.items()},
+                    "calls": [freeze(call.to_dict()) for call in found],
+                }
+            )
+        )
+    else:
+        for line in call_lines(found, wide=wide, with_files=len(logs) > 1):
+            print(line)
+        refused = sum(call.refused for call in found)
+        print(f"{len(found):,} call(s), {refused:,} refused, in {len(logs):,} log(s)", file=sys.stderr)
+    for name, report in bad.items():
+        print(printable(f"FAIL — {name}: {report.reason}; run verify on it first"), file=sys.stderr)
+    for name, report in reports.items():
+        if report.lost:
+            print(
+                printable(f"LOST: {report.lost} record(s) are missing from {name} by its own account"),
+                file=sys.stderr,
+            )
+    return 1 if bad else 0
+
+
+def _all_readable(logs: Sequence[Path]) -> Iterator[tuple[str, Entry]]:
+    try:
+        yield from merged_entries(logs)
+    except UnreadableLogError as error:
+        print(printable(f"the rest cannot be shown: {error}"), file=sys.stderr)
+
+
+def _show_entries(
+    evidence_file: str, key: str | None, session: str | None, *, trace: bool, as_json: bool
+) -> int:
+    report = verify_file(evidence_file, key)
     if report.format == 1 and report.problem == "malformed" and report.first_bad == 0:
         raise InputError(f"{evidence_file!r} doesn't look like a valid evidence log ({report.reason})")
     entries = (entry for entry in _readable(evidence_file) if session in (None, entry.session_id))
@@ -49,7 +134,7 @@ def show(
     elif report.count == 0 and report.ok:
         print(printable(f"{evidence_file}: 0 bundles (no violations recorded)."))
     else:
-        _print(evidence_file, report, entries, has_key=public_key is not None, trace=trace)
+        _print(evidence_file, report, entries, has_key=key is not None, trace=trace)
     return 0 if report.ok else 1
 
 

@@ -13,9 +13,10 @@ import typer
 
 from .._plain.strict_json import JsonError, read_json
 from ..acel.rerun import RerunReport, rerun_file
-from ..acel.rulesfile import read_rules
+from ..acel.rulesfile import Rules, read_rules
 from ..evidence import Report, verify_file
 from ..evidence.keys import read_public_key
+from ..evidence.logs import logs_in
 from .progress import Progress
 from .running import InputError
 from .text import printable
@@ -28,7 +29,9 @@ MOST_DIFFERENCES = 20
 
 @app.command()
 def verify(
-    evidence_file: Annotated[str, typer.Argument(help="The log, of either format.", metavar="EVIDENCE")],
+    evidence: Annotated[
+        list[str], typer.Argument(help="Logs of either format, or folders of them.", metavar="EVIDENCE...")
+    ],
     public_key: Annotated[
         str | None,
         typer.Option(
@@ -80,42 +83,66 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> int:
     """Check an evidence log, all its parts, for tampering."""
-    progress = Progress("lines")
-    understood = None if rules is None else read_rules(rules)
-    report = verify_file(
-        evidence_file,
-        None if public_key is None else read_public_key(public_key),
+    # A single file has to be looked at even if it is missing: its head may tell of it.
+    logs = logs_in(evidence) if len(evidence) > 1 or Path(evidence[0]).expanduser().is_dir() else evidence
+    if len(logs) > 1 and (head is not None or log_id is not None):
+        raise InputError("--head and --log-id are about one log")
+    question = _Question(
+        public_key=None if public_key is None else read_public_key(public_key),
         session_id=session_id,
-        rules_hash=None
-        if understood is None
-        else [known for known in (understood.rules_hash, understood.old_rules_hash) if known],
+        rules=None if rules is None else read_rules(rules),
         log_id=log_id,
         head=None if head is None else _head(head),
         partial=partial,
-        counted=progress.counted,
+        rerun=rerun,
     )
-    _refuse_what_is_none(evidence_file, report)
-    if understood is not None and report.rules_hash == understood.old_rules_hash:
-        print("note: the rules are known by the hash of an earlier version", file=sys.stderr)
-    outcome = _Outcome(report, has_key=public_key is not None)
-    again = rerun_file(evidence_file, counted=Progress("entries").counted) if rerun and report.ok else None
+    outcomes = {str(log): question.ask(str(log)) for log in logs}
     if as_json:
-        derived = {} if again is None else {"rerun": again.to_dict()}
-        print(json.dumps({**report.to_dict(), **derived}))
-    else:
-        _print(evidence_file, outcome)
-        if again is not None:
-            _print_rerun(again)
-    others = [] if again is None or understood is None else sorted(set(again.rules) - set(understood.hashes))
-    for other in others:
-        print(f"FAIL — sessions of this log ran under other rules, {other}", file=sys.stderr)
-    passes = report.ok and (allow_gaps or not report.lost) and (allow_unsigned or not outcome.unsigned)
-    return 0 if passes and (again is None or again.ok) and not others else 1
+        found = {name: outcome.to_dict() for name, outcome in outcomes.items()}
+        print(json.dumps(found if len(found) > 1 else next(iter(found.values()))))
+    for name, outcome in outcomes.items():
+        if len(outcomes) > 1 and not as_json:
+            print(printable(f"{name}:"))
+        _print(name, outcome, as_json=as_json)
+    passed = [
+        outcome.passes(allow_gaps=allow_gaps, allow_unsigned=allow_unsigned) for outcome in outcomes.values()
+    ]
+    return 0 if all(passed) else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """What is asked of each log."""
+
+    public_key: str | None
+    session_id: str | None
+    rules: Rules | None
+    log_id: str | None
+    head: dict[str, Any] | None
+    partial: bool
+    rerun: bool
+
+    def ask(self, log: str) -> _Outcome:
+        report = verify_file(
+            log,
+            self.public_key,
+            session_id=self.session_id,
+            rules_hash=None if self.rules is None else self.rules.hashes,
+            log_id=self.log_id,
+            head=self.head,
+            partial=self.partial,
+            counted=Progress("lines").counted,
+        )
+        _refuse_what_is_none(log, report)
+        again = rerun_file(log, counted=Progress("entries").counted) if self.rerun and report.ok else None
+        return _Outcome(report, again, self.rules, has_key=self.public_key is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     report: Report
+    again: RerunReport | None
+    rules: Rules | None
     has_key: bool
 
     @property
@@ -126,6 +153,27 @@ class _Outcome:
             return 0
         return report.count - report.signed - report.recovered
 
+    @property
+    def other_rules(self) -> list[str]:
+        """List the rules under which sessions ran, and which were not asked for."""
+        if self.again is None or self.rules is None:
+            return []
+        return sorted(set(self.again.rules) - set(self.rules.hashes))
+
+    def passes(self, *, allow_gaps: bool, allow_unsigned: bool) -> bool:
+        """Say whether all is as it should be."""
+        return (
+            self.report.ok
+            and (allow_gaps or not self.report.lost)
+            and (allow_unsigned or not self.unsigned)
+            and (self.again is None or self.again.ok)
+            and not self.other_rules
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outcome as JSON data."""
+        return {**self.report.to_dict(), **({} if self.again is None else {"rerun": self.again.to_dict()})}
+
 
 def _refuse_what_is_none(name: str, report: Report) -> None:
     # A file whose first entry is none was never a log. Later on, it was one, and somebody changed it.
@@ -133,31 +181,38 @@ def _refuse_what_is_none(name: str, report: Report) -> None:
         raise InputError(f"{name!r} doesn't look like a valid evidence log ({report.reason})")
 
 
-def _print(name: str, outcome: _Outcome) -> None:
+def _print(name: str, outcome: _Outcome, *, as_json: bool) -> None:
     report = outcome.report
-    for note in _notes(outcome):
-        print(printable(note), file=sys.stderr)
+    if outcome.rules is not None and report.rules_hash == outcome.rules.old_rules_hash:
+        print("note: the rules are known by the hash of an earlier version", file=sys.stderr)
+    if not as_json:
+        for note in _notes(outcome):
+            print(printable(note), file=sys.stderr)
+        _print_result(name, outcome)
+        if outcome.again is not None:
+            _print_rerun(outcome.again)
+    for other in outcome.other_rules:
+        print(f"FAIL — sessions of this log ran under other rules, {other}", file=sys.stderr)
+
+
+def _print_result(name: str, outcome: _Outcome) -> None:
+    report = outcome.report
+    good = report.ok and not outcome.unsigned and not report.lost
+    where = sys.stdout if good else sys.stderr
     if report.count == 0 and report.ok:
         print(printable(f"OK — {name} contains 0 bundles (nothing to verify)."))
     elif not report.ok:
-        print(printable(_failure(report)), file=sys.stderr)
+        print(printable(_failure(report)), file=where)
     elif outcome.unsigned:
-        print(
-            f"UNSIGNED — {report.count} line(s) hold, but a signature covers only {report.signed} of them.",
-            file=sys.stderr,
-        )
+        signed = f"a signature covers only {report.signed} of them"
+        print(f"UNSIGNED — {report.count} line(s) hold, but {signed}.", file=where)
     elif report.lost:
-        print(
-            f"INCOMPLETE — {report.count} entries hold, and the log says itself that {report.lost} more "
-            "could not be recorded.",
-            file=sys.stderr,
-        )
+        lost = f"the log says itself that {report.lost} more could not be recorded"
+        print(f"INCOMPLETE — {report.count} entries hold, and {lost}.", file=where)
     else:
         print(_success(report, outcome.has_key))
-    if report.format == 2:
-        where = sys.stdout if report.ok and not outcome.unsigned and not report.lost else sys.stderr
-        for line in _description(report):
-            print(printable(f"  {line}"), file=where)
+    for line in _description(report) if report.format == 2 else ():
+        print(printable(f"  {line}"), file=where)
 
 
 def _notes(outcome: _Outcome) -> Iterator[str]:

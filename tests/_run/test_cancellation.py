@@ -53,6 +53,7 @@ class _Reservation:
     owner: Reservations
     tool: str
     allowed: bool = True
+    step: int = 1
     refusal: Any = None
     violations: tuple[Any, ...] = ()
 

@@ -50,8 +50,9 @@ class EvidenceFile:
     Safe for several threads. A process that was forked from the one that opened the log records nothing.
 
     Args:
-        path: The file; ``~`` is the home folder. It and what stands beside it (``.head``, ``.lock``,
-            ``.pub`` with the public key) are readable by their owner only.
+        path: The file; ``~`` is the home folder. In a folder, also one that is named with a slash at its end
+            and is not there yet, each log gets a file of its own. The file and what stands beside it
+            (``.head``, ``.lock``, ``.pub`` with the public key) are readable by their owner only.
         signer: Signs the head, see `ed25519_signer`.
         session_id: Session of records that do not name one.
         rules_hash: Hash of the rules in force.
@@ -89,7 +90,7 @@ class EvidenceFile:
             raise ValueError(f"record must be 'violations', 'all' or 'steps', not {record!r}")
         if signer is not None and not callable(signer):
             raise TypeError(f"signer must be callable, not {type(signer).__name__!r}")
-        self.path = Path(path).expanduser()
+        self.path = _file_at(path)
         self.session_id = session_id
         self._now = utc_clock() if clock is None else lambda: clock().isoformat()
         self._redactor = Redactor.of(redact_fields)
@@ -332,6 +333,15 @@ class EvidenceFile:
 
     def _signed(self, head: Head) -> Head:
         return head if self._signer is None else replace(head, signature=self._signer(head.statement()))
+
+
+def _file_at(path: str | os.PathLike[str]) -> Path:
+    """Give the file of a log; in a folder, one of its own for this process."""
+    given = Path(path).expanduser()
+    if not given.is_dir() and not os.fspath(path).endswith(("/", os.sep)):
+        return given
+    started = datetime.datetime.now(datetime.UTC)
+    return given / f"{started:%Y%m%dT%H%M%S}-{os.getpid()}-{os.urandom(3).hex()}.jsonl"
 
 
 def _put_public_key(log: Path, signer: Ed25519Signer) -> None:

@@ -1,0 +1,176 @@
+"""
+Calls, put together from what a log says about each: who asked for what, who decided, and what became of it.
+
+A log with steps has every call; one without has those that were refused, and decisions. Nothing is judged
+here: what stands in a log is told, and whether it can be trusted is for `verify_file` to say.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from .reading import Entry
+
+__all__ = ("CallRecord", "calls_in")
+
+_OUTCOMES: Final = {"commit": "ok", "fail": "failed", "abort": "did not run", "lose": "unknown"}
+_NO_CALLS: Final = frozenset(("run_started", "run_ended", "session_ended"))
+REFUSED: Final = frozenset(("refused", "block", "halt"))
+
+
+@dataclass(slots=True, kw_only=True)
+class CallRecord:
+    """
+    One call, as a log tells it.
+
+    Attributes:
+        file: The log.
+        number: Number of the entry with which it began.
+        time: When it was asked for.
+        session: The session, if it has a name.
+        agent: The agent, if a decision says so.
+        tool: The tool, or another event.
+        args: Its arguments, as far as they may be seen; those that ran, once it ran.
+        verdict: "allowed", "refused", "would refuse", or the word of the decision.
+        by: Who decided: "contracts", "core", a person, or why nobody was asked.
+        contracts: The contracts that it broke.
+        why: What would have made it possible, or the reason.
+        outcome: "ok", "failed", "did not run" or "unknown"; None where the log does not say.
+        approver: Who approved or rejected it.
+        note: What that person wrote.
+    """
+
+    file: str
+    number: int
+    time: str
+    session: str | None
+    tool: str
+    agent: str | None = None
+    args: Any = None
+    verdict: str = "allowed"
+    by: str | None = None
+    contracts: tuple[str, ...] = ()
+    why: str | None = None
+    outcome: str | None = None
+    approver: str | None = None
+    note: str | None = None
+
+    @property
+    def refused(self) -> bool:
+        """True if it was not let through."""
+        return self.verdict in REFUSED
+
+    def to_dict(self) -> dict[str, Any]:
+        """The call as JSON data."""
+        return {**asdict(self), "contracts": list(self.contracts)}
+
+
+@dataclass(slots=True)
+class _Reader:
+    """What is known while a log is read."""
+
+    calls: list[CallRecord] = field(default_factory=list)
+    texts: dict[tuple[str, Any], list[Any]] = field(default_factory=dict)
+    rules_of: dict[tuple[str, str], Any] = field(default_factory=dict)
+    latest: dict[tuple[str, str | None], str] = field(default_factory=dict)
+    by_step: dict[tuple[str, str | None, Any], CallRecord] = field(default_factory=dict)
+
+    def take(self, file: str, entry: Entry) -> None:
+        data = entry.data
+        if entry.type == "rules":
+            self.texts[file, data.get("hash")] = data.get("texts", [])
+        elif entry.type == "step":
+            self._step(file, entry, data)
+        elif entry.type == "violation":
+            self._violation(file, entry, data)
+        elif entry.type == "decision":
+            self._decision(file, entry, data)
+
+    def _step(self, file: str, entry: Entry, data: Mapping[str, Any]) -> None:
+        run, event = str(data.get("run")), data.get("e")
+        if event == "start":
+            self.rules_of[file, run] = data.get("rules")
+            self.latest[file, entry.session_id] = run
+        elif event == "reserve":
+            call = self._new(file, entry, _text(data.get("tool")) or "?")
+            call.args = data.get("args")
+            call.verdict = "allowed" if data.get("allowed") else "refused"
+            call.contracts = self._broken(file, run, data)
+            call.by = "contracts" if call.refused or call.contracts else None
+            if call.refused:
+                call.outcome = "did not run"
+            self.by_step[file, run, data.get("step")] = call
+        elif event in _OUTCOMES:
+            known = self.by_step.get((file, run, data.get("step")))
+            if known is not None:
+                known.outcome = _OUTCOMES[event]
+                known.args = data.get("final", data.get("args", known.args))
+
+    def _broken(self, file: str, run: str, data: Mapping[str, Any]) -> tuple[str, ...]:
+        texts = self.texts.get((file, self.rules_of.get((file, run))), [])
+        return tuple(
+            str(texts[name]) if isinstance(name, int) and name < len(texts) else str(name)
+            for name in data.get("broken", ())
+        )
+
+    def _violation(self, file: str, entry: Entry, data: Mapping[str, Any]) -> None:
+        tool, spec = _text(data.get("tool")) or "?", _text(data.get("spec")) or "?"
+        call = self._known(file, entry, data.get("step"), tool)
+        if call is None:
+            call = self._new(file, entry, tool)
+            call.args, call.by = data.get("args"), "contracts"
+            call.verdict = "would refuse" if data.get("mode") == "shadow" else "refused"
+            ran = call.verdict == "would refuse" or data.get("kind") == "postcondition"
+            call.outcome = None if ran else "did not run"
+            run = self.latest.get((file, entry.session_id))
+            self.by_step[file, run, (data.get("step"), tool)] = call
+        if spec not in call.contracts:
+            call.contracts += (spec,)
+        unblock = _text(data.get("needs")) or _text(data.get("remaining"))
+        call.why = call.why or (f"needs {unblock}" if data.get("needs") else unblock)
+
+    def _decision(self, file: str, entry: Entry, data: Mapping[str, Any]) -> None:
+        event = _text(data.get("event")) or "?"
+        call = self._known(file, entry, data.get("step"), event)
+        if call is None:
+            call = self._new(file, entry, event)
+        call.agent = _text(data.get("agent")) or call.agent
+        call.verdict = _text(data.get("verdict")) or call.verdict
+        call.by = _text(data.get("source")) or call.by
+        call.why = _text(data.get("reason")) or call.why
+        call.approver = _text(data.get("decided_by")) or call.approver
+        call.note = _text(data.get("approval_note")) or call.note
+        approval = _text(data.get("approval"))
+        if approval is not None:
+            call.by = f"person ({approval})"
+        if call.refused:
+            call.outcome = "did not run"
+
+    def _known(self, file: str, entry: Entry, step: Any, tool: str) -> CallRecord | None:
+        run = self.latest.get((file, entry.session_id))
+        return self.by_step.get((file, run, step)) or self.by_step.get((file, run, (step, tool)))
+
+    def _new(self, file: str, entry: Entry, tool: str) -> CallRecord:
+        call = CallRecord(
+            file=file, number=entry.number, time=entry.time, session=entry.session_id, tool=tool
+        )
+        if tool not in _NO_CALLS:
+            self.calls.append(call)
+        return call
+
+
+def calls_in(entries: Iterable[tuple[str, Entry]]) -> list[CallRecord]:
+    """
+    Put the calls of logs together, in the order in which they were asked for.
+
+    Args:
+        entries: Entries with the names of their logs, see `merged_entries`.
+    """
+    reader = _Reader()
+    for file, entry in entries:
+        reader.take(file, entry)
+    return reader.calls
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,96 @@
+"""
+Logs in files and folders: one file for each process is normal, so questions are put to many.
+
+A folder stands for the logs in it. Of the parts of one log, the last stands for all.
+"""
+
+import heapq
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from .errors import UnreadableLogError
+from .format2.parts import header_of, is_put_away, parts_of
+from .reading import Entry, format_of, read_entries
+
+__all__ = ("logs_in", "merged_entries")
+
+_BESIDE = frozenset((".head", ".lock", ".pub", ".checkpoint"))
+
+
+def logs_in(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """
+    Find the logs that files and folders stand for, each once.
+
+    Args:
+        paths: Files, which have to be logs, and folders, in which other files are passed over.
+
+    Raises:
+        UnreadableLogError: If a file is missing or is no evidence log, or a folder has none.
+    """
+    found: dict[Path, Path] = {}
+    for given in paths:
+        path = Path(given).expanduser()
+        for log in _in_folder(path) if path.is_dir() else [path]:
+            found.setdefault(log.resolve(), log)
+    # What a later part stands for is not a log of its own.
+    covered = {
+        part.resolve()
+        for log in found.values()
+        if log.is_file() and header_of(log) is not None
+        for part in parts_of(log)[:-1]
+    }
+    return [log for resolved, log in found.items() if resolved not in covered]
+
+
+def merged_entries(logs: Iterable[Path]) -> Iterator[tuple[str, Entry]]:
+    """
+    Give the entries of several logs by their time, each with the name of its log. They are not verified.
+
+    Raises:
+        UnreadableLogError: If a file cannot be read, or at an entry that is none.
+    """
+    several = list(logs)
+    if len(several) == 1:
+        name = str(several[0])
+        return ((name, entry) for entry in read_entries(several[0]))
+    # The order within a log is its own, whatever its clock did.
+    return heapq.merge(*map(_named, several), key=lambda pair: pair[1].time)
+
+
+def _named(log: Path) -> Iterator[tuple[str, Entry]]:
+    name = str(log)
+    for entry in read_entries(log):
+        yield name, entry
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    found = [file for file in sorted(folder.rglob("*")) if file.is_file() and _is_log(file)]
+    last: dict[object, Path] = {}
+    alone = []
+    for file in found:
+        header = header_of(file)
+        if header is None:
+            alone.append(file)
+        elif not is_put_away(file):
+            last[header.get("log_id"), "live", file] = file
+        else:
+            # Parts are named by their numbers, so the latest of a log comes last.
+            last[header.get("log_id"), "parts", file.parent] = file
+    if not found:
+        raise UnreadableLogError("folder holds no evidence log", path=str(folder))
+    return [*alone, *last.values()]
+
+
+def _is_log(file: Path) -> bool:
+    if file.suffix in _BESIDE or file.name.startswith("."):
+        return False
+    if file.suffix == ".json":
+        try:
+            return format_of(file) == 1
+        except (UnreadableLogError, OSError):
+            return False
+    try:
+        return header_of(file) is not None
+    except OSError:
+        return False
