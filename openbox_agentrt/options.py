@@ -118,9 +118,9 @@ class GovernanceOptions(
             if value is None and item.default is None:
                 continue
             object.__setattr__(self, item.name, _checked(item.name, value, source=None))
-        CoreOptions.check(self)
-        RunOptions.check(self)
-        EvidenceOptions.check(self)
+        CoreOptions._check(self)
+        RunOptions._check(self)
+        EvidenceOptions._check(self)
         if not self.asks_core:
             self._leave_core_out()
 
@@ -148,7 +148,7 @@ class GovernanceOptions(
         _refuse_unknown_variables(environment)
         _tell_of_likely_misspellings(environment)
         options = cls(**_from_environment(environment, skip=given.keys()), **given)
-        options.require_address()
+        options._require_address()
         return options
 
     def _leave_core_out(self) -> None:

@@ -13,7 +13,9 @@ from openbox_agentrt import (
     GovernanceBlockedError,
     GovernanceError,
     GovernanceHaltError,
+    GovernanceOptions,
     GuardrailsValidationError,
+    OpenBoxAgentRTGovernance,
     UngovernedCallError,
     create_openbox_agentrt,
     current_run,
@@ -22,6 +24,7 @@ from openbox_agentrt._run.record import write
 from openbox_agentrt._run.state import MOST_DECISIONS
 from openbox_agentrt.decision import Verdict
 from openbox_agentrt.local_core import LocalCore
+from openbox_agentrt.options import OPTIONS
 from openbox_agentrt.testing import Call, Reply, ScriptedProvider
 
 FAILED = {"validation_passed": False, "reasons": [{"type": "t", "field": "f", "reason": "rude"}]}
@@ -821,4 +824,39 @@ async def test_replies_are_described_for_core(make_stage: Any, kit: Any) -> None
         "completion": "hello",
         "has_tool_calls": False,
         "finish_reason": "stop",
+    }
+
+
+def test_what_a_governance_offers() -> None:
+    """Nothing is public that is not promised; a new name is a promise."""
+    assert {name for name in dir(OpenBoxAgentRTGovernance) if not name.startswith("_")} == {
+        "aclose",
+        "activity",
+        "activity_scope",
+        "counts",
+        "coverage",
+        "end_session",
+        "govern_loop",
+        "install",
+        "run_scope",
+        "runtime",
+        "uninstall",
+        "wrap_provider",
+        "wrap_tool_executor",
+        "wrap_tool_registry",
+    }
+
+
+def test_what_options_offer() -> None:
+    """The options themselves, and a few questions about them."""
+    offered = {name for name in dir(GovernanceOptions(core="local")) if not name.startswith("_")}
+
+    assert offered - set(OPTIONS) == {
+        "asks_core",
+        "enforces_outputs",
+        "gate_budget",
+        "reports_in_background",
+        "resolve",
+        "to_config",
+        "withholds_unjudged_output",
     }

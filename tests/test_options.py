@@ -34,12 +34,12 @@ def test_every_option_has_a_kind() -> None:
 
 def test_every_group_refuses_what_contradicts_itself() -> None:
     """A group with a `check` that nobody calls would let it pass."""
-    groups = [base for base in GovernanceOptions.__mro__[1:] if "check" in vars(base)]
+    groups = [base for base in GovernanceOptions.__mro__[1:] if "_check" in vars(base)]
 
     assert groups, "found no group with a check: this test would pass without checking anything"
     for group in groups:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(group, "check", lambda self: (_ for _ in ()).throw(LookupError("asked")))
+            patch.setattr(group, "_check", lambda self: (_ for _ in ()).throw(LookupError("asked")))
             with pytest.raises(LookupError, match="asked"):
                 GovernanceOptions(core="local")
 

@@ -2,7 +2,7 @@
 The options, each declared once, in the groups in which they have to fit together.
 
 A field gives an option its name, type and default, and `holds` the kind of value that is read and checked. A
-group whose options can contradict each other refuses that in its `check`.
+group whose options can contradict each other refuses that in its `_check`.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ class CoreOptions:
         """Tell whether there is a Core; with ``"off"``, local contracts alone judge."""
         return self.core != "off"
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Refuse two Cores at once."""
         if self.core is not None and self.runtime is not None:
             raise OptionError("core", "cannot be combined with option 'runtime'")
 
-    def require_address(self) -> None:
+    def _require_address(self) -> None:
         """Refuse to begin without an address and a key where the remote Core is asked."""
         if self.core is not None or self.runtime is not None:
             return
@@ -144,7 +144,7 @@ class RunOptions:
     buffer_streams: bool = field(default=False, metadata=holds(kinds.FLAG))
     outcomes: Mapping[str, OutcomeHook] = field(default_factory=dict, metadata=holds(kinds.CALLABLES_BY_NAME))
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Refuse to enforce what Core says about results that it is not told of."""
         for name in ("send_llm_end_event", "send_tool_end_event"):
             if self.outputs == "enforce" and not getattr(self, name):
@@ -222,7 +222,7 @@ class EvidenceOptions:
     redact_fields: Collection[str] | None = field(default=None, metadata=holds(kinds.NAMES))
     metrics: Meter | None = field(default=None, metadata=holds(kinds.OBJECT))
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Refuse a key that signs nothing."""
         if self.signer is not None and self.evidence is None:
             raise OptionError("signer", "signs the evidence", remedy="set the option 'evidence' as well")

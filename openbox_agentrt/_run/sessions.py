@@ -90,7 +90,7 @@ BuildSession = Callable[[str, bool], ContractSession]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Shared:
-    """Keep one session: its runs under way, and when the last of them ended."""
+    """Keep one shared session: its runs under way, and when the last of them ended."""
 
     contracts: ContractSession | None
     conversation: Conversation
