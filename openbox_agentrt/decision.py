@@ -132,6 +132,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
             ``unmet`` when a run ended with an obligation open.
         core_verdict: What Core said, None when it was not asked or could not be.
         approval: How the approval ended, None when none was needed.
+        approval_note: What the person said to it.
+        decided_by: The person who decided, when Core said who.
         redacted: Whether Core replaced part of the input.
         unreachable: Whether Core could not be asked.
         acel_seconds: Time spent judging contracts.
@@ -158,6 +160,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     patch: PatchDirective | None = None
     approval_id: str | None = None
     approval: ApprovalOutcome | None = None
+    approval_note: str | None = None
+    decided_by: str | None = None
     redacted: bool = False
     unreachable: bool = False
     acel_seconds: float = 0.0

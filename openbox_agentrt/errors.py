@@ -211,6 +211,7 @@ class _ApprovalError(GovernanceError):
         reason: The person's or Core's explanation.
         approval_id: Core's id of the approval, when it gave one.
         patch: Replacement that the person proposes with a rejection. Never applied.
+        decided_by: The person who decided, when Core said who.
     """
 
     outcome = "was not approved"
@@ -222,11 +223,14 @@ class _ApprovalError(GovernanceError):
         event: str | None = None,
         approval_id: str | None = None,
         patch: PatchDirective | None = None,
+        decided_by: str | None = None,
         decision: Decision | None = None,
         remedy: str | None = None,
     ) -> None:
-        super().__init__(_about(event, self.outcome, reason), decision=decision, remedy=remedy)
+        outcome = self.outcome if decided_by is None else f"{self.outcome} by {decided_by!r:.200}"
+        super().__init__(_about(event, outcome, reason), decision=decision, remedy=remedy)
         self.event, self.reason, self.approval_id, self.patch = event, reason, approval_id, patch
+        self.decided_by = decided_by
 
 
 class ApprovalRejectedError(_ApprovalError, base.ApprovalRejectedError):

@@ -29,7 +29,9 @@ EVERY: dict[str, Callable[[], Exception]] = {
     "contract": refused,
     "halt": lambda: errors.GovernanceHaltError("over", event="refund", policy_id="p1"),
     "guardrails": lambda: errors.GuardrailsValidationError(["toxic", "rude"], event="user_prompt"),
-    "rejected": lambda: errors.ApprovalRejectedError("no", event="refund", approval_id="a1"),
+    "rejected": lambda: errors.ApprovalRejectedError(
+        "no", event="refund", approval_id="a1", decided_by="ann"
+    ),
     "expired": lambda: errors.ApprovalExpiredError("late", event="refund", approval_id="a1"),
     "timeout": lambda: errors.ApprovalTimeoutError(max_wait_ms=5, event="refund", approval_id="a1"),
     "unavailable": lambda: errors.GovernanceUnavailableError("HTTP 422", kind="refused", status=422),

@@ -32,6 +32,7 @@ from .judged_input import ApprovedInput
 from .obligations import put_in_place
 
 if TYPE_CHECKING:
+    from .._core.approvals import PollAnswer
     from ..decision import Answer, ApprovalOutcome
     from .activity import Activity
     from .request import DecisionRequest
@@ -201,7 +202,7 @@ def _redact(activity: Activity, answer: Answer) -> None:
 
 async def _ask_person(activity: Activity, answer: Answer, *, again: bool = False) -> None:
     """Wait for the person whom the answer requires, or have the run pause for them."""
-    run, request, facts = activity.run, activity.request, activity.facts
+    request, facts = activity.request, activity.facts
     if answer.verdict is not Verdict.REQUIRE_APPROVAL:
         if request.owed is None:
             return
@@ -214,25 +215,35 @@ async def _ask_person(activity: Activity, answer: Answer, *, again: bool = False
         # A signal has no row that an approval could be polled by: the pre-screen waits for it.
         _require_prescreen(activity)
         return
-    core = run.services.core
-    ids = {"workflow_id": run.workflow_id, "run_id": run.run_id, "activity_id": activity.id}
     began = perf_counter()
     try:
-        if not (request.pausable and run.services.options.approval_mode == "pause"):
-            await core.approve(
-                answer, **ids, cancelled=lambda: run.refusal(request.event), event=request.event
-            )
-        elif not (again and await core.approved(answer, **ids, event=request.event)):
-            activity.move("wait")
-            raise ApprovalPending(f"{request.event!r} waits for an approval")
+        said = await _person(activity, answer, again=again)
     except (ApprovalRejectedError, ApprovalExpiredError, ApprovalTimeoutError) as error:
         facts["approval"] = _outcome(error)
         facts["approval_seconds"] = perf_counter() - began
+        if error.decided_by is not None:
+            facts["decided_by"] = error.decided_by
         activity.refused(error, Verdict.BLOCK, reason=error.reason)
         raise
     facts["approval"] = "approved"
     facts["approval_seconds"] = perf_counter() - began
+    facts["decided_by"] = said.decided_by
+    # Core may repeat why it asked, which is not what the person said.
+    facts["approval_note"] = None if said.reason == answer.reason else said.reason
     activity.approved = ApprovedInput(activity.content)
+
+
+async def _person(activity: Activity, answer: Answer, *, again: bool) -> PollAnswer:
+    run, event = activity.run, activity.request.event
+    core = run.services.core
+    ids = {"workflow_id": run.workflow_id, "run_id": run.run_id, "activity_id": activity.id}
+    if not (activity.request.pausable and run.services.options.approval_mode == "pause"):
+        return await core.approve(answer, **ids, cancelled=lambda: run.refusal(event), event=event)
+    said = await core.approved(answer, **ids, event=event) if again else None
+    if said is None:
+        activity.move("wait")
+        raise ApprovalPending(f"{event!r} waits for an approval")
+    return said
 
 
 def _require_prescreen(activity: Activity) -> None:

@@ -85,11 +85,18 @@ class ApprovalKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollAnswer:
-    """One poll, read strictly."""
+    """
+    One poll, read strictly.
+
+    Attributes:
+        reason: What the person said, or why one is asked.
+        decided_by: The person who decided, when Core says who.
+    """
 
     state: ApprovalState
     reason: str | None = None
     patch: PatchDirective | None = None
+    decided_by: str | None = None
 
 
 def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
@@ -105,6 +112,8 @@ def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
         return PollAnswer(state=ApprovalState.UNANSWERED)
     reason = raw.get("reason")
     reason = reason if isinstance(reason, str) and reason.strip() else None
+    who = raw.get("decided_by")
+    who = who if isinstance(who, str) and who.strip() else None
     words = [_word(raw.get(name)) for name in ("action", "verdict")]
     said = {*words, *(_word(raw.get(name)) for name in ("status", "decision"))}
     expires_at = parse_time(raw.get("approval_expiration_time"))
@@ -113,10 +122,10 @@ def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
         return PollAnswer(state=ApprovalState.EXPIRED, reason=reason)
     if said & _NO:
         patch = patch_in({**raw, "action": "block", "expired": False}, ApprovalResult.from_dict)
-        return PollAnswer(state=ApprovalState.REJECTED, reason=reason, patch=patch)
+        return PollAnswer(state=ApprovalState.REJECTED, reason=reason, patch=patch, decided_by=who)
     decided = words[0] if words[0] else words[1]
     if decided in ("allow", "continue"):
-        return PollAnswer(state=ApprovalState.APPROVED, reason=reason)
+        return PollAnswer(state=ApprovalState.APPROVED, reason=reason, decided_by=who)
     return PollAnswer(state=ApprovalState.PENDING, reason=reason)
 
 
@@ -162,7 +171,7 @@ class ApprovalWait:
 
     async def decided(
         self, key: ApprovalKey, *, cancelled: Callable[[], GovernanceError | None] = lambda: None
-    ) -> None:
+    ) -> PollAnswer:
         """
         Wait until the call is approved, and return only then.
 
@@ -184,7 +193,7 @@ class ApprovalWait:
             self._raise_if_over(answer, key)
             if answer.state is ApprovalState.APPROVED:
                 _raise_if(cancelled())
-                return
+                return answer
             unanswered = unanswered + 1 if answer.state is ApprovalState.UNANSWERED else 0
             if unanswered >= MAX_UNANSWERED:
                 raise ApprovalTimeoutError(
@@ -192,9 +201,9 @@ class ApprovalWait:
                 )
             await self._pause(began, key, cancelled)
 
-    async def is_approved(self, key: ApprovalKey) -> bool:
+    async def asked_once(self, key: ApprovalKey) -> PollAnswer | None:
         """
-        Ask once; False while nobody has decided.
+        Ask once whether the call is approved; None while nobody has decided.
 
         Raises:
             ApprovalRejectedError: A person said no.
@@ -204,7 +213,7 @@ class ApprovalWait:
         """
         answer = await self.poll(key)
         self._raise_if_over(answer, key)
-        return answer.state is ApprovalState.APPROVED
+        return answer if answer.state is ApprovalState.APPROVED else None
 
     async def poll(self, key: ApprovalKey) -> PollAnswer:
         """
@@ -229,7 +238,11 @@ class ApprovalWait:
     def _raise_if_over(self, answer: PollAnswer, key: ApprovalKey) -> None:
         if answer.state is ApprovalState.REJECTED:
             raise ApprovalRejectedError(
-                answer.reason, event=key.event, approval_id=key.approval_id, patch=answer.patch
+                answer.reason,
+                event=key.event,
+                approval_id=key.approval_id,
+                patch=answer.patch,
+                decided_by=answer.decided_by,
             )
         ran_out = key.expires_at is not None and self._now() > key.expires_at
         if answer.state is ApprovalState.EXPIRED or ran_out:

@@ -27,7 +27,7 @@ from .._plain.times import rfc3339
 from ..decision import Answer, Verdict
 from ..errors import GovernanceError, GovernanceUnavailableError
 from ..lifecycle_events import PartialEvent
-from .approvals import ApprovalKey, ApprovalWait
+from .approvals import ApprovalKey, ApprovalWait, PollAnswer
 from .attempt import TOO_MANY_REQUESTS, Outage, attempt, stamped
 from .breaker import Breaker, Permit
 from .counts import GateCounts
@@ -163,7 +163,7 @@ class CoreGate:
         activity_id: str,
         cancelled: Callable[[], GovernanceError | None] = lambda: None,
         event: str | None = None,
-    ) -> None:
+    ) -> PollAnswer:
         """
         Wait for the person whom `answer` requires; return only when the call is approved.
 
@@ -178,13 +178,13 @@ class CoreGate:
             GovernanceError: Whatever `cancelled` returned.
         """
         key = ApprovalKey.of(answer, workflow_id, run_id, activity_id, event)
-        await self._approvals.decided(key, cancelled=cancelled)
+        return await self._approvals.decided(key, cancelled=cancelled)
 
     async def approved(
         self, answer: Answer, *, workflow_id: str, run_id: str, activity_id: str, event: str | None = None
-    ) -> bool:
+    ) -> PollAnswer | None:
         """
-        Ask once whether the call is approved; False while nobody has decided.
+        Ask once whether the call is approved; None while nobody has decided.
 
         Raises:
             ApprovalRejectedError: A person said no.
@@ -192,7 +192,7 @@ class CoreGate:
             GovernanceUnavailableError: Core does not take the question.
             OpenBoxAuthError: Core answered 401 or 403.
         """
-        return await self._approvals.is_approved(
+        return await self._approvals.asked_once(
             ApprovalKey.of(answer, workflow_id, run_id, activity_id, event)
         )
 

@@ -38,6 +38,8 @@ class Facts(TypedDict, total=False):
     patch: PatchDirective | None
     approval_id: str | None
     approval: ApprovalOutcome | None
+    approval_note: str | None
+    decided_by: str | None
     redacted: bool
     unreachable: bool
     acel_seconds: float

@@ -237,8 +237,8 @@ async def test_one_question_is_enough_to_resume(wired: Any) -> None:
     """A paused run asks once, and waits no longer."""
     gate, _ = wired({}, {"action": "allow"}, {"action": "block"})
 
-    assert await gate.approved(ASKED, **IDS) is False
-    assert await gate.approved(ASKED, **IDS) is True
+    assert await gate.approved(ASKED, **IDS) is None
+    assert await gate.approved(ASKED, **IDS) is not None
     with pytest.raises(ApprovalRejectedError):
         await gate.approved(ASKED, **IDS)
 

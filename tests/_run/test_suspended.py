@@ -24,11 +24,12 @@ from openbox_agentrt import (
     ApprovalRejectedError,
     GovernanceHaltError,
     UngovernedCallError,
+    current_run,
 )
 from openbox_agentrt.testing import Call, Reply, ScriptedProvider
 
 
-def on_tools(answer: str, *names: str) -> Any:
+def on_tools(answer: Any, *names: str) -> Any:
     return lambda event: (
         answer if event["event_type"] == "ActivityStarted" and event["activity_type"] in names else None
     )
@@ -516,6 +517,46 @@ async def test_what_a_hook_adds_to_an_approved_call(
     assert ran == [{"x": 1, **added}]
     decided = [each for each in decisions if each.event == "risky" and each.approval == "approved"]
     assert len({each.activity_id for each in decided if each.approval_seconds}) == asked
+
+
+@pytest.mark.parametrize("mode", ["wait", "pause"])
+async def test_what_the_person_said_reaches_the_decision(make_stage: Any, kit: Any, mode: str) -> None:
+    """Who decided, and their note; and not the policy's own reason for asking."""
+    answer = {"decision": "REQUIRE_APPROVAL", "reason": "money moves"}
+    stage = await make_stage(on_tools(answer, "risky"), approval_mode=mode, approval_poll_interval_ms=5)
+    noted: list[Any] = []
+    for note in ("fine with me", ""):
+        paused = Paused(
+            stage, kit, {"risky": lambda: noted.append(current_run())}, Call(name="risky"), "done"
+        )
+        running = asyncio.create_task(paused.start())
+        stage.core.approve(await stage.core.await_approval(), note, by="ann")
+        result = await running
+        if mode == "pause":
+            await paused.resume(result)
+
+    decided = [each for run in noted for each in run.decisions if each.event == "risky"]
+    assert [(each.approval, each.decided_by, each.approval_note) for each in decided] == [
+        ("approved", "ann", "fine with me"),
+        ("approved", "ann", None),
+    ]
+
+
+async def test_a_no_says_whose_it_is(make_stage: Any, kit: Any) -> None:
+    """In the error, its text, and the decision."""
+    stage = await make_stage(RISKY, approval_poll_interval_ms=5)
+
+    async def run() -> None:
+        async with stage.governance.run_scope(), stage.governance.activity("risky", [1]):
+            pytest.fail("it ran")
+
+    running = asyncio.create_task(run())
+    stage.core.reject(await stage.core.await_approval(), "not today", by="bob")
+
+    with pytest.raises(ApprovalRejectedError, match="'risky' was rejected by 'bob': not today") as caught:
+        await running
+    assert caught.value.decision is not None
+    assert (caught.value.decided_by, caught.value.decision.decided_by) == ("bob", "bob")
 
 
 async def test_a_failing_sibling_ends_the_run(make_stage: Any, kit: Any) -> None:
