@@ -12,7 +12,7 @@ from agent_rt import AgentLoop, AgentRunLimits, CancellationToken
 from openbox_agentrt import GovernanceHaltError, UngovernedCallError, create_openbox_agentrt, current_run
 from openbox_agentrt._core.transport.direct import LocalLine
 from openbox_agentrt._run import close as ending
-from openbox_agentrt.local_core import LocalCore
+from openbox_agentrt.local_core import LocalCore, UndecidableApprovalError
 from openbox_agentrt.testing import Call, ScriptedProvider
 
 
@@ -122,7 +122,7 @@ def test_a_keyboard_interrupt_closes_everything(kit: Any, where: str) -> None:
 
 
 async def test_a_late_approval_starts_nothing(make_stage: Any, kit: Any) -> None:
-    """The run is over when the person agrees: the tool does not run any more."""
+    """The run is over when the person would agree: nothing is left to agree to, and the tool does not run."""
     stage = await make_stage(
         lambda e: "REQUIRE_APPROVAL" if e.get("activity_type") == "risky" and "activity_input" in e else None,
         approval_poll_interval_ms=10,
@@ -132,7 +132,8 @@ async def test_a_late_approval_starts_nothing(make_stage: Any, kit: Any) -> None
     async with stage.governance.run_scope():
         left_behind = asyncio.create_task(governed.execute(kit.call("risky")))
         approval = await stage.core.await_approval()
-    stage.core.approve(approval)
+    with pytest.raises(UndecidableApprovalError, match="expired already"):
+        stage.core.approve(approval)
 
     with pytest.raises(UngovernedCallError):
         await left_behind
