@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..contracts.identity import canonical
 from ..contracts.shapes import Place, written
 from ..contracts.spec import tools_in
 from ..contracts.template import Template
+from ..match.matchers import is_glob
 from ..match.names import suspicious_names
 from .never_match import Oddity, empty_options, unlikely_names, unlikely_paths, unset_entries
 from .parts import Parts
 
 __all__ = ("RulesWarning", "oddities")
+
+
+_ONLY: Place = ("only",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,7 @@ def oddities(parts: Parts, contracts: Sequence[Template]) -> Iterator[RulesWarni
     names = _names(parts)
     yield from (_warning(parts, report.describe(), names[report.name]) for report in suspicious_names(names))
     yield from (_warning(parts, message, place) for place, message in _toothless(parts, names))
+    yield from (_warning(parts, message, place) for place, message in _barred(parts, contracts, names))
 
 
 def _groups(parts: Parts) -> Iterator[RulesWarning]:
@@ -59,9 +66,11 @@ def _groups(parts: Parts) -> Iterator[RulesWarning]:
 
 
 def _doubles(parts: Parts, contracts: Sequence[Template]) -> Iterator[RulesWarning]:
-    seen: dict[tuple[str, str], Place] = {}
+    seen: dict[str, Place] = {}
     for contract, (place, _) in zip(contracts, parts.contracts, strict=True):
-        first = seen.setdefault((contract.spec, contract.mode), place)
+        # However it is written, and whatever people are told about it.
+        meant = {**canonical(contract), **dict.fromkeys(("id", "severity", "on_violation"))}
+        first = seen.setdefault(json.dumps(meant, sort_keys=True), place)
         if first is not place:
             message = f"{written(place)} says the same as {written(first)}: {contract.spec}"
             yield _warning(parts, message, place)
@@ -81,6 +90,18 @@ def _toothless(parts: Parts, names: dict[str, Place]) -> Iterator[Oddity]:
         yield from unlikely_paths(spec, place)
         yield from empty_options(spec, place)
         yield from unset_entries(spec, place, parts.state)
+
+
+def _barred(parts: Parts, contracts: Sequence[Template], names: dict[str, Place]) -> Iterator[Oddity]:
+    """Find the tools of contracts that the file does not allow anyway."""
+    if "only" not in parts.said:
+        return
+    (only,) = (
+        contract for contract, (place, _) in zip(contracts, parts.contracts, strict=True) if place == _ONLY
+    )
+    for name, place in names.items():
+        if place != _ONLY and not is_glob(name) and not any(role.selector.on(name) for role in only.roles):
+            yield place, f"tool {name!r} is not among those of 'only'"
 
 
 def _warning(parts: Parts, message: str, place: Place) -> RulesWarning:

@@ -124,3 +124,17 @@ def test_a_group_that_is_used_twice() -> None:
     text = "groups: {g: [{template: init, args: [a]}]}\ncontracts:\n  - group: g\n  - group: g\n"
 
     assert messages(text) == [(4, "group 'g' is used twice")]
+
+
+def test_a_tool_that_is_not_allowed_anyway() -> None:
+    """What a contract says of it can never matter, and what has to follow can never come."""
+    text = (
+        "only: [pay, 'get_*', {tool: Bash, matches: ls}]\n"
+        "contracts:\n"
+        "  - {template: response, args: [pay, notify]}\n"
+        "  - {template: never_after, args: [get_x, Bash]}\n"
+        "  - {template: at_most_n_times, args: ['noti*', 1]}\n"
+        "  - {template: init, args: [pay], except: [llm_call]}\n"
+    )
+
+    assert messages(text) == [(3, "tool 'notify' is not among those of 'only'")]

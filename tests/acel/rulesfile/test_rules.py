@@ -599,6 +599,13 @@ def test_equal_rules_have_equal_hashes() -> None:
             id="the same twice",
         ),
         pytest.param(
+            one("{template: at_most_total, args: [a, b, 5]}")
+            + "  - {template: at_most_total, args: [a], kwargs: {field: b, limit: 5.0}, id: x}\n",
+            3,
+            "contracts[1] says the same as contracts[0]: at_most_total(a, b, limit=5.0)",
+            id="the same twice in other words",
+        ),
+        pytest.param(
             one("{template: must_precede, args: [Pay, pay]}"),
             2,
             "name 'pay' differs only in case from 'Pay'",
