@@ -118,7 +118,7 @@ class GovernedCall:
         if inspect.isawaitable(result):
             ended = self._finish(reservation, lambda _: result)
             # What runs by itself ends whether or not anybody waits for it.
-            return asyncio.ensure_future(ended) if isinstance(result, asyncio.Future) else ended
+            return result.get_loop().create_task(ended) if isinstance(result, asyncio.Future) else ended
         if has_yet_to_run(result):
             return when_it_has_run(result, _Ending(self, reservation))
         return self._ended(reservation, result)

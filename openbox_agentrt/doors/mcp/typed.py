@@ -56,15 +56,11 @@ class ServerArguments:
             OffSchemaError: They do not fit the schema that the tool was listed with.
             Exception: Whatever a validator of the server's own raises.
         """
-        server = _typed_server(call_next)
-        if server is None:
-            schema = await self._schema(call.tool, ctx, call_next)
-            return replace(call, args=read_by_schema(call.args, schema))
-        tool = server._tool_manager.get_tool(call.tool)
-        if tool is None:
-            # The server will say so.
-            return call
-        return replace(call, args=_validated(tool, call.args))
+        validate = _validator_of(_typed_server(call_next), call.tool)
+        if validate is not None:
+            return replace(call, args=_validated(call, validate))
+        schema = await self._schema(call.tool, ctx, call_next)
+        return replace(call, args=read_by_schema(call.args, schema))
 
     async def _schema(self, tool: str, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> object:
         if tool not in self._listed:
@@ -97,13 +93,24 @@ async def _list(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any
         params = {**params, "cursor": cursor}
 
 
-def _validated(tool: Any, args: dict[str, Any]) -> dict[str, Any]:
+def _validated(call: ServerCall, validate: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
     from pydantic import ValidationError
 
     try:
-        return plain_arguments(tool.fn_metadata.validate_arguments(args))
+        return plain_arguments(validate(call.args))
     except ValidationError as error:
-        raise UnfitForServerError(f"Error executing tool {tool.name}: {error}") from error
+        raise UnfitForServerError(f"Error executing tool {call.tool}: {error}") from error
+
+
+def _validator_of(server: Any, tool: str) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
+    """Find what a typed server validates the arguments of a tool with; None if it has no such tool."""
+    found: Any = server
+    for name in ("_tool_manager", "get_tool"):
+        found = getattr(found, name, None)
+    found = None if found is None else found(tool)
+    validate: Callable[[dict[str, Any]], dict[str, Any]] | None
+    validate = getattr(getattr(found, "fn_metadata", None), "validate_arguments", None)
+    return validate
 
 
 def _typed_server(call_next: Any) -> Any:

@@ -124,6 +124,18 @@ async def test_arguments_that_the_types_do_not_take_are_no_call() -> None:
     assert told.content == expected.content
 
 
+async def test_where_the_types_are_not_found_the_listed_schema_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version of the SDK may keep them elsewhere: text is then no number any more."""
+    monkeypatch.setattr("openbox_agentrt.doors.mcp.typed._typed_server", lambda call_next: None)
+    shop = Shop(at_most_n_times("buy", 1, key="customer"))
+
+    assert await shop.call({"customer": "7"}, {"customer": 7}, {"customer": 7.0}) == [
+        "refused",
+        "done",
+        "refused",
+    ]
+
+
 class Passing(Extension):
     identifier = "com.example/passing"
 
