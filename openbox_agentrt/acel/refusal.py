@@ -49,11 +49,11 @@ class Broken:
 
     @property
     def name(self) -> str:
-        """The contract, for outsiders."""
+        """Name the contract for outsiders."""
         return self.label or self.contract
 
     def describe(self) -> str:
-        """The contract and what would unblock the call, in a few words."""
+        """Tell in a few words which contract it is and what would make the call possible."""
         parts = []
         if self.fault is not None:
             parts.append(self.fault)
@@ -66,7 +66,7 @@ class Broken:
         return f"{self.name}: {', '.join(parts)}" if parts else self.name
 
     def for_model(self) -> dict[str, Any]:
-        """What is known, JSON-safe, without the empty fields."""
+        """Give what is known as JSON-safe data, without the empty fields."""
         told = {
             "contract": self.name,
             "id": self.id,
@@ -95,13 +95,13 @@ class Refusal:
 
     @property
     def message(self) -> str:
-        """The refusal in one line."""
+        """Tell the refusal in one line."""
         name = self.tool if len(self.tool) <= MAX_NAME else f"{self.tool[:MAX_NAME]}..."
         why = "; ".join(broken.describe() for broken in self.broken)
         return f"call to {name!r} refused at step {self.step}, it would break {why}"
 
     def for_model(self) -> dict[str, Any]:
-        """The refusal for the model or a client: JSON-safe, with no argument, trace or state."""
+        """Give the refusal for the model or a client: JSON-safe, with no argument, trace or state."""
         return {
             "refused": True,
             "tool": self.tool[:MAX_NAME],

@@ -174,7 +174,7 @@ class Reservation(PlannedCall):
         self._engine.lose(self)
 
     def claim(self) -> None:
-        """Use it up. Whoever does has to settle it."""
+        """Use the reservation up. Whoever does has to settle it."""
         try:
             self._claim.pop()
         except IndexError:
@@ -199,7 +199,7 @@ class Reservation(PlannedCall):
         self.altered = self.special = True
 
     def refuse(self, refusal: Refusal) -> None:
-        """Refuse the call: it must not run, and there is nothing left to settle."""
+        """Refuse the call, which must not run: there is nothing left to settle."""
         self._claim.clear()
         self.allowed = False
         self.refusal = refusal

@@ -143,7 +143,7 @@ class Session:
 
     def add_contract(self, contract: TemporalContract) -> TemporalContract:
         """
-        Watch a contract. It sees the calls from now on.
+        Watch a contract, which sees the calls from now on.
 
         Raises:
             TypeError: It is no contract.
@@ -154,7 +154,7 @@ class Session:
 
     def add_contracts(self, contracts: Iterable[TemporalContract]) -> None:
         """
-        Watch several contracts.
+        Watch several contracts, each as `add_contract` does.
 
         Raises:
             TypeError: It is one contract, or holds something that is none.

@@ -28,5 +28,5 @@ class Verdict(str, Enum):  # noqa: UP042 - see above
 
     @property
     def is_violation(self) -> bool:
-        """True if the contract is broken."""
+        """Tell whether the contract is broken."""
         return self is Verdict.VIOLATED

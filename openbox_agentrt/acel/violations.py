@@ -76,20 +76,20 @@ class Violation:
 
     @property
     def name(self) -> str:
-        """The contract, for outsiders."""
+        """Name the contract for outsiders."""
         return self.label or self.spec
 
     @property
     def message(self) -> str:
-        """The violation in one line."""
+        """Tell the violation in one line."""
         return f"{self.kind} violation at step {self.step}: call to '{self.tool}' broke contract {self.spec}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The eight fields that evidence format 1 holds."""
+        """Give the eight fields that evidence format 1 holds."""
         return {name: getattr(self, name) for name in _FORMAT_1}
 
     def to_record(self) -> dict[str, Any]:
-        """Every field."""
+        """Give every field by its name."""
         return {name: getattr(self, name) for name in _EVERY_FIELD}
 
     def __hash__(self) -> int:

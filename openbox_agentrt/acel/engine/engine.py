@@ -369,7 +369,7 @@ def _seen(call: Reservation, result: Any) -> Any:
 
 def check_mode(mode: object) -> None:
     """
-    Accept a mode.
+    Accept the mode of a session, and nothing else.
 
     Raises:
         ValueError: It is none.

@@ -48,7 +48,7 @@ class StepSink(Protocol):
 
 
 class _Noted(NamedTuple):
-    """What is noted under the lock."""
+    """Hold what is noted of one event under the lock."""
 
     event: str
     call: PlannedCall | None = None

@@ -47,7 +47,7 @@ class running:
         self._may_have_run = may_have_run
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Take note of nothing yet: a call that was reserved is under way."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None

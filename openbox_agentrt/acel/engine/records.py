@@ -36,7 +36,7 @@ class ViolationRecorder(Protocol):
     """An object that keeps violations, such as an evidence file."""
 
     def record(self, violation: Violation, /) -> Any:
-        """Keep one violation."""
+        """Keep one violation, and raise nothing."""
 
 
 class Meter(Protocol):

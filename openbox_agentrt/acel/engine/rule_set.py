@@ -113,7 +113,7 @@ class RuleSet:
 
     def add(self, contract: TemporalContract) -> None:
         """
-        Add a contract.
+        Add a contract to the set.
 
         Raises:
             TypeError: It is no contract.

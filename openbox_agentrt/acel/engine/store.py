@@ -22,11 +22,12 @@ from ..contracts.declaration import Declaration
 from ..match.names import canonical
 from ..memory.call import JudgedCall
 from ..memory.clock import Clock, MonotoneClock
-from ..memory.guard import Breach, LiveGuard
+from ..memory.guard import Breach
 from ..memory.session_memory import SessionMemory
 from ..memory.state import StateStore
 from ..verdict import Verdict
 from .as_ran import End, settle_as_ran
+from .judging import explain, holds
 from .plan import NONE, Plan
 from .plan_book import PlanBook
 from .planned_call import PlannedCall
@@ -132,7 +133,7 @@ class SessionStore:
             if self._dropped:
                 self._settle_dropped()
             self.step = call.step = self.step + 1
-            if self.shut is None and not refuse and self._holds(plan, call):
+            if self.shut is None and not refuse and holds(plan, call):
                 self._move(plan, call)
                 return None
             return self._object(plan, call, force, refuse)
@@ -146,7 +147,7 @@ class SessionStore:
         with self.lock:
             if self.shut is not None or self._dropped or call.extra is not None:
                 return False
-            if not self._holds(call.plan, call):
+            if not holds(call.plan, call):
                 return False
             self.step = call.step = self.step + 1
             self._move(call.plan, call)
@@ -256,27 +257,8 @@ class SessionStore:
 
     # The rest is called with the lock held.
 
-    def _holds(self, plan: Plan, call: PlannedCall) -> bool:
-        for tally in plan.need:
-            if not tally.done:
-                return False
-        for tally in plan.ban:
-            if tally.live:
-                return False
-        for tally, n in plan.caps:
-            if tally.live >= n:
-                return False
-        for guard in plan.checks:
-            if not guard.passes(call):
-                return False
-        if call.extra is not None:
-            for guard in call.extra.guards:
-                if not guard.passes(call):
-                    return False
-        return True
-
     def _object(self, plan: Plan, call: PlannedCall, force: bool, refuse: object) -> list[Breach]:
-        breaches = self._explain(plan, call)
+        breaches = self._in_order(explain(plan, call))
         if self.shut is not None and not force:
             breaches = [Breach(contract=self.shut)]
         halting = not force and any(breach.halts() for breach in breaches)
@@ -291,24 +273,6 @@ class SessionStore:
             self._move(plan, call)
             self._note(breaches)
         return breaches
-
-    def _explain(self, plan: Plan, call: PlannedCall) -> list[Breach]:
-        extra = call.extra
-        guards = (*plan.guards, *(extra.guards if extra is not None else ()))
-        # All are asked before one explains: what is told to one contract is still owed to another.
-        broken: dict[int, LiveGuard] = {}
-        for guard in guards:
-            if id(guard.contract) not in broken and not guard.passes(call):
-                broken[id(guard.contract)] = guard
-        breaches = []
-        for key, guard in broken.items():
-            breach = guard.explain(call)
-            if breach.fault is None and extra is not None:
-                breach.fault = extra.faults.get(key)
-            breaches.append(breach)
-        for guard in broken.values():
-            guard.told(call)
-        return self._in_order(breaches)
 
     def _move(self, plan: Plan, call: PlannedCall) -> None:
         self.flying += 1

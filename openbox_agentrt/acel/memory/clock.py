@@ -25,7 +25,7 @@ def steady_clock() -> Clock:
 
 class MonotoneClock:
     """
-    Clamp one clock: time never goes back to before the latest that it showed.
+    Clamp one clock, so that time never goes back to before the latest that it showed.
 
     `look` runs the clock, which is somebody else's code, and is called without a lock. `advance` takes
     what it gave and is called with one.

@@ -38,7 +38,7 @@ class StateView:
         return plain(self._data[key]) if key in self._data else default
 
     def snapshot(self) -> dict[str, Any]:
-        """Copy everything."""
+        """Copy every entry with its value."""
         return {key: plain(value) for key, value in list(self._data.items())}
 
     def __getitem__(self, key: str) -> Any:
@@ -54,11 +54,11 @@ class StateView:
         return len(self._data)
 
     def set(self, key: str, value: Any) -> None:
-        """Raise `TypeError`: predicates only read."""
+        """Refuse to write with a `TypeError`: predicates only read."""
         raise TypeError(f"state is read-only here, cannot set {key!r}")
 
     def update(self, values: Mapping[str, Any]) -> None:
-        """Raise `TypeError`: predicates only read."""
+        """Refuse to write with a `TypeError`: predicates only read."""
         raise TypeError("state is read-only here, cannot update it")
 
     def __setitem__(self, key: str, value: Any) -> None:
@@ -89,7 +89,7 @@ class StateStore(StateView):
         return self._data[key]
 
     def set(self, key: str, value: Any) -> None:
-        """Write one value."""
+        """Write the value of one key."""
         self.update({key: value})
 
     def update(self, values: Mapping[str, Any]) -> None:

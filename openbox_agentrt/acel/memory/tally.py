@@ -11,7 +11,7 @@ from .guard import Breach, CellGuard, wait_for
 
 class Tally(LiveCell):
     """
-    Count calls: those that were let through, and those that succeeded.
+    Count the calls that were let through, and those that succeeded.
 
     Attributes:
         live: Calls that were let through and not taken back.

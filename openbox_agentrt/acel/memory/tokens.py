@@ -13,14 +13,14 @@ from .guard import CellGuard
 
 
 class Token(NamedTuple):
-    """One prerequisite: when it was given, and its number."""
+    """Hold one prerequisite, with when it was given and its number."""
 
     at: float
     number: int
 
 
 class _Use:
-    """Ticket of a call that uses up a prerequisite: the one it got, if any, and how many had been given."""
+    """Hold what a call has used up: the prerequisite it got, if any, and how many had been given."""
 
     __slots__ = ("given", "token")
 

@@ -1,0 +1,47 @@
+"""Ask the guards of a call's plan. Nothing moves, and the store's lock is held."""
+
+from __future__ import annotations
+
+from ..memory.guard import Breach, LiveGuard
+from .plan import Plan
+from .planned_call import PlannedCall
+
+
+def holds(plan: Plan, call: PlannedCall) -> bool:
+    """Tell whether no guard objects to a call."""
+    for tally in plan.need:
+        if not tally.done:
+            return False
+    for tally in plan.ban:
+        if tally.live:
+            return False
+    for tally, n in plan.caps:
+        if tally.live >= n:
+            return False
+    for guard in plan.checks:
+        if not guard.passes(call):
+            return False
+    if call.extra is not None:
+        for guard in call.extra.guards:
+            if not guard.passes(call):
+                return False
+    return True
+
+
+def explain(plan: Plan, call: PlannedCall) -> list[Breach]:
+    """Say of each contract that a call would break why, once."""
+    extra = call.extra
+    # All are asked before one explains: what is told to one contract is still owed to another.
+    broken: dict[int, LiveGuard] = {}
+    for guard in (*plan.guards, *(extra.guards if extra is not None else ())):
+        if id(guard.contract) not in broken and not guard.passes(call):
+            broken[id(guard.contract)] = guard
+    breaches = []
+    for key, guard in broken.items():
+        breach = guard.explain(call)
+        if breach.fault is None and extra is not None:
+            breach.fault = extra.faults.get(key)
+        breaches.append(breach)
+    for guard in broken.values():
+        guard.told(call)
+    return breaches
