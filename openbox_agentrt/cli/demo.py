@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import shutil
+import sys
 import tempfile
 from importlib.resources import files
 from pathlib import Path
@@ -52,9 +54,22 @@ def _verify(console: Console, evidence: Path, key: Path) -> int:
     from . import main
 
     console.print("\n[bold]The evidence[/bold]")
-    _say(console, f"  $ cd {shlex.quote(str(evidence.parent))}")
-    _say(console, f"  $ openbox-agentrt verify {evidence.name} --key {key.name}")
+    for line in (f"$ {_program()} verify \\", f"    {_quoted(evidence)} \\", f"    --key {_quoted(key)}"):
+        _say(console, f"  {line}")
     return main(["verify", str(evidence), "--key", str(key)])
+
+
+def _program() -> str:
+    """Name this program as it was called: what is printed is there to be run."""
+    called = Path(sys.argv[0])
+    if called.stem != "openbox-agentrt":
+        return f"{_quoted(Path(sys.executable))} -m openbox_agentrt.cli"
+    found = shutil.which(called.name)
+    return called.name if found is not None and Path(found) == called.absolute() else _quoted(called)
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
 
 
 def _read_next(console: Console) -> None:

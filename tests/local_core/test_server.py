@@ -8,6 +8,7 @@ import pickle
 import socket
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -265,3 +266,26 @@ def test_a_port_in_use_is_an_error(make: Make) -> None:
     """Not a server that runs elsewhere, and not a process that exits."""
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
         serve(make().core, "127.0.0.1", taken.getsockname()[1])
+
+
+async def test_a_server_survives_its_policy(make: Make, tmp_path: Path, event_of: Any) -> None:
+    """What ends the process that evaluates blocks one event; while it dies, others are answered."""
+    policy = tmp_path / "policy.rego"
+    policy.write_text(
+        'package p\nimport rego.v1\ndefault result := {"decision": "CONTINUE"}\n'
+        'result := {"decision": "BLOCK", "reason": "found"} if { regex.match(`^.*secret`, input.x) }\n',
+        encoding="utf-8",
+    )
+    core = make(policy).core
+    with running(core) as url:
+        async with httpx.AsyncClient(
+            base_url=f"{url}/api/v1", headers={"Authorization": f"Bearer {core.api_key}"}, timeout=30
+        ) as client:
+            texts = ["a" * 5_000_000, "nothing", "a secret"]
+            events = [event_of(activity_id=f"a{n}", x=text) for n, text in enumerate(texts)]
+            asked = [client.post("/governance/evaluate", json=event) for event in events]
+            answers = await asyncio.gather(*asked, client.get("/auth/validate"))
+
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert [answer.json()["verdict"] for answer in answers[:3]] == ["block", "allow", "block"]
+    assert core.policy_counts.deaths == 1
