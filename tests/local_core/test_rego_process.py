@@ -57,6 +57,20 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+def children() -> set[int]:
+    """Processes of ours that evaluate Rego."""
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if parent == os.getpid() and b"openbox_agentrt.local_core.rego.worker" in words:
+            found.add(int(entry.name))
+    return found
+
+
 def wait_until_gone(pid: int) -> None:
     for _ in range(500):
         if not is_alive(pid):
@@ -132,7 +146,7 @@ def test_a_process_that_is_silent_is_ended(make: Make, rego: Any) -> None:
 
     assert (answer["verdict"], answer["reason"]) == ("block", "the policy took longer than 0.2 s")
     assert talk.send(activity_id="a2", x=2)["verdict"] == "allow"
-    assert talk.core.policy_counts.overdue == 1
+    assert (talk.core.policy_counts.overdue, talk.core.policy_counts.deaths) == (1, 0)
     wait_until_gone(stopped)
 
 
@@ -172,6 +186,22 @@ def test_closing_ends_the_process(make: Make, rego: Any) -> None:
     talk.core.close()
 
     assert not is_alive(pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_closing_while_a_process_starts_leaves_none(make: Make, rego: Any) -> None:
+    """Neither the one that is starting nor one after it."""
+    talk = make(rego(blocks_if("false")))
+    os.kill(pid_of(talk), signal.SIGKILL)
+    before = children()
+    talk.core._judge._thread.submit(lambda: talk.core._judge._rego._running(5), 5, lambda result, error: None)
+    while children() <= before:
+        time.sleep(0.001)
+
+    talk.core.close()
+
+    for pid in children() - before:
+        wait_until_gone(pid)
 
 
 def test_a_core_that_nobody_closes_leaves_no_process(rego: Any) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from ..policy import PolicyDecision, fault
 from .process import RegoProcess, WorkerDiedError
-from .source import PolicyError, read_source
+from .source import PolicyError, RegoSource, read_source
 
 if TYPE_CHECKING:
     from ..store import RunHistory
@@ -46,6 +46,8 @@ class RegoPolicy:
         self._seen = _state_of(self._source.path)
         self._allow_seconds = allow_seconds
         self._process: RegoProcess | None = None
+        self._starting: RegoProcess | None = None
+        self._closed = False
         self.deaths = 0
         self.reloads = 0
 
@@ -66,10 +68,7 @@ class RegoPolicy:
             PolicyError: The policy is not Rego, or cannot be evaluated; names the line where there is one.
             MissingExtraError: The extra ``local`` is not installed.
         """
-        try:
-            self._process = RegoProcess(self._source)
-        except WorkerDiedError as error:
-            raise self._source.error(f"cannot be evaluated: {error}") from error
+        self._process = self._loaded(self._source)
 
     def ask(self, event: Event, history: Callable[[], RunHistory], seconds: float) -> PolicyDecision:
         """Decide about `event`, which may take so many seconds."""
@@ -81,41 +80,59 @@ class RegoPolicy:
         try:
             said = process.ask(self._question(event, history))
         except WorkerDiedError as error:
-            self.deaths += 1
-            if self._process is process:
+            if self._process is process:  # and not ended because its time was up
                 self._process = None
+                self.deaths += 1
             return fault(f"the policy's process came to its end over this event: {error}")
         return msgspec.convert(said, PolicyDecision)
 
     def overdue(self) -> None:
         """End the process, which takes too long."""
-        process, self._process = self._process, None
-        if process is not None:
+        for process in self._taken():
             process.kill()
 
     def close(self) -> None:
-        """End the process."""
-        process, self._process = self._process, None
-        if process is not None:
+        """End the process. There will be no other one."""
+        self._closed = True
+        for process in self._taken():
             process.stop()
 
     def start_anew(self) -> None:
         """Let go of the process; for a forked process, whose parent it belongs to."""
-        process, self._process = self._process, None
-        if process is not None:
+        for process in self._taken():
             process.forget()
+
+    def _taken(self) -> list[RegoProcess]:
+        taken = [self._process, self._starting]
+        self._process = self._starting = None
+        return [process for process in taken if process is not None]
+
+    def _loaded(self, source: RegoSource) -> RegoProcess:
+        try:
+            process = self._starting = RegoProcess()
+            process.load(source)
+        except OSError as error:
+            raise source.error(f"cannot be evaluated: no process ({error.strerror})") from error
+        except WorkerDiedError as error:
+            raise source.error(f"cannot be evaluated: {error}") from error
+        finally:
+            self._starting = None
+        if self._closed:
+            process.stop()
+            raise source.error("is closed")
+        return process
 
     def _running(self, seconds: float) -> RegoProcess:
         process = self._process
         if process is not None and not process.has_ended:
             return process
         # Nothing was asked of it when it ended, so nothing is lost.
-        self.close()
+        if process is not None:
+            process.stop()
         self._allow_seconds(START_SECONDS)
-        self.load()
+        self._process = process = self._loaded(self._source)
         self._allow_seconds(seconds)
-        assert self._process is not None
-        return self._process
+        return process
 
     def _question(self, event: Event, history: Callable[[], RunHistory]) -> bytes:
         session = b""
@@ -133,15 +150,16 @@ class RegoPolicy:
         self._allow_seconds(START_SECONDS)
         try:
             source = read_source(self._source.path)
-            process = RegoProcess(source)
-        except (PolicyError, WorkerDiedError) as error:
+            process = self._loaded(source)
+        except PolicyError as error:
             # What held until now goes on holding: a file is often changed in more than one step.
             logger.error("the policy has changed and cannot be used; the earlier one stays: %s", error)
         else:
             logger.warning("policy %s was read anew", source.path)
             self.reloads += 1
-            self.close()
-            self._source, self._process = source, process
+            earlier, self._source, self._process = self._process, source, process
+            if earlier is not None:
+                earlier.stop()
         self._allow_seconds(seconds)
 
 

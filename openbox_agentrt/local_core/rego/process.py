@@ -30,24 +30,26 @@ class WorkerDiedError(Exception):
 
 class RegoProcess:
     """
-    One compiled policy in a process of its own.
+    A process that evaluates one policy, once it is loaded.
 
-    One thread at a time may ask; any may call `kill`.
-
-    Args:
-        source: The policy.
+    One thread at a time may load and ask; any may call `kill`.
 
     Raises:
-        PolicyError: It is not Rego, cannot be evaluated, or there is no interpreter to run the process.
-        MissingExtraError: The extra ``local`` is not installed.
-        WorkerDiedError: The process ended while it was starting.
+        OSError: It cannot be started.
     """
 
-    def __init__(self, source: RegoSource) -> None:
-        try:
-            self._process = _spawn()
-        except OSError as error:
-            raise source.error(f"cannot be evaluated: no process ({error.strerror})") from error
+    def __init__(self) -> None:
+        self._process = _spawn()
+
+    def load(self, source: RegoSource) -> None:
+        """
+        Compile the policy and try it out. The process is ended where that fails.
+
+        Raises:
+            PolicyError: It is not Rego, or cannot be evaluated.
+            MissingExtraError: The extra ``local`` is not installed.
+            WorkerDiedError: The process ended over it.
+        """
         try:
             said = self.ask(msgspec.json.encode(replace(source, path="")) + b"\n")
             _raise_for_refusal(source, said)
