@@ -15,8 +15,10 @@ from .._plain.strict_json import JsonError, read_json
 from ..acel.rerun import RerunReport, rerun_file
 from ..acel.rulesfile import Rules, read_rules
 from ..evidence import Report, verify_file
+from ..evidence.checkpoints import Checkpoint, check_checkpoint, parse_checkpoint
 from ..evidence.keys import read_public_key
 from ..evidence.logs import logs_in
+from ..evidence.notes import NoteKey
 from .progress import Progress
 from .running import InputError
 from .text import printable
@@ -59,6 +61,17 @@ def verify(
             metavar="FILE",
         ),
     ] = None,
+    checkpoint: Annotated[
+        list[str] | None,
+        typer.Option(help="A checkpoint that was kept elsewhere; may be repeated.", metavar="FILE"),
+    ] = None,
+    witness: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Key of a witness that has to have seen each checkpoint; may be repeated.",
+            metavar="NAME+ID+BASE64",
+        ),
+    ] = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Parts before and after what is there were put away on purpose.")
     ] = False,
@@ -85,8 +98,10 @@ def verify(
     """Check an evidence log, all its parts, for tampering."""
     # A single file has to be looked at even if it is missing: its head may tell of it.
     logs = logs_in(evidence) if len(evidence) > 1 or Path(evidence[0]).expanduser().is_dir() else evidence
-    if len(logs) > 1 and (head is not None or log_id is not None):
-        raise InputError("--head and --log-id are about one log")
+    if len(logs) > 1 and (head is not None or log_id is not None or checkpoint):
+        raise InputError("--head, --log-id and --checkpoint are about one log")
+    if witness and not checkpoint:
+        raise InputError("--witness is about a --checkpoint")
     question = _Question(
         public_key=None if public_key is None else read_public_key(public_key),
         session_id=session_id,
@@ -95,6 +110,8 @@ def verify(
         head=None if head is None else _head(head),
         partial=partial,
         rerun=rerun,
+        checkpoints={name: _checkpoint(name) for name in checkpoint or ()},
+        witnesses=[NoteKey.read(text) for text in witness or ()],
     )
     outcomes = {str(log): question.ask(str(log)) for log in logs}
     if as_json:
@@ -121,6 +138,8 @@ class _Question:
     head: dict[str, Any] | None
     partial: bool
     rerun: bool
+    checkpoints: dict[str, Checkpoint]
+    witnesses: list[NoteKey]
 
     def ask(self, log: str) -> _Outcome:
         report = verify_file(
@@ -135,7 +154,13 @@ class _Question:
         )
         _refuse_what_is_none(log, report)
         again = rerun_file(log, counted=Progress("entries").counted) if self.rerun and report.ok else None
-        return _Outcome(report, again, self.rules, has_key=self.public_key is not None)
+        wrong = list(self._wrong_checkpoints(Path(log).expanduser())) if report.ok else []
+        return _Outcome(report, again, self.rules, wrong, has_key=self.public_key is not None)
+
+    def _wrong_checkpoints(self, log: Path) -> Iterator[str]:
+        for name, checkpoint in self.checkpoints.items():
+            wrong = check_checkpoint(log, checkpoint, public_key=self.public_key, witnesses=self.witnesses)
+            yield from (f"{name}: {problem}" for problem in wrong)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +168,7 @@ class _Outcome:
     report: Report
     again: RerunReport | None
     rules: Rules | None
+    wrong_checkpoints: list[str]
     has_key: bool
 
     @property
@@ -168,6 +194,7 @@ class _Outcome:
             and (allow_unsigned or not self.unsigned)
             and (self.again is None or self.again.ok)
             and not self.other_rules
+            and not self.wrong_checkpoints
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -191,6 +218,8 @@ def _print(name: str, outcome: _Outcome, *, as_json: bool) -> None:
         _print_result(name, outcome)
         if outcome.again is not None:
             _print_rerun(outcome.again)
+    for problem in outcome.wrong_checkpoints:
+        print(printable(f"FAIL — {problem}"), file=sys.stderr)
     for other in outcome.other_rules:
         print(f"FAIL — sessions of this log ran under other rules, {other}", file=sys.stderr)
 
@@ -291,6 +320,15 @@ def _failure(report: Report) -> str:
         f"FAIL — tampering detected ({report.problem}){where} — {report.reason}. "
         f"Everything from line {report.first_bad} onward cannot be trusted."
     )
+
+
+def _checkpoint(name: str) -> Checkpoint:
+    try:
+        return parse_checkpoint(Path(name).expanduser().read_bytes())
+    except OSError as error:
+        raise InputError(f"could not read {name!r} ({(error.strerror or 'error').lower()})") from error
+    except ValueError as error:
+        raise InputError(f"{name!r} is not a checkpoint") from error
 
 
 def _head(name: str) -> dict[str, Any]:

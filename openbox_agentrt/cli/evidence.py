@@ -1,0 +1,214 @@
+"""``openbox-agentrt evidence``: checkpoints of logs, proofs of single lines, and witnesses."""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .._files.lock import FileLockedError
+from .._files.whole_write import write_private
+from .._plain.strict_json import JsonError, read_json
+from ..evidence.checkpoints import (
+    Checkpoint,
+    check_proof,
+    checkpoint_path,
+    leaves_of,
+    make_checkpoint,
+    parse_checkpoint,
+    prove_line,
+)
+from ..evidence.keys import Ed25519Signer, ed25519_signer, read_public_key
+from ..evidence.merkle import consistency_proof
+from ..evidence.notes import Note, NoteKey, parse_note
+from ..evidence.witness import Witness, write_request
+from .running import InputError
+from .text import compact_json, printable
+from .witness_server import serve
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+_TIMEOUT_SECONDS = 30.0
+
+_Log = Annotated[str, typer.Argument(help="The log, format 2.", metavar="LOG")]
+_Witnesses = Annotated[
+    list[str] | None,
+    typer.Option("--witness", help="Key of a witness that has to have seen it.", metavar="NAME+ID+BASE64"),
+]
+
+
+@app.callback()
+def evidence() -> None:
+    """Make checkpoints of logs, prove single lines, and be a witness."""
+
+
+@app.command()
+def checkpoint(
+    log: _Log, key: Annotated[str, typer.Option(help="The private key of the log.", metavar="FILE")]
+) -> int:
+    """Sign what the log is now, and put it beside the log. Keep a copy elsewhere."""
+    path, signer = Path(log).expanduser(), _signer(key)
+    made = make_checkpoint(path, signer)
+    write_private(checkpoint_path(path), made.note.write().encode(), sync=True)
+    print(made.note.write(), end="")
+    print(printable(f"key for witnesses: {made.key(signer.public_key_hex).write()}"), file=sys.stderr)
+    return 0
+
+
+@app.command()
+def request(
+    log: _Log,
+    old: Annotated[int, typer.Option(help="How many lines the witness has seen.", min=0)] = 0,
+) -> int:
+    """Print what a witness is asked with, for one that is reached by file."""
+    print(_request(Path(log).expanduser(), _latest(log), old), end="")
+    return 0
+
+
+@app.command()
+def submit(
+    log: _Log, witness: Annotated[str, typer.Option(help="Address of the witness.", metavar="URL")]
+) -> int:
+    """Ask a witness for its signature under the latest checkpoint, and add it there."""
+    path, latest = Path(log).expanduser(), _latest(log)
+    status, body = _post(witness, _request(path, latest, 0))
+    if status == 409 and body.strip().isdecimal() and int(body) <= latest.size:
+        status, body = _post(witness, _request(path, latest, int(body)))
+    if status != 200:
+        print(printable(f"FAIL — the witness refused ({status}): {body.strip()}"), file=sys.stderr)
+        return 1
+    return _add(path, latest, body)
+
+
+@app.command()
+def add(
+    log: _Log, signature: Annotated[str, typer.Argument(help="What the witness gave.", metavar="FILE")]
+) -> int:
+    """Add the signature of a witness to the latest checkpoint."""
+    return _add(Path(log).expanduser(), _latest(log), _read(signature).decode("utf-8", "replace"))
+
+
+@app.command()
+def prove(log: _Log, seq: Annotated[int, typer.Option(help="Number of the line.", min=0)]) -> int:
+    """Print a line of the log with a proof that it is in the latest checkpoint."""
+    try:
+        print(json.dumps(prove_line(Path(log).expanduser(), seq, _latest(log))))
+    except IndexError as error:
+        raise InputError(f"{error}; make a checkpoint first") from error
+    return 0
+
+
+@app.command()
+def check(
+    proof: Annotated[str, typer.Argument(help="What `prove` printed.", metavar="FILE")],
+    public_key: Annotated[
+        str, typer.Option("--key", "--public-key", help="Public key of the log.", metavar="HEX|FILE")
+    ],
+    witness: _Witnesses = None,
+) -> int:
+    """Check a single line without its log."""
+    try:
+        data: Any = read_json(_read(proof))
+    except JsonError as error:
+        raise InputError(f"{proof!r} is not JSON ({error.reason})") from error
+    wrong, said = check_proof(data, read_public_key(public_key), _keys(witness))
+    for each in wrong:
+        print(printable(f"FAIL — {each}"), file=sys.stderr)
+    if said is not None:
+        print(printable(f"OK — line {data['number']} is in the log at its checkpoint."))
+        print(compact_json(said))
+    return 1 if wrong else 0
+
+
+@app.command()
+def witness(
+    state: Annotated[str, typer.Option(help="Folder in which it remembers.", metavar="DIR")],
+    key: Annotated[str, typer.Option(help="Its private key.", metavar="FILE")],
+    log: Annotated[
+        list[str], typer.Option("--log", help="Key of a log that it knows.", metavar="NAME+ID+BASE64")
+    ],
+    name: Annotated[str, typer.Option(help="Its name.")] = "openbox-agentrt-witness",
+    port: Annotated[int | None, typer.Option("--serve", help="Answer on this port.", metavar="PORT")] = None,
+    file: Annotated[str | None, typer.Argument(help="One request.", metavar="REQUEST")] = None,
+) -> int:
+    """Be a witness: sign what a log has become, only if it goes on from what was seen before."""
+    if (port is None) is (file is None):
+        raise InputError("give a REQUEST or --serve PORT")
+    try:
+        own = Witness(Path(state).expanduser(), _signer(key), name, _keys(log))
+    except FileLockedError as error:
+        raise InputError(f"another witness has {state!r}") from error
+    print(printable(f"key of this witness: {own.key.write()}"), file=sys.stderr)
+    try:
+        if port is not None:
+            return serve(own, port)
+        answer = own.add_checkpoint(_read(str(file)))
+    finally:
+        own.close()
+    print(answer.body, end="", file=sys.stdout if answer.status == 200 else sys.stderr)
+    return 0 if answer.status == 200 else 1
+
+
+def _signer(key: str) -> Ed25519Signer:
+    return ed25519_signer(key)[0]
+
+
+def _keys(texts: list[str] | None) -> list[NoteKey]:
+    return [NoteKey.read(text) for text in texts or ()]
+
+
+def _latest(log: str) -> Checkpoint:
+    path = checkpoint_path(Path(log).expanduser())
+    if not path.exists():
+        raise InputError(f"{log!r} has no checkpoint; make one with: evidence checkpoint")
+    try:
+        return parse_checkpoint(_read(str(path)))
+    except ValueError as error:
+        raise InputError(f"{str(path)!r} is not a checkpoint") from error
+
+
+def _request(log: Path, latest: Checkpoint, old: int) -> str:
+    leaves = list(leaves_of(log))[: latest.size]
+    if old > len(leaves):
+        raise InputError(f"the checkpoint is of {len(leaves)} lines, fewer than {old}")
+    return write_request(latest, old, consistency_proof(leaves, old))
+
+
+def _add(log: Path, latest: Checkpoint, line: str) -> int:
+    try:
+        read = parse_note(f"{latest.note.text}\n{line}".encode())
+    except ValueError as error:
+        raise InputError("the witness gave no signature line") from error
+    if read.text != latest.note.text:
+        raise InputError("the witness gave more than a signature line")
+    known = [each for each in latest.note.signatures if each not in read.signatures]
+    note = Note(text=latest.note.text, signatures=(*known, *read.signatures))
+    write_private(checkpoint_path(log), note.write().encode(), sync=True)
+    print(note.write(), end="")
+    return 0
+
+
+def _post(address: str, body: str) -> tuple[int, str]:
+    if not address.startswith(("http://", "https://")):
+        raise InputError(f"a witness has an address with http, not {address!r}")
+    url = f"{address.rstrip('/')}/add-checkpoint"
+    asked = urllib.request.Request(url, data=body.encode(), method="POST")
+    try:
+        with urllib.request.urlopen(asked, timeout=_TIMEOUT_SECONDS) as answer:
+            return answer.status, answer.read().decode("utf-8", "replace")
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode("utf-8", "replace")
+    except OSError as error:
+        raise InputError(f"the witness at {address!r} does not answer ({error})") from error
+
+
+def _read(name: str) -> bytes:
+    try:
+        return Path(name).expanduser().read_bytes()
+    except OSError as error:
+        raise InputError(f"could not read {name!r} ({(error.strerror or 'error').lower()})") from error

@@ -1,0 +1,224 @@
+"""
+Checkpoints: what a log was at some size, in one small signed note (C2SP's tlog-checkpoint).
+
+    openbox-agentrt/evidence/LOG-ID
+    SIZE
+    BASE64(ROOT)
+
+The root is that of the tree over the lines of the log, all parts, each without its end. Whoever kept a
+checkpoint finds a log that was set back together with its head; whoever has one can check a line without
+the log.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from .errors import UnreadableLogError
+from .format2.lines import parse_line
+from .format2.parts import header_of, iterate_lines, parts_of
+from .keys import Ed25519Signer
+from .merkle import MerkleRange, inclusion_proof, leaf_hash, verify_inclusion
+from .notes import SIGNATURE, Note, NoteKey, parse_note, sign
+
+__all__ = (
+    "Checkpoint",
+    "check_checkpoint",
+    "check_proof",
+    "checkpoint_path",
+    "leaves_of",
+    "make_checkpoint",
+    "origin_of",
+    "parse_checkpoint",
+    "prove_line",
+)
+
+_ORIGIN: Final = "openbox-agentrt/evidence/"
+_SIZE: Final = re.compile(r"0|[1-9][0-9]{0,17}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """
+    What a log was.
+
+    Attributes:
+        origin: Which log.
+        size: How many lines it had.
+        root: Root of the tree over them.
+        note: The note that says so, with its signatures.
+    """
+
+    origin: str
+    size: int
+    root: bytes
+    note: Note
+
+    def key(self, public_key_hex: str) -> NoteKey:
+        """Give the key of the log's signer in the form that notes have."""
+        return NoteKey(name=self.origin, kind=SIGNATURE, public_key_hex=public_key_hex)
+
+
+def checkpoint_path(log: Path) -> Path:
+    """Give the file that holds the latest checkpoint of a log."""
+    return log.with_name(log.name + ".checkpoint")
+
+
+def origin_of(log_id: str) -> str:
+    """Give the name of a log in its checkpoints."""
+    return f"{_ORIGIN}{log_id}"
+
+
+def leaves_of(log: Path) -> Iterator[bytes]:
+    """
+    Give the hashes of the lines of a log, all parts. The lines are not verified.
+
+    Raises:
+        UnreadableLogError: If the file cannot be read, is no log of format 2, or its first part is missing.
+    """
+    try:
+        files = parts_of(log)
+        header = header_of(files[0])
+        if header is None:
+            raise UnreadableLogError("not an evidence log of format 2", path=str(log))
+        if header.get("part") != 1:
+            raise UnreadableLogError("the first parts of the log are missing", path=str(log))
+        for file in files:
+            for line in iterate_lines(file, skip_torn=file == log):
+                yield leaf_hash(line.removesuffix(b"\n"))
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise UnreadableLogError(f"could not read file ({reason})", path=str(log)) from error
+
+
+def make_checkpoint(log: Path, signer: Ed25519Signer) -> Checkpoint:
+    """
+    Make a checkpoint of a log as it stands. The log is not verified.
+
+    Raises:
+        UnreadableLogError: See `leaves_of`.
+    """
+    tree = MerkleRange(leaves_of(log))
+    origin = origin_of(str((header_of(parts_of(log)[0]) or {}).get("log_id")))
+    text = f"{origin}\n{tree.size}\n{base64.b64encode(tree.root()).decode()}\n"
+    return Checkpoint(origin=origin, size=tree.size, root=tree.root(), note=sign(text, origin, signer))
+
+
+def parse_checkpoint(data: bytes) -> Checkpoint:
+    """
+    Read a checkpoint. Its signatures are not checked.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    note = parse_note(data)
+    lines = note.text.split("\n")
+    if len(lines) < 4 or not lines[0] or not _SIZE.fullmatch(lines[1]):
+        raise ValueError("not a checkpoint")
+    try:
+        root = base64.b64decode(lines[2], validate=True)
+    except binascii.Error as error:
+        raise ValueError("not a checkpoint") from error
+    if len(root) != 32:
+        raise ValueError("not a checkpoint")
+    return Checkpoint(origin=lines[0], size=int(lines[1]), root=root, note=note)
+
+
+def check_checkpoint(
+    log: Path,
+    checkpoint: Checkpoint,
+    *,
+    public_key: str | None = None,
+    witnesses: Sequence[NoteKey] = (),
+) -> list[str]:
+    """
+    Check that a log still begins as a checkpoint says.
+
+    Args:
+        log: The log, which was verified.
+        checkpoint: The checkpoint, kept elsewhere.
+        public_key: Key that it has to be signed with, in hexadecimal; None to take it at its word.
+        witnesses: Keys of witnesses, each of which has to have seen it.
+
+    Returns:
+        What is wrong, one line each; nothing if all is right.
+
+    Raises:
+        UnreadableLogError: See `leaves_of`.
+    """
+    wrong = []
+    if public_key is not None and checkpoint.key(public_key).signed_at(checkpoint.note) is None:
+        wrong.append("the checkpoint is not signed with this key")
+    wrong += [
+        f"witness {witness.name!r} has not seen the checkpoint"
+        for witness in witnesses
+        if witness.signed_at(checkpoint.note) is None
+    ]
+    own = origin_of(str((header_of(parts_of(log)[0]) or {}).get("log_id")))
+    if checkpoint.origin != own:
+        return [*wrong, f"the checkpoint is of {checkpoint.origin!r}, this is {own!r}"]
+    tree = MerkleRange()
+    for leaf in leaves_of(log):
+        if tree.size == checkpoint.size:
+            break
+        tree.append(leaf)
+    if tree.size < checkpoint.size:
+        return [*wrong, f"the log has {tree.size} lines, and had {checkpoint.size} at the checkpoint"]
+    if tree.root() != checkpoint.root:
+        wrong.append(f"the first {checkpoint.size} lines are not those of the checkpoint")
+    return wrong
+
+
+def prove_line(log: Path, number: int, checkpoint: Checkpoint) -> dict[str, Any]:
+    """
+    Prove that a line stands in a log, for somebody who has the checkpoint's key and not the log.
+
+    Raises:
+        UnreadableLogError: See `leaves_of`.
+        IndexError: There is no such line at the checkpoint.
+    """
+    leaves = list(leaves_of(log))[: checkpoint.size]
+    proof = inclusion_proof(leaves, number)
+    lines = (line for file in parts_of(log) for line in iterate_lines(file, skip_torn=file == log))
+    line = next(line for at, line in enumerate(lines) if at == number)
+    return {
+        "line": line.removesuffix(b"\n").decode(),
+        "number": number,
+        "proof": [base64.b64encode(each).decode() for each in proof],
+        "checkpoint": checkpoint.note.write(),
+    }
+
+
+def check_proof(
+    proof: dict[str, Any], public_key: str, witnesses: Sequence[NoteKey] = ()
+) -> tuple[list[str], dict[str, Any] | None]:
+    """
+    Check a line without its log.
+
+    Returns:
+        What is wrong, one line each, and what the line says if nothing is.
+    """
+    try:
+        checkpoint = parse_checkpoint(proof["checkpoint"].encode())
+        line, number = proof["line"].encode(), int(proof["number"])
+        hashes = [base64.b64decode(each, validate=True) for each in proof["proof"]]
+        said = parse_line(line + b"\n")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ["not the proof of a line"], None
+    wrong = []
+    if checkpoint.key(public_key).signed_at(checkpoint.note) is None:
+        wrong.append("the checkpoint is not signed with this key")
+    wrong += [
+        f"witness {witness.name!r} has not seen the checkpoint"
+        for witness in witnesses
+        if witness.signed_at(checkpoint.note) is None
+    ]
+    if said.seq != number or not verify_inclusion(
+        leaf_hash(line), number, checkpoint.size, hashes, checkpoint.root
+    ):
+        wrong.append(f"the line is not number {number} of the checkpoint's log")
+    return wrong, None if wrong else said.data()
