@@ -182,6 +182,23 @@ def test_the_same_rules_in_another_order() -> None:
     assert rules_hash([must_precede("a, b", "c")]) != rules_hash([must_precede("a", "b, c")])
 
 
+def test_a_snapshot_that_names_contracts_by_their_text_is_read() -> None:
+    """As earlier versions wrote it."""
+    session = Session(contracts=[at_most_n_times("a", 5)], mode="shadow")
+    session.call("a")
+    late = session.add_contract(at_most_n_times("a", 0))
+    session.call("a")
+    taken = session.snapshot()
+    taken["memory"]["since"] = [[late.spec, 1]]
+    taken["memory"]["violated"] = [late.spec]
+
+    contracts = [at_most_n_times("a", 5), at_most_n_times("a", 0)]
+    restored = Session.restore(taken, contracts)
+
+    assert [restored.verdict(contract).value for contract in contracts] == ["unknown", "violated"]
+    assert restored.snapshot()["memory"] == session.snapshot()["memory"]
+
+
 def test_contracts_added_on_the_way() -> None:
     """Keep the memory that they had."""
     session = Session(contracts=[at_most_n_times("a", 5)])

@@ -113,11 +113,10 @@ def load_memory(store: SessionStore, data: Mapping[str, Any], *, migrate: bool =
     Raises:
         SnapshotError: It remembers something that no contract here does.
     """
-    names = {tuple(name): key for key, name in _names(store).items()}
+    names = _names(store)
     for *name, step in data["since"]:
         # A contract that was added on the way has memory of its own.
-        if tuple(name) in names:
-            store.book.since[names[tuple(name)]] = int(step)
+        store.book.since.update(dict.fromkeys(_named(names, name)[:1], int(step)))
     cells = _cells(store)
     unknown = data["cells"].keys() - cells.keys()
     if unknown and not migrate:
@@ -125,8 +124,7 @@ def load_memory(store: SessionStore, data: Mapping[str, Any], *, migrate: bool =
     with store.lock:
         store.step = int(data["step"])
         store.shut = None if data["closed"] is None else _SHUT[data["closed"]]
-        violated = {tuple(name) for name in data["violated"]}
-        store.violated = frozenset(key for name, key in names.items() if name in violated)
+        store.violated = frozenset(key for name in data["violated"] for key in _named(names, name))
         if data["time"] is not None:
             store.memory.timeline.advance(float(data["time"]))
         store.memory.state.resume({str(key): float(at) for key, at in data["written"].items()})
@@ -142,6 +140,12 @@ def _names(store: SessionStore) -> dict[int, list[Any]]:
         names[id(contract)] = [contract.spec, contract.id, alike[contract.spec, contract.id]]
         alike[contract.spec, contract.id] += 1
     return names
+
+
+def _named(names: Mapping[int, list[Any]], name: str | list[Any]) -> list[int]:
+    """Find the contracts of a name. Earlier versions named them by their text alone."""
+    text = [name] if isinstance(name, str) else name
+    return [key for key, known in names.items() if known[: len(text)] == text]
 
 
 def _cells(store: SessionStore) -> dict[str, LiveCell]:
