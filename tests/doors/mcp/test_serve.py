@@ -16,6 +16,13 @@ from openbox_agentrt.cli import main
 from openbox_agentrt.doors.mcp.server_module import build, load_module
 from openbox_agentrt.evidence import verify_file
 
+
+@pytest.fixture(autouse=True)
+def own_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave no folder of a served module behind: what a later test starts would look there first."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TOY = str(EXAMPLES / "toy_server.py")
 
@@ -164,7 +171,6 @@ def test_a_module_without_a_mode_is_not_made_to_watch(
 
 def test_a_module_may_import_its_neighbours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder of the file is on the path, as if Python had been started with it."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "neighbour_of_server.py").write_text("value = 7")
     path = tmp_path / "server_with_neighbour.py"
     path.write_text(
