@@ -45,7 +45,7 @@ class Approval:
 
     @property
     def about_operation(self) -> bool:
-        """Whether it is about an operation inside an activity, rather than about the activity."""
+        """Tell whether it is about an operation inside an activity, rather than about the activity."""
         return bool(self.event.get("hook_trigger"))
 
     def as_of(self, now: float) -> State:

@@ -11,20 +11,21 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
-from functools import cache, partial
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 from . import ledger
 from .approval_desk import ApprovalDesk
 from .approvals import Approval, State
+from .arrival import arrival
 from .evaluation import Evaluator, JudgedElsewhere
 from .failures import place_of
 from .file_store import FileEventStore
-from .guardrails import find_personal_data
+from .forks import start_anew_in_forks
+from .guardrails import Guardrails, detector
 from .identity import Authenticator
-from .judge import Guardrails, Policy, PolicyCounts, PolicyJudge
+from .judge import Policy, PolicyCounts, PolicyJudge
 from .memory_store import MemoryEventStore
 from .routes import HttpAnswer, Routes, answered, error_answer
 from .store import EventStore, Record, RefusedRequest
@@ -36,7 +37,6 @@ T = TypeVar("T")
 DEFAULT_API_KEY = "obx_test_local_core"
 MAX_BODY_BYTES = 10 * 1024 * 1024
 _LOOK_AGAIN_SECONDS = 0.02
-_PATIENCE_SECONDS = 0.001
 
 logger = logging.getLogger(__name__)
 
@@ -100,14 +100,13 @@ class LocalCore:
         self._listeners: list[Callable[[Approval], object]] = [on_approval] if on_approval else []
         self._store = contextvars.Context().run(_store_at, path)
         try:
-            self._judge = PolicyJudge(policy, _guardrails(guardrails), seconds=policy_seconds)
+            self._judge = PolicyJudge(policy, detector(guardrails), seconds=policy_seconds)
         except BaseException:
             self._store.close()
             raise
         # Whoever forgets to close it leaves no process behind.
         weakref.finalize(self, self._judge.close)
-        _open.add(self)
-        _start_anew_in_forks()
+        start_anew_in_forks(self)
         this = weakref.proxy(self)
 
         def apart(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -158,7 +157,7 @@ class LocalCore:
             while isinstance(said, JudgedElsewhere):
                 await asyncio.sleep(_LOOK_AGAIN_SECONDS)
                 said = self._apart(self._evaluator.answer, said.event, said.caller)
-            return answered(await _arrival(said)) if isinstance(said, Future) else _as_http(said)
+            return answered(await arrival(said)) if isinstance(said, Future) else _as_http(said)
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything
             return _failed(error)
 
@@ -244,17 +243,17 @@ class LocalCore:
 
     @property
     def waits(self) -> bool:
-        """Whether answers may take time: there is a policy, or guardrails."""
+        """Tell whether answers may take time: there is a policy, or guardrails."""
         return not self._judge.at_once
 
     @property
     def policy_counts(self) -> PolicyCounts:
-        """How often the policy was asked, and how often it did not answer."""
+        """Count how often the policy was asked, and how often it did not answer."""
         return self._judge.counts
 
     def close(self) -> None:
         """
-        Stop answering: requests get a 503 from now on, also those that wait for the policy.
+        Stop answering requests: they get a 503 from now on, also those that wait for the policy.
 
         Ends the process that evaluates Rego. May be called twice.
         """
@@ -296,7 +295,7 @@ class LocalCore:
                 # The approval is written down, and can be decided without the listener.
                 logger.error("a listener failed on an approval: %s", place_of(error))
 
-    def _start_anew(self) -> None:
+    def start_anew(self) -> None:
         """Go on in a forked process: without the parent's threads, processes, locks and connections."""
         self._lock = threading.RLock()
         if not self._closed:
@@ -323,47 +322,6 @@ def _failed(error: Exception) -> HttpAnswer:
     # for an ALLOW of the policy.
     logger.error("the local Core failed: %s", place_of(error))
     return error_answer(WireError(500, "internal", "the local Core failed"))
-
-
-async def _arrival(future: Future[T]) -> T:
-    """Wait for the result of `future` without cancelling it."""
-    try:
-        return future.result(timeout=_PATIENCE_SECONDS)
-    except TimeoutError:
-        pass
-    loop = asyncio.get_running_loop()
-    came = asyncio.Event()
-
-    def wake(done: Future[T]) -> None:
-        # The loop may have ended meanwhile: nobody waits any more.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(came.set)
-
-    future.add_done_callback(wake)
-    await came.wait()
-    return future.result()
-
-
-_open: weakref.WeakSet[LocalCore] = weakref.WeakSet()
-
-
-@cache
-def _start_anew_in_forks() -> None:
-    if hasattr(os, "register_at_fork"):  # Windows has no forks
-        os.register_at_fork(after_in_child=_forked)
-
-
-def _forked() -> None:
-    for core in tuple(_open):
-        core._start_anew()
-
-
-def _guardrails(wanted: bool | Literal["everything"] | Guardrails) -> Guardrails | None:
-    if callable(wanted):
-        return wanted
-    if wanted not in (True, False, "everything"):
-        raise ValueError(f"guardrails are True, False, 'everything' or a callable, not {wanted!r}")
-    return partial(find_personal_data, in_arguments=wanted == "everything") if wanted else None
 
 
 def _store_at(path: str | os.PathLike[str]) -> EventStore:

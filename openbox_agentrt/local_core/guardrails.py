@@ -6,10 +6,13 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from agent_rt import PIIMorpher
+
+Guardrails = Callable[[dict[str, Any]], Mapping[str, Any] | None]
+"""Gets an event, and returns a ``guardrails_result`` or ``None``."""
 
 # Blanks, dots, dashes of all lengths and what nobody sees; Agent-RT's morpher knows a few of them.
 _BETWEEN: Final = r"[\s.\u00ad\u200b-\u200d\u2010-\u2015\u2060\u2212\ufe58\ufe63\uff0d\ufeff-]"
@@ -31,6 +34,20 @@ MAX_MADE_UP: Final = 100_000
 _made_up: OrderedDict[str, None] = OrderedDict()
 
 _FIELDS = {"ActivityStarted": "activity_input", "ActivityCompleted": "activity_output"}
+
+
+def detector(wanted: bool | Literal["everything"] | Guardrails) -> Guardrails | None:
+    """
+    Make the guardrails that are wanted; see `LocalCore`.
+
+    Raises:
+        ValueError: They are none of these.
+    """
+    if callable(wanted):
+        return wanted
+    if wanted not in (True, False, "everything"):
+        raise ValueError(f"guardrails are True, False, 'everything' or a callable, not {wanted!r}")
+    return partial(find_personal_data, in_arguments=wanted == "everything") if wanted else None
 
 
 def find_personal_data(event: Mapping[str, Any], *, in_arguments: bool = False) -> dict[str, Any] | None:

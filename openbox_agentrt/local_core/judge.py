@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from .failures import place_of
+from .guardrails import Guardrails
 from .policy import PolicyDecision, fault, understand
 from .policy_thread import OverdueError, PolicyThread, StuckError, ThreadClosedError
 from .rego.policy import START_SECONDS, RegoPolicy
@@ -21,7 +22,6 @@ from .wire import Event
 
 PolicyCallable = Callable[[dict[str, Any]], object]
 Policy = str | os.PathLike[str] | PolicyCallable | None
-Guardrails = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 History = Callable[[], RunHistory]
 
 logger = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class PolicyJudge:
 
     def judge(self, event: Event, history: History, then: Callable[[Judgement | None], None]) -> None:
         """
-        Judge `event`.
+        Judge one event, apart from whoever waits.
 
         Args:
             then: Called once, in any thread, with the judgement; with ``None`` when the judge was closed

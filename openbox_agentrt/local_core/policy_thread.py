@@ -109,7 +109,11 @@ class PolicyThread:
                 self._ends_in(self._current, seconds)
 
     def close(self) -> None:
-        """End the threads. What has not been done gets a `ThreadClosedError`. May be called twice."""
+        """
+        End the threads that run and watch jobs.
+
+        What has not been done gets a `ThreadClosedError`. May be called twice.
+        """
         with self._lock:
             self._closed = True
             running = self._current

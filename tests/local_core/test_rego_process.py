@@ -141,6 +141,7 @@ def test_a_process_that_is_silent_is_ended(make: Make, rego: Any) -> None:
     talk = make(rego(blocks_if("input.x == 1")), policy_seconds=0.2)
     stopped = pid_of(talk)
     os.kill(stopped, signal.SIGSTOP)
+    os.waitid(os.P_PID, stopped, os.WSTOPPED | os.WNOWAIT)
 
     answer = talk.send(x=2)
 

@@ -62,7 +62,7 @@ class RegoPolicy:
 
     def load(self) -> None:
         """
-        Start the process.
+        Start the process that evaluates.
 
         Raises:
             PolicyError: The policy is not Rego, or cannot be evaluated; names the line where there is one.
@@ -92,7 +92,7 @@ class RegoPolicy:
             process.kill()
 
     def close(self) -> None:
-        """End the process. There will be no other one."""
+        """End the process that evaluates. There will be no other one."""
         self._closed = True
         for process in self._taken():
             process.stop()

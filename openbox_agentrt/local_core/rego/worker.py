@@ -30,7 +30,7 @@ _MEMORY_BYTES = 1024 * 1024 * 1024
 
 _CPU_SECONDS = 0.05
 _CPU_SECONDS_PER_BYTE = 50e-6
-_TIMES_A_SAMPLE = 50
+_TIMES_A_SAMPLE = 20
 """
 Processor time for a question: so many times what a plain event takes, at least 50 ms, and more for a long
 event, but not faster than its length grows.
