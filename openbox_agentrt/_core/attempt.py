@@ -106,7 +106,9 @@ async def attempt(
             exchange = await direct.ask(
                 event, stamp, seconds=limit, redact_keys=runtime.config.privacy.redact_keys
             )
-        except (ContractError, ValueError, RecursionError) as error:
+        except OpenBoxAuthError:
+            raise
+        except (ContractError, OpenBoxConfigError, ValueError, RecursionError) as error:
             raise _refused(f"the event could not be put to core: {error}", None) from error
         except Exception as error:
             # A fault of openbox_core's or of ours: nothing of it is an ALLOW.

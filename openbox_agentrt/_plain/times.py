@@ -21,7 +21,7 @@ def rfc3339(moment: datetime | float) -> str:
     Args:
         moment: A naive one counts as UTC; a number as seconds since 1970.
     """
-    if isinstance(moment, int | float):
+    if not isinstance(moment, datetime):
         moment = datetime.fromtimestamp(moment, UTC)
     if moment.tzinfo is not UTC:
         moment = moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -131,6 +131,47 @@ async def test_a_request_that_is_signed_is_made_by_openbox_core() -> None:
     assert "x-openbox-agent-signature" in headers
 
 
+DID = "did:aip:6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+
+
+def ed25519() -> str:
+    return base64.b64encode(Ed25519PrivateKey.generate().private_bytes_raw()).decode()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(workflow_started(identity()), id="the start of a run"),
+        pytest.param(
+            tool_started(identity(), "a1", "größe", {"text": "é", "n": [1.5]}), id="a tool call"
+        ),
+    ],
+)
+async def test_both_ways_sign_the_same(sent: EventEnvelope) -> None:
+    """What openbox_core would have signed, but for the time and the nonce."""
+    short, long = StubCore(), StubCore()
+    key = ed25519()
+    await connected(short, agent_did=DID, agent_private_key=key).gate.judge(sent)
+    slow = connected(long, agent_did=DID, agent_private_key=key)
+    client: Any = slow.runtime.client
+    client.asks = False  # then openbox_core makes the request
+
+    await slow.gate.judge(sent)
+
+    (_, path, headers, body), (_, long_path, long_headers, long_body) = *short.asked, *long.asked
+    assert path == long_path
+    assert {**json.loads(body), "timestamp": None} == {**json.loads(long_body), "timestamp": None}
+    assert headers.keys() == long_headers.keys()
+
+
+async def test_a_signature_that_core_rejects_says_why() -> None:
+    """Core's machine code is in the error, which is raised as it is."""
+    core = StubCore(401, b'{"reason_code": "nonce_replayed"}')
+
+    with pytest.raises(OpenBoxAuthError, match="nonce"):
+        await connected(core, agent_did=DID, agent_private_key=ed25519()).gate.judge(event())
+
+
 async def test_keys_that_openbox_core_redacts_are_redacted() -> None:
     """Its privacy settings hold on the short way as well."""
     core = StubCore()

@@ -1,9 +1,10 @@
 """
 A client that asks Core over a line: the same bytes both ways, and nothing in between that need not be.
 
-An event is validated by openbox_core, written once, carried, and read once by the gate. Where requests are
-signed, and for everything but events, openbox_core makes the request and reads the answer; only the object
-that it posts through is another one.
+An event is validated by openbox_core, written once, carried, and read once by the gate; where requests are
+signed, openbox_core writes it with its signature. For everything but events, and where an identity has to be
+fetched first, openbox_core makes the request and reads the answer; only the object that it posts through is
+another one.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httpx
 import msgspec
-from openbox_core.client import EVALUATE_PATH, EvaluationClient
-from openbox_core.identity import build_auth_headers
+from openbox_core.client import EVALUATE_PATH, EVALUATE_PATH_V2, EvaluationClient
+from openbox_core.identity import AgentIdentity, build_auth_headers, prepare_signed_request
+from openbox_core.identity_okta import prepare_okta_signed_request
 from openbox_core.serialization import apply_redaction, serialize_body, to_json_safe
 from openbox_core.validation.registry import validate_lifecycle
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ("DirectClient", "Line", "LocalLine", "WireAnswer")
 
 _JSON: Final = "application/json"
-_SIGNING: Final = ("identity", "okta_bootstrap_private_key", "workload_private_key")
+_FETCHING: Final = ("okta_bootstrap_private_key", "workload_private_key")
 
 
 @dataclass(slots=True, eq=False)
@@ -102,16 +104,16 @@ class DirectClient(EvaluationClient):
         line: The way to Core; None where only httpx knows it.
 
     Attributes:
-        asks: Whether `ask` can be used: there is a line, and requests are not signed.
+        asks: Whether `ask` can be used: there is a line, and nothing has to be fetched before a request.
     """
 
     def __init__(self, line: Line | None, api_url: str, api_key: str, **settings: Any) -> None:
         super().__init__(api_url, api_key, **settings)
         self.line = line
-        self.asks: bool = line is not None and all(settings.get(name) is None for name in _SIGNING)
+        self.asks: bool = line is not None and all(settings.get(name) is None for name in _FETCHING)
         sdk = {name: settings.get(name) for name in ("sdk_version", "sdk_engine", "sdk_language")}
-        known = {name: value for name, value in sdk.items() if value is not None}
-        self._headers: Final = {"Content-Type": _JSON, **build_auth_headers(api_key, **known)}
+        self._sdk: Final = {name: value for name, value in sdk.items() if value is not None}
+        self._headers: Final = {"Content-Type": _JSON, **build_auth_headers(api_key, **self._sdk)}
 
     async def ask(
         self, event: EventEnvelope, stamp: str, *, seconds: float, redact_keys: Collection[str] = ()
@@ -125,6 +127,7 @@ class DirectClient(EvaluationClient):
         Raises:
             ContractError: It is not an event that openbox_core would send.
             RecursionError: It is nested too deeply to be written.
+            OpenBoxAuthError: Core rejected the signature.
         """
         validate_lifecycle(event)
         payload = event.to_payload_dict()
@@ -133,14 +136,14 @@ class DirectClient(EvaluationClient):
         if redact_keys:
             payload, _ = apply_redaction(payload, frozenset(redact_keys))
         assert self.line is not None
-        exchange = Exchange(path=EVALUATE_PATH)
-        body = _written(payload)
+        path, sent, body = self._request(payload)
+        exchange = Exchange(path=path)
         try:
             if self.line.waits:
                 async with asyncio.timeout(seconds):
-                    answer = await self.line.carry("POST", EVALUATE_PATH, {**self._headers}, body)
+                    answer = await self.line.carry("POST", path, sent, body)
             else:
-                answer = await self.line.carry("POST", EVALUATE_PATH, {**self._headers}, body)
+                answer = await self.line.carry("POST", path, sent, body)
             status, headers, exchange.body = answer
         except TimeoutError:
             exchange.error = httpx.ReadTimeout(f"no answer within {seconds:.3g} s")
@@ -152,7 +155,26 @@ class DirectClient(EvaluationClient):
         exchange.status = status
         if status != 200:
             exchange.retry_after = _named(headers or {}, "retry-after")
+            if status in (401, 403) and self._identity is not None:
+                raise self._classify_auth_failure(WireAnswer(status, headers, exchange.body), signed=True)
         return exchange
+
+    def _request(self, payload: dict[str, Any]) -> tuple[str, Mapping[str, str], bytes]:
+        """Give path, headers and body of a request. openbox_core writes what it signs."""
+        identity = self._identity
+        if identity is None:
+            return EVALUATE_PATH, {**self._headers}, _written(payload)
+        if isinstance(identity, AgentIdentity):
+            path = EVALUATE_PATH
+            headers, body = prepare_signed_request(
+                "POST", path, payload, api_key=self._api_key, identity=identity, **self._sdk
+            )
+        else:
+            path = EVALUATE_PATH_V2
+            headers, body = prepare_okta_signed_request(
+                "POST", path, payload, api_key=self._api_key, identity=identity, **self._sdk
+            )
+        return path, {"Content-Type": _JSON, **headers}, body
 
     async def aclose(self) -> None:
         """Close the connections of the running loop, and ask the other running loops to close theirs."""
