@@ -146,6 +146,25 @@ def _by_status(
     on_unknown: UnknownVerdict,
     now: Callable[[], datetime],
 ) -> Answer | Outage:
+    if status != 200:
+        outage = _other_status(exchange, status, failure, now)
+        if outage is not None:
+            return outage
+    if not exchange.is_about(EVALUATE):
+        # The answer to a question before the question, such as the bootstrap of an identity. Whatever it
+        # says, it says nothing about the event.
+        raise _refused("core's answer about the identity cannot be used", None) from failure
+    try:
+        raw = decoded(exchange.body or b"")
+    except JsonError as error:
+        return not_understood(f"it is not one JSON document: {error}", on_unknown)
+    return parse_answer(raw, on_unknown=on_unknown)
+
+
+def _other_status(
+    exchange: Exchange, status: int, failure: Exception | None, now: Callable[[], datetime]
+) -> Outage | None:
+    """Tell an outage from a refusal, which is raised; None for what may hold an answer."""
     if status in (401, 403):
         raise OpenBoxAuthError(f"core rejected the request (HTTP {status}); check the api key") from failure
     if is_outage_status(status):
@@ -157,15 +176,7 @@ def _by_status(
         )
     if not 200 <= status < 300:
         raise _refused(f"core did not take the event: HTTP {status}", status) from failure
-    if not exchange.is_about(EVALUATE):
-        # The answer to a question before the question, such as the bootstrap of an identity. Whatever it
-        # says, it says nothing about the event.
-        raise _refused("core's answer about the identity cannot be used", None) from failure
-    try:
-        raw = decoded(exchange.body or b"")
-    except JsonError as error:
-        return not_understood(f"it is not one JSON document: {error}", on_unknown)
-    return parse_answer(raw, on_unknown=on_unknown)
+    return None
 
 
 def _no_in(exchange: Exchange) -> Answer | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -37,6 +38,10 @@ class Permit(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
 
     started: float
     limit: float | None = None
+
+
+_FREE: Final = Permit(started=0.0)
+"""Leave while closed: there is nothing to know about it."""
 
 
 class Breaker:
@@ -85,18 +90,19 @@ class Breaker:
 
     def to_ask(self) -> Permit:
         """Give leave for one attempt of a question: a short one while open."""
-        now = self._clock()
         if self._open_until is None:
-            return Permit(started=now)
+            return _FREE
+        now = self._clock()
         return self._next_probe(now) or Permit(started=now, limit=self._first_limit)
 
     def to_tell(self) -> Permit | None:
         """Give leave for one attempt of a report, or None while open."""
-        now = self._clock()
-        return Permit(started=now) if self._open_until is None else self._next_probe(now)
+        return _FREE if self._open_until is None else self._next_probe(self._clock())
 
     def answered(self) -> None:
         """An attempt got an answer, whatever it said: Core is there."""
+        if self._failed_in_a_row == 0 and self._open_until is None:
+            return
         self._failed_in_a_row = 0
         self._open_until = None
         self._pause, self._limit = self._first_pause, self._first_limit

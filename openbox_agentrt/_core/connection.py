@@ -7,7 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from openbox_core.runtime import OpenBoxRuntime
 
@@ -78,6 +79,10 @@ class Connection:
             await self.runtime.aclose()
 
 
+# Not a function of ours: it is called for every event.
+_NOW: Final = partial(datetime.now, UTC)
+
+
 def connect(
     options: GovernanceOptions,
     recorder: HookRecorder,
@@ -85,7 +90,7 @@ def connect(
     core: InProcessCore | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Callable[[], datetime] = _NOW,
 ) -> Connection:
     """
     Wire a connection as the options say. Nothing is sent and nothing is installed yet.

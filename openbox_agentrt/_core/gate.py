@@ -319,7 +319,8 @@ class CoreGate:
         if self._in_outage:
             self._in_outage = False
             log.warning("openbox core answers again")
-        self.reports.core_answers()
+        if self.reports.has_stalled:
+            self.reports.core_answers()
 
     def _stamped(self, event: EventEnvelope) -> EventEnvelope:
         # Once, so that a retry says when it happened and not when it was asked again.

@@ -99,9 +99,9 @@ def parse_answer(raw: object, *, on_unknown: UnknownVerdict = "block") -> Answer
         # Most answers: nothing in them can make it stricter.
         return Answer(
             verdict=Verdict.ALLOW,
-            reason=_text(raw.get("reason")),
-            policy_id=_text(raw.get("policy_id")),
-            governance_event_id=_text(raw.get("governance_event_id")),
+            reason=None if (said := raw.get("reason")) is None else _text(said),
+            policy_id=None if (said := raw.get("policy_id")) is None else _text(said),
+            governance_event_id=None if (said := raw.get("governance_event_id")) is None else _text(said),
             raw=raw,
         )
     problems: list[str] = []

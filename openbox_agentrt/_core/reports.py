@@ -40,7 +40,7 @@ LONGEST_PAUSE: Final = 30.0
 
 class ReportQueue:
     """
-    The outboxes of all runs.
+    Hold the outboxes of all runs.
 
     Args:
         tell: Tells Core.
@@ -48,6 +48,9 @@ class ReportQueue:
         counts: Where late and lost reports are counted.
         catch_up_seconds: Time that a question may spend on what Core has to hear before it. Less than its
             budget: a report that Core does not take must not keep the question from being asked.
+
+    Attributes:
+        has_stalled: Whether an outage keeps something from Core.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class ReportQueue:
         self.catch_up_seconds = catch_up_seconds
         self.tell = tell
         self._counts = counts
+        self.has_stalled = False
         self._open: dict[int, Outbox] = {}
         self._stalled: dict[int, Outbox] = {}
         self._resuming: asyncio.Task[None] | None = None
@@ -131,12 +135,14 @@ class ReportQueue:
         """There is nothing in `outbox`."""
         self._open.pop(id(outbox), None)
         self._stalled.pop(id(outbox), None)
+        self.has_stalled = bool(self._stalled)
         if outbox.pending:  # posted by another thread in between
             self.opened(outbox)
 
     def stalled(self, outbox: Outbox, kept: Sequence[Queued]) -> None:
         """Core does not take what is in `outbox` for the moment."""
         self._stalled[id(outbox)] = outbox
+        self.has_stalled = True
         for queued in kept:
             self._counts.reports_late += not queued.late
             queued.late = True

@@ -122,7 +122,15 @@ def _plain(value: Any, left: list[int], longest: int, depth: int) -> Any:
             if type(key) is not str or not key.isascii() or len(key) > longest:
                 raise _NotPlainError
             left[0] -= len(key)
-            copy[key] = _plain(item, left, longest, depth + 1)
+            kind = type(item)
+            if kind is bool or item is None or (kind is int and -_WHOLE <= item <= _WHOLE):
+                # Nearly every argument, without a call for it.
+                left[0] -= _NODE_BYTES
+                copy[key] = item
+            else:
+                copy[key] = _plain(item, left, longest, depth + 1)
+        if left[0] <= 0:
+            raise _NotPlainError
         return copy
     if kind is list or kind is tuple:
         if depth == _PLAIN_DEPTH:

@@ -142,9 +142,7 @@ def ed25519() -> str:
     "sent",
     [
         pytest.param(workflow_started(identity()), id="the start of a run"),
-        pytest.param(
-            tool_started(identity(), "a1", "größe", {"text": "é", "n": [1.5]}), id="a tool call"
-        ),
+        pytest.param(tool_started(identity(), "a1", "größe", {"text": "é", "n": [1.5]}), id="a tool call"),
     ],
 )
 async def test_both_ways_sign_the_same(sent: EventEnvelope) -> None:

@@ -110,6 +110,7 @@ class DirectClient(EvaluationClient):
     def __init__(self, line: Line | None, api_url: str, api_key: str, **settings: Any) -> None:
         super().__init__(api_url, api_key, **settings)
         self.line = line
+        self._waits = line is not None and line.waits
         self.asks: bool = line is not None and all(settings.get(name) is None for name in _FETCHING)
         sdk = {name: settings.get(name) for name in ("sdk_version", "sdk_engine", "sdk_language")}
         self._sdk: Final = {name: value for name, value in sdk.items() if value is not None}
@@ -139,7 +140,7 @@ class DirectClient(EvaluationClient):
         path, sent, body = self._request(payload)
         exchange = Exchange(path=path)
         try:
-            if self.line.waits:
+            if self._waits:
                 async with asyncio.timeout(seconds):
                     answer = await self.line.carry("POST", path, sent, body)
             else:
