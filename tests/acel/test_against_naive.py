@@ -222,6 +222,17 @@ def _exact(spec: Spec, schedule: list[tuple[Any, ...]]) -> bool:
     return spec["template"] != "alternate_precedence" or "within" not in spec["kwargs"]
 
 
+def _bites(spec: Spec) -> bool:
+    """Whether an exception leaves something of a contract; if not, it is refused."""
+    try:
+        build_contract(spec)
+    except ValueError as error:
+        if "except takes away every call" not in str(error):
+            raise
+        return False
+    return True
+
+
 @pytest.mark.parametrize("shadow", [False, True], ids=["enforce", "shadow"])
 @pytest.mark.parametrize("template", PARAMETERS)
 @settings(max_examples=40, deadline=None)
@@ -235,7 +246,7 @@ def test_each_template_agrees_with_its_sentence(
 
     In shadow mode everything happens, and each call that would have been refused is one record.
     """
-    spec = data.draw(st.builds(_spec, st.just(template), *PARAMETERS[template]))
+    spec = data.draw(st.builds(_spec, st.just(template), *PARAMETERS[template]).filter(_bites))
     if not _exact(spec, schedule):
         schedule = [action for action in schedule if action[0] not in ("aborted", "failed")]
     run = Run(spec, shadow=shadow, late=data.draw(st.sampled_from([0, 0, 0, 3, 12])))

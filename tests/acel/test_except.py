@@ -9,6 +9,7 @@ import pytest
 from openbox_agentrt.acel import (
     ContentMatch,
     Session,
+    any_of,
     at_most_n_times,
     build_contract,
     chain_precedence,
@@ -57,6 +58,26 @@ def test_what_goes_on_after_the_end() -> None:
     calls = ["delete_a", "hand_over", "delete_a", "delete_draft"]
 
     assert allowed(done, *calls) == [True, True, False, True]
+
+
+def test_what_goes_on_after_the_last_call() -> None:
+    """Nothing but what ends the work, and the last call may come again."""
+    done = never_after("*", "hand_over", except_=["hand_over", "log_out", "run_*"])
+    calls = ["work", "hand_over", "work", "log_out", "hand_over", "run_ended"]
+
+    assert allowed(done, *calls) == [True, True, False, True, True, True]
+
+
+def test_an_exception_that_leaves_nothing() -> None:
+    """A contract that can never bite is a mistake."""
+    for make in (
+        lambda: at_most_n_times("pay", 1, except_="pay"),
+        lambda: must_precede("check", any_of("pay", "sell"), except_="*"),
+        lambda: never_after("pay", "done", except_=["pay", "done"]),
+    ):
+        with pytest.raises(ValueError, match="except takes away every call of"):
+            make()
+    assert never_after("pay", "done", except_="done").excepted is not None
 
 
 def test_what_is_not_counted() -> None:

@@ -96,7 +96,7 @@ DEFAULT = {"tool": "a", "text": "f", "count": 3, "number": 5.5, "scalar": "x"}
 OPTIONS = {
     "key": ("k", "other"),
     "fold": ("case", "number"),
-    "except_": ("a", "b"),
+    "except_": ("x", "y"),
     "within": (5.0, 6.0),
     "id": ("i", "other"),
     "severity": ("low", "high"),

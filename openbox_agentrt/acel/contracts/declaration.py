@@ -84,6 +84,8 @@ class Declaration(TemporalContract):
     everywhere: ClassVar[bool] = False
     # Whether it tells values of an argument apart, as keys are.
     tells_values_apart: ClassVar[bool] = False
+    # How many of its roles an exception takes calls from; all by default.
+    excepts_roles: ClassVar[int | None] = None
     # Options that mean nothing to it.
     without: ClassVar[frozenset[str]] = frozenset()
     # Whether it has to know when state entries were written.
@@ -139,6 +141,9 @@ class Declaration(TemporalContract):
     @roles.setter
     def roles(self, roles: tuple[Role, ...]) -> None:
         self._roles = roles
+        if self.excepted is not None:
+            for role in roles[: self.excepts_roles]:
+                _check_left(role.selector, self.excepted)
         if self.split is not None:
             self.split.check(self.names)
 
@@ -205,6 +210,11 @@ def _excepted(given: ToolMatcher | Sequence[ToolMatcher] | None) -> Selector | N
     if not isinstance(given, Sequence):
         raise TypeError(f"except must be a matcher or a list of matchers, got {shown(given)}")
     return select(given[0] if len(given) == 1 else any_of(*given))
+
+
+def _check_left(selector: Selector, excepted: Selector) -> None:
+    if selector.names and all(excepted.on(name) is True for name in selector.names):
+        raise ValueError(f"except takes away every call of {selector.label}")
 
 
 def _seconds(value: float) -> str:

@@ -61,9 +61,15 @@ class Only(Template):
 
 
 class NeverAfter(Template):
-    """No call of `a` once a call of `b` was let through."""
+    """
+    No call of `a` once a call of `b` was let through.
+
+    What is excepted may come after `b`, and is a call of `b` all the same if it is one: nothing after
+    ``hand_over`` but ``log_out`` is ``never_after("*", "hand_over", except_=["hand_over", "log_out"])``.
+    """
 
     template = "never_after"
+    excepts_roles = 1
 
     def __init__(self, a: ToolMatcher, b: ToolMatcher, **options: Unpack[Options]) -> None:
         banned, marker = select(a), select(b)
@@ -75,6 +81,11 @@ class NeverAfter(Template):
         self._move = Move(cell=self._passed)
         self._ban = Guard(kind="ban", cell=self._passed, needs=f"no earlier {marker.label}")
         self._self = Guard(kind="never", needs=f"a call that is not {marker.label} as well")
+
+    def rule_for(self, hits: tuple[bool, ...]) -> Rule:
+        if self.excepted is not None and hits[-1]:
+            return self.rule((False, hits[1]))
+        return super().rule_for(hits)
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:
         # A call that is both comes after itself, as with acel-core.
