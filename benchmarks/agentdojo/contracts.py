@@ -78,7 +78,11 @@ def _add_request(under: acel.Session, name: str, the_mandate: Mandate) -> None:
     for tool in tool_schemas(name):
         under.register_tool(
             tool.name,
-            precondition=[acel.Check(one.holds, one.description) for one in conditions(the_mandate, tool)],
+            # It stands in the place of what refused while the request was not known yet.
+            precondition=[
+                acel.Check(lambda state: True, "what the user asks for is known"),
+                *(acel.Check(one.holds, one.description) for one in conditions(the_mandate, tool)),
+            ],
             commit=_commit(the_mandate, tool.name),
         )
 
