@@ -242,6 +242,24 @@ def test_an_amount_that_nobody_knows_lets_nothing_more_through() -> None:
     assert not session.reserve("llm_call", deferred=("tokens",)).allowed
 
 
+@pytest.mark.parametrize("estimate", [None, 4])
+def test_an_amount_under_way_is_unknown_in_a_snapshot(estimate: int | None) -> None:
+    """Without an estimate nothing more is let through where it goes on; with one, what is left is."""
+    contract = at_most_total("llm_call", "tokens", 20, estimate=estimate)
+    session = Session(contracts=[contract])
+    flying = session.reserve("llm_call", deferred=("tokens",))
+    session.reserve("llm_call", deferred=("tokens",)).commit(measured={"tokens": 1})
+    session.reserve("llm_call", deferred=("tokens",)).abort(ran=True)
+    session.reserve("llm_call", deferred=("tokens",)).abort()
+
+    restored = Session.restore(session.snapshot(), [contract])
+
+    assert restored.reserve("llm_call", {"tokens": 1}).allowed is (estimate is not None)
+    assert not restored.reserve("llm_call", {"tokens": 12}).allowed
+    flying.commit(measured={"tokens": 1})
+    assert Session.restore(session.snapshot(), [contract]).reserve("llm_call", {"tokens": 1}).allowed
+
+
 @pytest.mark.parametrize(
     ("estimate", "deferred"), [(4, ("tokens",)), (None, {"tokens": 4}), (9, {"tokens": 4})]
 )

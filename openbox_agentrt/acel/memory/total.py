@@ -55,6 +55,7 @@ class Sum(LiveCell):
         "_field",
         "_how",
         "_refund",
+        "_unmeasured",
         "name",
         "timeline",
         "total",
@@ -84,6 +85,8 @@ class Sum(LiveCell):
         self._entries: deque[tuple[float, Amount]] = deque()
         self.total: Amount = 0
         self.unread: int | None = None
+        # Steps of the calls under way whose amounts nothing stands for.
+        self._unmeasured: tuple[int, ...] = ()
 
     def is_deferred(self, call: JudgedCall) -> bool:
         """Tell whether the call's amount is to be measured."""
@@ -132,7 +135,10 @@ class Sum(LiveCell):
     def reserve(self, call: JudgedCall) -> Any:
         if call.deferred and self.is_deferred(call):
             estimate = self.estimate(call)
-            return _Deferred(self._put(estimate) if estimate else None)
+            if estimate:
+                return _Deferred(self._put(estimate))
+            self._unmeasured += (call.step,)
+            return _Deferred(None)
         amount = self.amount(call)
         if isinstance(amount, ValueError):
             # It got here in shadow mode: there is nothing to add.
@@ -141,6 +147,7 @@ class Sum(LiveCell):
 
     def commit(self, ticket: Any, call: JudgedCall) -> None:
         if type(ticket) is _Deferred:
+            self._ended(ticket, call)
             if not self._measure(ticket, call) and ticket.estimate is None:
                 # fail-closed: what was spent is not known, so nothing more is let through.
                 self.unread = call.step
@@ -155,6 +162,7 @@ class Sum(LiveCell):
         if self._refund:
             self.undo(ticket, call)
         elif type(ticket) is _Deferred:
+            self._ended(ticket, call)
             self._measure(ticket, call)
         else:
             self._keep(ticket, call)
@@ -166,16 +174,21 @@ class Sum(LiveCell):
             self._keep(ticket, call)
 
     def undo(self, ticket: Any, call: JudgedCall) -> None:
-        entry = ticket.estimate if type(ticket) is _Deferred else ticket
+        entry = ticket
+        if type(ticket) is _Deferred:
+            self._ended(ticket, call)
+            entry = ticket.estimate
         if entry is not None:
             self._take(entry)
 
     def idle(self) -> bool:
-        return not self.spent() and not self._entries and self.unread is None
+        return not (self.spent() or self._entries or self._unmeasured) and self.unread is None
 
     def dump(self) -> dict[str, Any]:
         entries = [[at, show(amount)] for at, amount in self._entries]
-        return {"total": show(self.total), "entries": entries, "unread": self.unread}
+        # A call under way is an unknown outcome, and so may have spent anything.
+        unread = self._unmeasured[-1] if self.unread is None and self._unmeasured else self.unread
+        return {"total": show(self.total), "entries": entries, "unread": unread}
 
     def load(self, data: dict[str, Any]) -> None:
         self.total = read_amount(data["total"], text=True, negative=True)
@@ -209,6 +222,10 @@ class Sum(LiveCell):
         self._take(ticket)
         # If what was spent is no longer told, what was judged still counts.
         self._put(ticket[1] if isinstance(ran, ValueError) else ran, at=ticket[0])
+
+    def _ended(self, ticket: _Deferred, call: JudgedCall) -> None:
+        if ticket.estimate is None:
+            self._unmeasured = tuple(step for step in self._unmeasured if step != call.step)
 
     def _measure(self, ticket: _Deferred, call: JudgedCall) -> bool:
         measured = {} if call.measured is None else call.measured
