@@ -136,7 +136,7 @@ def witness(
     port: Annotated[int | None, typer.Option("--serve", help="Answer on this port.", metavar="PORT")] = None,
     file: Annotated[str | None, typer.Argument(help="One request.", metavar="REQUEST")] = None,
 ) -> int:
-    """Be a witness: sign what a log has become, only if it goes on from what was seen before."""
+    """Sign as a witness what a log has become, only if it goes on from what was seen before."""
     if (port is None) is (file is None):
         raise InputError("give a REQUEST or --serve PORT")
     try:

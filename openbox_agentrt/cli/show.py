@@ -65,7 +65,7 @@ def show(
     until: Annotated[str | None, typer.Option(help="Only calls before this time.", metavar="TIME")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> int:
-    """Print evidence logs: calls by their time, or entries with what verification says about each."""
+    """Print evidence logs, as calls by their time or as entries with what verification says about each."""
     logs = logs_in(evidence)
     key = None if public_key is None else read_public_key(public_key)
     chosen = CallFilter(tool=tool, session=session, verdict=verdict, since=since, until=until)

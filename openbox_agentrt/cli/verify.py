@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from .._plain.strict_json import JsonError, read_json
-from ..acel.rerun import RerunReport, rerun_file
+from ..acel.rerun import rerun_file
 from ..acel.rulesfile import Rules, read_rules
 from ..evidence import Report, verify_file
 from ..evidence.checkpoints import Checkpoint, check_checkpoint, parse_checkpoint
@@ -22,11 +21,9 @@ from ..evidence.notes import NoteKey
 from .progress import Progress
 from .running import InputError
 from .text import printable
+from .verification_text import Outcome, print_outcome
 
 app = typer.Typer(add_completion=False)
-
-MOST_SESSIONS = 5
-MOST_DIFFERENCES = 20
 
 
 @app.command()
@@ -120,7 +117,7 @@ def verify(
     for name, outcome in outcomes.items():
         if len(outcomes) > 1 and not as_json:
             print(printable(f"{name}:"))
-        _print(name, outcome, as_json=as_json)
+        print_outcome(name, outcome, as_json=as_json)
     passed = [
         outcome.passes(allow_gaps=allow_gaps, allow_unsigned=allow_unsigned) for outcome in outcomes.values()
     ]
@@ -129,7 +126,7 @@ def verify(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """What is asked of each log."""
+    """Ask the same of each log."""
 
     public_key: str | None
     session_id: str | None
@@ -141,7 +138,7 @@ class _Question:
     checkpoints: dict[str, Checkpoint]
     witnesses: list[NoteKey]
 
-    def ask(self, log: str) -> _Outcome:
+    def ask(self, log: str) -> Outcome:
         report = verify_file(
             log,
             self.public_key,
@@ -155,7 +152,7 @@ class _Question:
         _refuse_what_is_none(log, report)
         again = rerun_file(log, counted=Progress("entries").counted) if self.rerun and report.ok else None
         wrong = list(self._wrong_checkpoints(Path(log).expanduser())) if report.ok else []
-        return _Outcome(report, again, self.rules, wrong, has_key=self.public_key is not None)
+        return Outcome(report, again, self.rules, wrong, has_key=self.public_key is not None)
 
     def _wrong_checkpoints(self, log: Path) -> Iterator[str]:
         for name, checkpoint in self.checkpoints.items():
@@ -163,163 +160,10 @@ class _Question:
             yield from (f"{name}: {problem}" for problem in wrong)
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    report: Report
-    again: RerunReport | None
-    rules: Rules | None
-    wrong_checkpoints: list[str]
-    has_key: bool
-
-    @property
-    def unsigned(self) -> int:
-        """Count the lines that no signature covers. Those found after a crash are told and pass."""
-        report = self.report
-        if not self.has_key or not report.ok or report.authenticated:
-            return 0
-        return report.count - report.signed - report.recovered
-
-    @property
-    def other_rules(self) -> list[str]:
-        """List the rules under which sessions ran, and which were not asked for."""
-        if self.again is None or self.rules is None:
-            return []
-        return sorted(set(self.again.rules) - set(self.rules.hashes))
-
-    def passes(self, *, allow_gaps: bool, allow_unsigned: bool) -> bool:
-        """Say whether all is as it should be."""
-        return (
-            self.report.ok
-            and (allow_gaps or not self.report.lost)
-            and (allow_unsigned or not self.unsigned)
-            and (self.again is None or self.again.ok)
-            and not self.other_rules
-            and not self.wrong_checkpoints
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The outcome as JSON data."""
-        return {**self.report.to_dict(), **({} if self.again is None else {"rerun": self.again.to_dict()})}
-
-
 def _refuse_what_is_none(name: str, report: Report) -> None:
     # A file whose first entry is none was never a log. Later on, it was one, and somebody changed it.
     if report.format == 1 and report.problem == "malformed" and report.first_bad == 0:
         raise InputError(f"{name!r} doesn't look like a valid evidence log ({report.reason})")
-
-
-def _print(name: str, outcome: _Outcome, *, as_json: bool) -> None:
-    report = outcome.report
-    if outcome.rules is not None and report.rules_hash == outcome.rules.old_rules_hash:
-        print("note: the rules are known by the hash of an earlier version", file=sys.stderr)
-    if not as_json:
-        for note in _notes(outcome):
-            print(printable(note), file=sys.stderr)
-        _print_result(name, outcome)
-        if outcome.again is not None:
-            _print_rerun(outcome.again)
-    for problem in outcome.wrong_checkpoints:
-        print(printable(f"FAIL — {problem}"), file=sys.stderr)
-    for other in outcome.other_rules:
-        print(f"FAIL — sessions of this log ran under other rules, {other}", file=sys.stderr)
-
-
-def _print_result(name: str, outcome: _Outcome) -> None:
-    report = outcome.report
-    good = report.ok and not outcome.unsigned and not report.lost
-    where = sys.stdout if good else sys.stderr
-    if report.count == 0 and report.ok:
-        print(printable(f"OK — {name} contains 0 bundles (nothing to verify)."))
-    elif not report.ok:
-        print(printable(_failure(report)), file=where)
-    elif outcome.unsigned:
-        signed = f"a signature covers only {report.signed} of them"
-        print(f"UNSIGNED — {report.count} line(s) hold, but {signed}.", file=where)
-    elif report.lost:
-        lost = f"the log says itself that {report.lost} more could not be recorded"
-        print(f"INCOMPLETE — {report.count} entries hold, and {lost}.", file=where)
-    else:
-        print(_success(report, outcome.has_key))
-    for line in _description(report) if report.format == 2 else ():
-        print(printable(f"  {line}"), file=where)
-
-
-def _notes(outcome: _Outcome) -> Iterator[str]:
-    report = outcome.report
-    if report.lost:
-        yield f"LOST: {report.lost} record(s) are missing by the log's own account"
-    if not outcome.has_key:
-        yield (
-            "warning: verifying hash-chain linkage only, no --public-key given: nothing is authenticated, "
-            "because whoever can edit this file can also recompute the chain"
-        )
-    for note in report.notes:
-        if "nothing was authenticated" not in note and "by the log's own account" not in note:
-            yield f"note: {note}"
-    if report.ok and report.state == "open":
-        yield "note: the log is open: its writer may go on, and has not said that this is all"
-
-
-def _success(report: Report, has_key: bool) -> str:
-    if report.format == 1:
-        signed = " and every signature checks out" if has_key else ""
-        return f"OK — {report.count} bundle(s) verified. Hash chain is intact{signed}, no tampering detected."
-    signed = "" if not has_key else " and signed" if report.authenticated else f", {report.signed} are signed"
-    return (
-        f"OK — {report.count} line(s) with {report.records} record(s) verified. Hash chain is intact, "
-        f"its head is there{signed}, no tampering detected."
-    )
-
-
-def _print_rerun(again: RerunReport) -> None:
-    where = sys.stdout if again.ok else sys.stderr
-    differ = len(again.differences)
-    print(f"{again.derived:,} decision(s) re-derived, {differ:,} differ", file=where)
-    if again.on_code:
-        print(f"  {again.on_code:,} rest on code as well (conditions, functions)", file=where)
-    if again.not_derivable:
-        print(f"  {again.not_derivable:,} not derivable: redacted, cut, or without an end", file=where)
-    if again.on_core:
-        print(f"  {again.on_core:,} decision(s) are Core's or a person's word", file=where)
-    if not again.derived and not again.not_derivable:
-        print('  the log holds no steps; they are kept with record="steps"', file=where)
-    for difference in again.differences[:MOST_DIFFERENCES]:
-        call = "" if difference.tool is None else f", step {difference.step} {difference.tool!r}"
-        text = f"line {difference.number}{call}: recorded {difference.recorded}; derived {difference.derived}"
-        print(printable(f"DIFFERS {text}"), file=sys.stderr)
-    if differ > MOST_DIFFERENCES:
-        print(f"... and {differ - MOST_DIFFERENCES:,} more, see --json", file=sys.stderr)
-    for problem in again.problems:
-        print(printable(f"NOT FOLLOWED {problem}"), file=sys.stderr)
-
-
-def _description(report: Report) -> Iterator[str]:
-    """Say what was looked at."""
-    if report.log_id is not None:
-        key = f"key {report.key_id}" if report.key_id else "not signed"
-        yield f"log {report.log_id}, {key}, {report.state or 'without a head'}"
-    if report.sessions:
-        more = " ..." if len(report.sessions) > MOST_SESSIONS else ""
-        yield f"sessions: {', '.join(report.sessions[:MOST_SESSIONS])}{more}"
-    if report.first_time is not None:
-        yield f"from {report.first_time} to {report.last_time}"
-
-
-def _failure(report: Report) -> str:
-    if report.format == 1:
-        return (
-            f"FAIL — tampering detected. Bundle {report.first_bad} (of {report.count}) is the first to break "
-            f"the chain — {report.reason}. "
-            f"Everything from bundle {report.first_bad} onward cannot be trusted."
-        )
-    where = f" in {report.file}" if report.file else ""
-    if report.problem == "foreign":
-        # It may be whole, and somebody else's.
-        return f"FAIL — not the log that was asked for{where} — {report.reason}."
-    return (
-        f"FAIL — tampering detected ({report.problem}){where} — {report.reason}. "
-        f"Everything from line {report.first_bad} onward cannot be trusted."
-    )
 
 
 def _checkpoint(name: str) -> Checkpoint:

@@ -19,7 +19,7 @@ def serve(witness: Witness, port: int) -> int:
     """Answer on the loopback until interrupted. Port 0 takes any; standard error says which."""
     lock = threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
+    class _Answering(BaseHTTPRequestHandler):
         timeout = _SECONDS
 
         def do_POST(self) -> None:
@@ -50,7 +50,7 @@ def serve(witness: Witness, port: int) -> int:
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing of single requests."""
 
-    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", port), _Answering) as server:
         server.daemon_threads = True
         print(f"witness on http://127.0.0.1:{server.server_port}", file=sys.stderr, flush=True)
         try:

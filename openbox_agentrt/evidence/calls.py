@@ -67,7 +67,7 @@ class CallRecord:
 
 @dataclass(slots=True)
 class _Reader:
-    """What is known while a log is read."""
+    """Keep what is known while a log is read."""
 
     calls: list[CallRecord] = field(default_factory=list)
     texts: dict[tuple[str, Any], list[Any]] = field(default_factory=dict)

@@ -44,7 +44,7 @@ _SIZE: Final = re.compile(r"0|[1-9][0-9]{0,17}")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """
-    What a log was.
+    State what a log was at some size.
 
     Attributes:
         origin: Which log.
@@ -110,7 +110,7 @@ def make_checkpoint(log: Path, signer: Ed25519Signer) -> Checkpoint:
 
 def parse_checkpoint(data: bytes) -> Checkpoint:
     """
-    Read a checkpoint. Its signatures are not checked.
+    Read a checkpoint from its note. Its signatures are not checked.
 
     Raises:
         ValueError: If it is none.

@@ -31,7 +31,7 @@ _TIME_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteSignature:
-    """One signature line: the name and the id of a key, and what it gave."""
+    """Hold a signature line, with the name and the id of a key and what it gave."""
 
     name: str
     key_id: bytes
@@ -50,7 +50,7 @@ class Note:
     signatures: tuple[NoteSignature, ...]
 
     def write(self) -> str:
-        """Write the note."""
+        """Write the note as it stands in a file."""
         return f"{self.text}\n{''.join(signature.line() for signature in self.signatures)}"
 
 
@@ -103,7 +103,7 @@ class NoteKey:
 
     def signed_at(self, note: Note) -> int | None:
         """
-        Check a note.
+        Check the signature of this key on a note.
 
         Returns:
             When it was cosigned, in seconds since the epoch; 0 for a signature, which has no time; None if
@@ -143,7 +143,7 @@ def cosign(note: Note, name: str, signer: Ed25519Signer, now: Callable[[], float
 
 def parse_note(data: bytes) -> Note:
     """
-    Read a note. Its signatures are not checked.
+    Read a note from its bytes. Its signatures are not checked.
 
     Raises:
         ValueError: If it is none.

@@ -8,6 +8,7 @@ gives the same marker, so that an auditor can see that two calls used one token,
 the markers can find out a PIN by trying them all.
 """
 
+import copy
 import fnmatch
 import hashlib
 import hmac
@@ -18,12 +19,11 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from .._plain.bounding import bounded
-from .._plain.codec import plain_json
 from .._plain.freezing import Concealed, freeze
 from .._plain.walk import Json
-from .canonical import encode, legacy_canonical, sha256_hex
+from .canonical import legacy_canonical, sha256_hex
 from .known_secrets import SECRET_PATTERNS
+from .named_values import MARKED, conceal_values, quote_of
 
 __all__ = (
     "Redactor",
@@ -31,27 +31,14 @@ __all__ = (
     "redact_violation",
     "redaction_marker",
     "redactor_of",
-    "step_body",
 )
 
 _MAX_JSON_TEXT = 1 << 20
 _MAX_JSON_DEPTH = 64
 _MAX_REMEMBERED_NAMES = 2048
 _TRACE_HASH = "trace_hash"
-_STEP_ROOM = 16_000
-_OF_THE_USER = frozenset(("args", "final", "measured", "deferred", "set", "state", "memory"))
 _NEVER_REDACTED = frozenset(("kind", "spec", "tool", "step", "id", "mode", "severity", "on_violation"))
 _WHERE_USER_DATA_IS = ("args", "result", "state_snapshot", "trace")
-
-# Possessive throughout: text comes from whoever talks to the agent, and must cost no more than its length.
-_ASSIGNMENT = re.compile(r"(?<![\w.$-])([\w.$-]++)(\\*+[\"']?+\s*+(?:=>|:=|[:=])\s*+)")
-_QUOTED = re.compile(r"\\*+(?:\"(?:[^\"\\]|\\.)*+\"?+|'(?:[^'\\]|\\.)*+'?+)", re.DOTALL)
-_ESCAPED = re.compile(r"\\++([\"'])[^\"']*+[\"']?+")
-_TO_END_OF_LINE = re.compile(r"[^\r\n]*+")
-_TO_END_OF_WORD = re.compile(r"[^\s,;&]*+")
-_BRACKET = re.compile(r"[\[\](){}]")
-_OPTION = re.compile(r"(?<![\w.$-])--?([\w.$-]++)(\s++)(?=[^\s-])")
-_MARKED = "***REDACTED("
 
 # Mappings that say a name and its value, as lists of headers, settings and tags do.
 _NAME_KEYS: Final = frozenset(("name", "key", "field", "header", "parameter", "variable"))
@@ -84,13 +71,13 @@ class Redactor:
             `SECRET_PATTERNS`. Those given as text run on a linear-time engine. A group of the name
             ``secret`` is hidden alone.
         key: Key of the markers, at least 16 bytes. Random by default, so that markers can be compared
-            within one process only.
+            within one process only; a signed `EvidenceFile` derives one from its signer.
 
     What is not found: a secret that stands in text without one of the names beside it and matches no pattern,
     and one that was encoded (Base64, compression) before it got here.
     """
 
-    __slots__ = ("_any", "_exact", "_globs", "_key", "_patterns", "_remembered")
+    __slots__ = ("_any", "_exact", "_globs", "_has_own_key", "_key", "_patterns", "_remembered")
 
     def __init__(
         self,
@@ -109,6 +96,7 @@ class Redactor:
         self._patterns = tuple(_compiled(pattern) for pattern in given)
         self._any = _any_of(given)
         self._key = os.urandom(32) if key is None else key
+        self._has_own_key = key is not None
         self._remembered: dict[str, bool] = {}
 
     @classmethod
@@ -116,6 +104,14 @@ class Redactor:
         """The redactor that an option asks for, or None where there is nothing to hide."""
         redactor = fields if isinstance(fields, Redactor) else cls(() if fields is None else fields)
         return redactor if redactor.active else None
+
+    def keyed(self, key: bytes) -> "Redactor":
+        """Give this redactor with a key for its markers, unless it was made with one."""
+        if self._has_own_key:
+            return self
+        other = copy.copy(self)
+        other._key, other._remembered = key, {}
+        return other
 
     @property
     def key(self) -> bytes:
@@ -135,7 +131,7 @@ class Redactor:
         """A text with markers for the secrets in it, those inside JSON included."""
         if self._exact or self._globs:
             text = self._redact_json(text)
-            text = self._redact_values(_OPTION, self._redact_values(_ASSIGNMENT, text))
+            text = conceal_values(text, self.hides, self.marker)
         # Most texts hold no secret, and one look at all patterns costs what a look at each one does.
         if self._any is None or self._any.search(text) is not None:
             for pattern in self._patterns:
@@ -193,10 +189,10 @@ class Redactor:
     def _mark(self, match: re.Match[str]) -> str:
         group, whole = match.re.groupindex.get("secret", 0), match.group()
         secret = match.group(group)
-        if secret is None or secret.startswith(_MARKED):
+        if secret is None or secret.startswith(MARKED):
             return whole
         start, end = (position - match.start() for position in match.span(group))
-        quote = _quote_of(secret) if group else ""
+        quote = quote_of(secret) if group else ""
         hidden = self.marker(secret.strip(quote) if quote else secret)
         return f"{whole[:start]}{quote}{hidden}{quote}{whole[end:]}"
 
@@ -249,44 +245,6 @@ class Redactor:
             redacted = self.redact_text(node)
             return node if redacted == node else redacted
         return node
-
-    def _redact_values(self, names: re.Pattern[str], text: str) -> str:
-        pieces: list[str] = []
-        done = 0
-        for match in names.finditer(text):
-            start = match.end()
-            if match.start() < done or not self.hides(match[1].lstrip("-")):
-                continue
-            end = _end_of_value(text, start, match[2])
-            value = text[start:end]
-            if not value or value.strip("\"'\\").startswith(_MARKED):
-                continue
-            quote = _quote_of(value)
-            pieces += (text[done:start], quote, self.marker(value.strip(quote) if quote else value), quote)
-            done = end
-        return "".join((*pieces, text[done:])) if pieces else text
-
-
-def step_body(step: Mapping[str, Any], redactor: Redactor | None) -> bytes:
-    """
-    Encode a step.
-
-    What contracts saw can be had back from it, see `thawed`, but for secrets and for what is beyond 16 KB.
-    """
-    if redactor is None:
-        data = plain_json(step, encode, check_names=False)
-        if data is not None and len(data) <= _STEP_ROOM:
-            return data
-    frozen: dict[str, Json] = {}
-    for name, value in step.items():
-        if name not in _OF_THE_USER:
-            frozen[name] = freeze(value)
-        elif name == "memory" and redactor is not None:
-            # Values of keys stand in it, folded: no name tells which of them are secrets.
-            frozen[name] = None
-        else:
-            frozen[name] = bounded(freeze(value, redactor, exact=True), _STEP_ROOM)
-    return encode(frozen)
 
 
 def redactor_of(fields: Iterable[str] | str | None) -> Redactor:
@@ -387,25 +345,3 @@ def _any_of(patterns: tuple[str | re.Pattern[str], ...]) -> Any:
     except ValueError:
         # Fine each by itself and not together, e.g. because of a limit on their size.
         return None
-
-
-def _end_of_value(text: str, start: int, joint: str) -> int:
-    """Find the end of the value that starts here, rather too late than too early."""
-    match = (_ESCAPED if text.startswith("\\", start) else _QUOTED).match(text, start)
-    if match is not None:
-        return match.end()
-    if text[start : start + 1] in ("{", "[", "("):
-        depth = 0
-        for bracket in _BRACKET.finditer(text, start):
-            depth += 1 if bracket[0] in "{[(" else -1
-            if depth == 0:
-                return bracket.end()
-        return len(text)
-    rest = _TO_END_OF_LINE if joint.rstrip().endswith((":", ">")) else _TO_END_OF_WORD
-    found = rest.match(text, start)
-    return start if found is None else found.end()
-
-
-def _quote_of(value: str) -> str:
-    unescaped = value.lstrip("\\")
-    return value[: len(value) - len(unescaped) + 1] if unescaped[:1] in ('"', "'") else ""

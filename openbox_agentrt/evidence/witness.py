@@ -34,7 +34,7 @@ _OLD: Final = re.compile(rb"old (0|[1-9][0-9]{0,17})\n((?:[A-Za-z0-9+/=]+\n)*)\n
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WitnessAnswer:
     """
-    What a witness says.
+    Hold the answer of a witness.
 
     Attributes:
         status: The HTTP status: 200 with a cosignature; 400 for what is no request, 403 for a signature that
@@ -82,7 +82,7 @@ class Witness:
         self.key = NoteKey(name=name, kind=COSIGNATURE, public_key_hex=signer.public_key_hex)
 
     def add_checkpoint(self, request: bytes) -> WitnessAnswer:
-        """Answer a request. What is cosigned is on the disk before it is."""
+        """Answer a request to cosign. What is cosigned is on the disk before it is."""
         match = _OLD.fullmatch(request)
         try:
             if match is None:

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pydantic
@@ -13,7 +14,14 @@ from hypothesis import strategies as st
 
 from openbox_agentrt._plain.codec import Marked
 from openbox_agentrt._wire.error_info import scrub
-from openbox_agentrt.evidence import SECRET_PATTERNS, Redactor, redact_violation
+from openbox_agentrt.evidence import (
+    SECRET_PATTERNS,
+    EvidenceFile,
+    Redactor,
+    ed25519_signer,
+    read_entries,
+    redact_violation,
+)
 from openbox_agentrt.evidence.redaction import redact_record, redaction_marker
 
 KEY = b"k" * 32
@@ -461,3 +469,20 @@ def test_the_digest_of_what_was_cut_is_keyed_where_something_is_hidden() -> None
     assert redactor().redact({"text": cut}) == {
         "text": {**cut, "sha256": redaction_marker("ab" * 32, KEY), "start": f"password={MARKER}, and"}
     }
+
+
+def test_markers_of_a_signed_log_stay_the_same(tmp_path: Path) -> None:
+    """After a restart, and in the logs of other workers with the same key; not for anybody else."""
+    bodies = []
+    for number, key in enumerate(
+        (ed25519_signer(tmp_path / "key")[0], ed25519_signer(tmp_path / "key")[0], None)
+    ):
+        path = tmp_path / f"{number}.jsonl"
+        with EvidenceFile(path, signer=key, redact_fields=["pin"], record="all") as log:
+            log.record_decision({"input": {"pin": "0000"}})
+        bodies.append([entry.data for entry in read_entries(path) if entry.type == "decision"])
+    own = Redactor(["pin"], key=KEY)
+
+    assert bodies[0] == bodies[1] != bodies[2]
+    assert own.keyed(b"x" * 32) is own
+    assert Redactor(["pin"]).keyed(KEY).redact({"pin": 1}) == own.redact({"pin": 1})

@@ -7,6 +7,7 @@ all of it proves and what not.
 
 import atexit
 import datetime
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -23,8 +24,9 @@ from ..canonical import canonical, encode
 from ..errors import LogInUseError
 from ..failures import Failures
 from ..keys import Ed25519Signer, Signer, public_key_path
-from ..redaction import Redactor, redact_record, step_body
+from ..redaction import Redactor, redact_record
 from ..session_evidence import Recordable, SessionEvidence
+from ..steps import step_body
 from ..ungoverned import is_ungoverned
 from .heads import Head, HeadState
 from .lines import LineType, session_text
@@ -36,6 +38,7 @@ __all__ = ("EvidenceFile",)
 
 _MAX_BYTES = 64 << 20
 _SEAL_INTERVAL = 0.05
+_MARKER_KEY = b"openbox-agentrt evidence, key of redaction markers\n"
 
 
 class EvidenceFile:
@@ -56,7 +59,9 @@ class EvidenceFile:
         signer: Signs the head, see `ed25519_signer`.
         session_id: Session of records that do not name one.
         rules_hash: Hash of the rules in force.
-        redact_fields: Names of secrets, or a `Redactor`.
+        redact_fields: Names of secrets, or a `Redactor`. One without a key of its own gets one that is
+            derived from the signer, so that equal secrets have equal markers after a restart and in every
+            log that is signed with the same key.
         record: "violations"; "all" for decisions too; "steps" for everything from which decisions can be
             derived again, see `openbox-agentrt verify --rerun`.
         max_bytes: Size at which the log goes on in a new file, or None for never.
@@ -93,7 +98,7 @@ class EvidenceFile:
         self.path = _file_at(path)
         self.session_id = session_id
         self._now = utc_clock() if clock is None else lambda: clock().isoformat()
-        self._redactor = Redactor.of(redact_fields)
+        self._redactor = _redactor(redact_fields, signer)
         self._records_decisions = record != "violations"
         self._records_steps = record == "steps"
         self._rules: set[Any] = set()
@@ -333,6 +338,14 @@ class EvidenceFile:
 
     def _signed(self, head: Head) -> Head:
         return head if self._signer is None else replace(head, signature=self._signer(head.statement()))
+
+
+def _redactor(fields: Redactor | Iterable[str] | str | None, signer: Signer | None) -> Redactor | None:
+    redactor = Redactor.of(fields)
+    if redactor is None or not isinstance(signer, Ed25519Signer):
+        return redactor
+    # Ed25519 gives one signature for one text, which only the holder of the key can make.
+    return redactor.keyed(hashlib.sha256(bytes.fromhex(signer(_MARKER_KEY))).digest())
 
 
 def _file_at(path: str | os.PathLike[str]) -> Path:

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from ..canonical import canonical, decoded, sha256_hex
 
-__all__ = ("Line", "LineType", "parse_line", "session_text", "write_line")
+__all__ = ("LineType", "LogLine", "parse_line", "session_text", "write_line")
 
 LineType: TypeAlias = Literal["header", "violation", "decision", "session", "gap", "resumed", "rules", "step"]
 
@@ -42,7 +42,7 @@ _LINE = re.compile(
 )
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """One line of a log. `body` is the JSON text as it stands there, and `fields` what it says."""
 
     body: bytes
@@ -78,7 +78,7 @@ def write_line(
     return b'%b,"hash":"%b"%b\n' % (start, digest.encode(), rest), digest
 
 
-def parse_line(raw: bytes) -> Line:
+def parse_line(raw: bytes) -> LogLine:
     """
     Read one line, with its line end.
 
@@ -89,7 +89,7 @@ def parse_line(raw: bytes) -> Line:
     if match is None:
         raise ValueError("not a line of an evidence log")
     kind: Any = match["type"].decode()
-    return Line(
+    return LogLine(
         body=match["body"],
         fields=decoded(match["body"]),
         hash=match["hash"].decode(),

@@ -15,7 +15,7 @@ from ..findings import NO_KEY, BadEntry, moved_or_missing
 from ..keys import Verifier
 from ..report import Problem, Report
 from .heads import Head
-from .lines import Line, parse_line
+from .lines import LogLine, parse_line
 
 __all__ = ("Expectation", "verify_lines")
 
@@ -119,7 +119,7 @@ def _number_of(raw: bytes) -> int | None:
         return None
 
 
-def _check_header(walk: _Walk, name: str, line: Line) -> None:
+def _check_header(walk: _Walk, name: str, line: LogLine) -> None:
     header = line.data()
     seq = walk.seq if walk.header is not None else line.seq
     if header.get("format") != 2 or not isinstance(header.get("log_id"), str):
@@ -153,7 +153,7 @@ def _check_rules(walk: _Walk, name: str, what: str, said: Mapping[str, Any]) -> 
     walk.names_rules = True
 
 
-def _check_link(walk: _Walk, name: str, line: Line) -> None:
+def _check_link(walk: _Walk, name: str, line: LogLine) -> None:
     at = walk.seq
     if line.computed_hash != line.hash:
         raise BadEntry("changed", f"line {at} is not what its hash was taken of", at=at, file=name)
@@ -177,7 +177,7 @@ def _check_link(walk: _Walk, name: str, line: Line) -> None:
         walk.kept_hash = line.hash
 
 
-def _take_note(walk: _Walk, line: Line) -> None:
+def _take_note(walk: _Walk, line: LogLine) -> None:
     course = walk.course
     course.pass_entry(line.seq, line.time, line.session)
     walk.records += line.type in ("violation", "decision")
@@ -188,7 +188,7 @@ def _take_note(walk: _Walk, line: Line) -> None:
         course.lost += 1
 
 
-def _note_unsigned(walk: _Walk, line: Line) -> None:
+def _note_unsigned(walk: _Walk, line: LogLine) -> None:
     # What stood after the head when the log was opened again may have been put there by anyone.
     match line.data():
         case {"sealed": int() as sealed, "found": int() as found} if 0 < sealed <= found <= line.seq:

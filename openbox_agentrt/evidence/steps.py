@@ -1,0 +1,38 @@
+"""Steps of sessions, as a log holds them."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from .._plain.bounding import bounded
+from .._plain.codec import plain_json
+from .._plain.freezing import freeze
+from .._plain.walk import Json
+from .canonical import encode
+from .redaction import Redactor
+
+__all__ = ("step_body",)
+
+_STEP_ROOM: Final = 16_000
+_OF_THE_USER: Final = frozenset(("args", "final", "measured", "deferred", "set", "state", "memory"))
+
+
+def step_body(step: Mapping[str, Any], redactor: Redactor | None) -> bytes:
+    """
+    Encode a step of a session for its line.
+
+    What contracts saw can be had back from it, see `thawed`, but for secrets and for what is beyond 16 KB.
+    """
+    if redactor is None:
+        data = plain_json(step, encode, check_names=False)
+        if data is not None and len(data) <= _STEP_ROOM:
+            return data
+    frozen: dict[str, Json] = {}
+    for name, value in step.items():
+        if name not in _OF_THE_USER:
+            frozen[name] = freeze(value)
+        elif name == "memory" and redactor is not None:
+            # Values of keys stand in it, folded: no name tells which of them are secrets.
+            frozen[name] = None
+        else:
+            frozen[name] = bounded(freeze(value, redactor, exact=True), _STEP_ROOM)
+    return encode(frozen)
