@@ -28,11 +28,11 @@ _STACK_BYTES = 512 * 1024 * 1024
 _MEMORY_BYTES = 1024 * 1024 * 1024
 """What evaluating may take beyond what the process has when it is ready."""
 
-_CPU_SECONDS = 0.05
+_CPU_SECONDS = 0.03
 _CPU_SECONDS_PER_BYTE = 50e-6
 _TIMES_A_SAMPLE = 20
 """
-Processor time for a question: so many times what a plain event takes, at least 50 ms, and more for a long
+Processor time for a question: so many times what a plain event takes, at least 30 ms, and more for a long
 event, but not faster than its length grows.
 """
 
