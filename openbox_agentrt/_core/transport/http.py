@@ -8,6 +8,7 @@ gate know those.
 
 from __future__ import annotations
 
+import asyncio
 import io
 import ssl
 import zlib
@@ -127,6 +128,8 @@ class HttpLine:
 
 async def _close(session: aiohttp.ClientSession) -> None:
     await session.close()
+    # A closed transport closes its socket in a later turn of the loop, which may be about to end.
+    await asyncio.sleep(0)
 
 
 def _let_go(session: aiohttp.ClientSession) -> None:
