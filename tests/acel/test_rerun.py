@@ -23,7 +23,10 @@ from openbox_agentrt.acel import (
     matching,
     max_distinct,
     must_precede,
+    never,
     never_after,
+    not_matching,
+    only,
     rate_limit,
     requires_state,
     response,
@@ -58,6 +61,11 @@ def contracts() -> list[Template]:
         at_most_n_times(any_of("pay", "send"), 9, key={"pay": "customer", "send": "to"}),
         at_most_n_times("*", 90, key="*", except_=["read", "llm"]),
         rate_limit("send", 9, 20, key=["to", "customer"], fold="case"),
+        at_most_n_times("send", 30, key=["number", "5"], mode="shadow"),
+        never(not_matching("Bash", "ls|curl|rm|drop", field="command")),
+        never_after(any_of("read", "pay"), "delete", except_="read"),
+        at_most_total("pay", "*.amount", 500, mode="shadow"),
+        only(any_of("backup", "delete", "send", "pay", "read", "login", "Bash"), mode="shadow"),
     ]
 
 

@@ -39,7 +39,9 @@ def _build(form: Mapping[str, Any]) -> Template:
         raise ValueError("a clock of its own is code")
     tools = {parameter.name for parameter in parameters_of(form["template"]) if parameter.kind == "tool"}
     given: dict[str, Any] = {name: form[name] for name in ("id", "mode", "severity", "on_violation")}
-    given |= {name: _value(form[name]) for name in ("key", "fold", "within") if form[name] is not None}
+    # A key of the arguments "number" and "5" is no number.
+    given |= {name: form[name] for name in ("key", "fold")}
+    given["within"] = _value(form["within"])
     if form["except"] is not None:
         given["except_"] = _matcher(form["except"])
     given |= {name: _matcher(value) if name in tools else _value(value) for name, value in terms.items()}
