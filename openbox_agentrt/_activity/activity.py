@@ -258,7 +258,7 @@ class Activity:
             result,
             outcome=outcome,
             error=error,
-            args=self.request.arguments_of(self.content),
+            args=self._arguments(),
             measured=measured,
             shown=shown,
             conceal=self._concealer(),
@@ -355,8 +355,12 @@ class Activity:
     def _abort(self, error: BaseException | None) -> None:
         reservation, self.reservation = self.reservation, None
         if reservation is not None:
-            args = self.request.arguments_of(self.content) if self.ran else None
-            reservation.abort(error, ran=self.ran, args=args)
+            reservation.abort(error, ran=self.ran, args=self._arguments() if self.ran else None)
+
+    def _arguments(self) -> Mapping[str, Any] | None:
+        """Give what contracts see of the input that really ran; None when it is what they have judged."""
+        content = self.content
+        return None if content is self.request.content else self.request.arguments_of(content)
 
     def _failure(self, outcome: Outcome, error: BaseException | None) -> Mapping[str, Any]:
         """Say to Core what the work failed with."""

@@ -67,10 +67,8 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     pausable: bool = False
     owed: Answer | None = None
 
-    def arguments_of(self, content: Any) -> Mapping[str, Any] | None:
-        """Give what contracts see of the input that really ran; None when it is what they have judged."""
-        if content is self.content:
-            return None
+    def arguments_of(self, content: Any) -> Mapping[str, Any]:
+        """Give what contracts see of `content`, a redacted copy of the input."""
         if isinstance(content, Mapping):
             return content
         if isinstance(content, str):

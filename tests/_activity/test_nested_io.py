@@ -19,6 +19,7 @@ from openbox_agentrt import (
     create_openbox_agentrt,
     current_run,
 )
+from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.testing import Call, Fault, FaultyCore, ScriptedProvider
 
 
@@ -321,3 +322,30 @@ async def test_an_outage_at_nested_io_is_no_halt(
     assert [(each.event, each.verdict.value, each.unreachable) for each in refused] == [
         ("reach", "block", True)
     ]
+
+
+async def test_what_an_approved_tool_does_is_part_of_it(
+    make_stage: Any, kit: Any, server: LocalCountingServer
+) -> None:
+    """The documented policy names the tool: a person is asked once, and not at each of its requests."""
+    asked: list[Any] = []
+    stage = await make_stage(
+        core=LocalCore(
+            lambda event: "REQUIRE_APPROVAL" if event.get("activity_type") == "refund" else None,
+            on_approval=asked.append,
+        ),
+        install_instrumentation=True,
+        approval_poll_interval_ms=5,
+    )
+
+    async def refund() -> int:
+        return await fetch(server.url) + await fetch(server.url)
+
+    registry = stage.governance.wrap_tool_registry(kit.registry({"refund": refund}))
+    async with stage.governance.run_scope():
+        running = asyncio.create_task(registry.execute(kit.call("refund")))
+        stage.core.approve(await stage.core.await_approval())
+        assert await asyncio.wait_for(running, 5) == 400
+
+    assert len(asked) == 1
+    assert len(hooks_of(stage)) == 2
