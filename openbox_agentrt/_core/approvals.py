@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -20,6 +20,7 @@ from openbox_core.contracts.results import ApprovalResult, PatchDirective
 from openbox_core.errors import OpenBoxAuthError
 
 from .._plain.strict_json import JsonError
+from .._plain.times import utc_now
 from ..errors import (
     ApprovalExpiredError,
     ApprovalRejectedError,
@@ -160,7 +161,7 @@ class ApprovalWait:
         max_wait_seconds: float | None,
         sleep: Callable[[float], Awaitable[None]],
         clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
         self._client = client
         self._interval = interval_seconds

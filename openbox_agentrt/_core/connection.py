@@ -6,12 +6,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from openbox_core.runtime import OpenBoxRuntime
 
+from .._plain.times import utc_now
 from .breaker import Breaker
 from .gate import CoreGate
 from .hooks.adapter import HookAdapter, HookRecorder
@@ -80,7 +80,6 @@ class Connection:
 
 
 # Not a function of ours: it is called for every event.
-_NOW: Final = partial(datetime.now, UTC)
 
 
 def connect(
@@ -90,7 +89,7 @@ def connect(
     core: InProcessCore | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    now: Callable[[], datetime] = _NOW,
+    now: Callable[[], datetime] = utc_now,
 ) -> Connection:
     """
     Wire a connection as the options say. Nothing is sent and nothing is installed yet.

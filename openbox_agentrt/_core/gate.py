@@ -17,13 +17,13 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from openbox_core.contracts.events import EventEnvelope
 from openbox_core.errors import OpenBoxAuthError
 
-from .._plain.times import rfc3339
+from .._plain.times import rfc3339, utc_now
 from ..decision import Answer, Verdict
 from ..errors import GovernanceError, GovernanceUnavailableError
 from ..lifecycle_events import PartialEvent
@@ -73,7 +73,7 @@ class CoreGate:
         breaker: Breaker | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
         self._runtime = runtime
         self._options = options

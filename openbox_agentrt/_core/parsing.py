@@ -264,8 +264,10 @@ def patch_in(
 
 def _text(value: object) -> str | None:
     if isinstance(value, str):
+        if not value.strip():
+            return None
         # In whole characters: it becomes the message of an error, which somebody prints.
-        return safe_text(value) if value.strip() else None
+        return value if value.isascii() else safe_text(value)
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 

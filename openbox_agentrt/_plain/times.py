@@ -9,7 +9,7 @@ from typing import Final
 
 from .codec import codec
 
-__all__ = ("rfc3339", "utc_clock")
+__all__ = ("rfc3339", "utc_clock", "utc_now")
 
 _WITH_MICROSECONDS: Final = len('"2026-01-02T03:04:05.678901Z"')
 
@@ -30,6 +30,11 @@ def rfc3339(moment: datetime | float) -> str:
         return f"{moment.isoformat(timespec='milliseconds')[:-6]}Z"
     text = codec().encode(moment).decode()  # in quotes, with six digits or none
     return f"{text[1:24]}Z" if len(text) == _WITH_MICROSECONDS else f"{text[1:20]}.000Z"
+
+
+def utc_now() -> datetime:
+    """Give the present time in UTC."""
+    return datetime.now(UTC)
 
 
 def utc_clock(seconds: Callable[[], float] = time.time) -> Callable[[], str]:
