@@ -344,7 +344,9 @@ def test_the_metrics_agree(world: World) -> None:
     )
     decisions = counted["decisions"]
     assert decisions["block by contracts"] == seen["refused"] + unsound(world)
-    assert decisions["block by core"] == seen["blocked"] + seen["rejected"]
+    # A run that is cancelled while Core hears of a refusal does not show it to its caller.
+    unseen = decisions["block by core"] - seen["blocked"] - seen["rejected"]
+    assert 0 <= unseen <= seen["cancelled"] + seen["interrupted"]
     approved = [call for call in world.calls.values() if call.plan == "approved" and call.ran]
     assert decisions["require_approval by core"] == len(approved)
     plain = [c for c in world.calls.values() if c.ran and c.plan != "approved"]
@@ -359,16 +361,14 @@ def test_the_metrics_agree(world: World) -> None:
 
 def test_core_saw_every_call_that_was_not_refused_here(world: World) -> None:
     """One row each, and none for a local refusal, of which there is a signal."""
+    told = [record.event for record in world.core.records() if record.same_as is None]
     rows = Counter(
-        event["activity_input"][0]["id"]
-        for event in world.core.events()
-        if event["event_type"] == "ActivityStarted"
+        event["activity_input"][0]["id"] for event in told if event["event_type"] == "ActivityStarted"
     )
     refused = {number for number, call in world.calls.items() if call.seen == "refused"}
     assert not refused & set(rows)
     assert max(rows.values()) == 1
     assert {n for n, c in world.calls.items() if c.ran} <= set(rows)
-    told = [record.event for record in world.core.records() if record.same_as is None]
     signals = [event for event in told if event.get("signal_name") == "contract_violation"]
     enforced = [signal for signal in signals if signal["contract_violation"]["enforced"]]
     assert len(enforced) == len(refused)
