@@ -41,10 +41,12 @@ def _build(form: Mapping[str, Any]) -> Template:
     given: dict[str, Any] = {name: form[name] for name in ("id", "mode", "severity", "on_violation")}
     # A key of the arguments "number" and "5" is no number.
     given |= {name: form[name] for name in ("key", "fold")}
-    given["within"] = _value(form["within"])
+    given["within"] = _seconds(form["within"])
     if form["except"] is not None:
         given["except_"] = _matcher(form["except"])
     given |= {name: _matcher(value) if name in tools else _value(value) for name, value in terms.items()}
+    if "window_seconds" in given:
+        given["window_seconds"] = _seconds(terms["window_seconds"])
     return CLASSES[form["template"]](**given)
 
 
@@ -57,6 +59,11 @@ def _matcher(form: Any) -> ToolMatcher:
         return any_of(*map(_matcher, rest))
     tool, pattern, field = rest
     return _MATCHERS[word](tool, pattern, field=field)
+
+
+def _seconds(value: Any) -> float | None:
+    # Amounts are exact; times are what a clock gives.
+    return None if value is None else float(_value(value))
 
 
 def _value(value: Any) -> Any:
