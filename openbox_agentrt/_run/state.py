@@ -43,7 +43,7 @@ class OpenStream(Protocol):
         """Close the provider's stream."""
 
 
-MOST_DECISIONS = 1_000
+MOST_DECISIONS = 500
 """Decisions that a run keeps: one that lasts for months must not grow with them."""
 
 NO_SESSION = ContractSession(contracts=None, recorder=None)
