@@ -200,7 +200,7 @@ def _started(
     *,
     last: Sequence[Any] = (),
 ) -> EventEnvelope:
-    """Build a start. What is in `last` does not count against the size of what is before it."""
+    """Build the start of an activity. What is in `last` does not count against the size of the rest."""
     payload = run.payload(run.extra_fields(fields, extra, max_bytes))
     items, is_whole = shown(activity_input, max_bytes=max_bytes)
     payload["activity_input"] = [*items, *last] if last else items

@@ -60,7 +60,7 @@ class ApprovalState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalKey:
-    """Name an approval: by what it is polled, and what its errors are about."""
+    """Name an approval by the ids that it is polled by, and say what its errors are about."""
 
     workflow_id: str
     run_id: str

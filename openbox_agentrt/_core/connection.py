@@ -133,11 +133,17 @@ def _client(
             breaker=breaker,
             line=line,
             on_unknown=options.on_unknown_verdict,
+            fail_closed=options.on_api_error == "fail_closed",
             total_seconds=max(options.timeout_seconds, options.gate_budget),
         )
     else:
         line = LocalLine(core)
-        transport = LocalCoreTransport(core, breaker=breaker, on_unknown=options.on_unknown_verdict)
+        transport = LocalCoreTransport(
+            core,
+            breaker=breaker,
+            on_unknown=options.on_unknown_verdict,
+            fail_closed=options.on_api_error == "fail_closed",
+        )
     return DirectClient(
         line,
         config.api_url,

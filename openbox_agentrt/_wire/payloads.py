@@ -289,7 +289,7 @@ def _cut_mark(rest: object, what: str) -> str:
 
 
 def _is_shared(root: object) -> bool:
-    """Whether a container stands in two places. Looks at plain containers only: nothing else has a hash."""
+    """Tell whether a container stands in two places. Looks at plain ones only: nothing else has a hash."""
     seen: set[int] = set()
     stack = [root]
     while stack:

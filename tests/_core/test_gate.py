@@ -711,7 +711,10 @@ class TestReports:
         assert gate.counts.to_dict()["reports_late"] == 1
 
         await gate.judge(event())
-        await asyncio.sleep(0.1)
+        for _ in range(200):
+            if not gate.reports.pending:
+                break
+            await asyncio.sleep(0.02)
 
         assert evaluations(faulty)[-1]["activity_id"] == late.activity_id
         assert gate.counts.reports_lost == gate.reports.pending == 0

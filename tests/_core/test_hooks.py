@@ -230,6 +230,29 @@ async def test_an_outage_follows_the_fail_policy(
     assert [latches for _, latches, _ in recorder.told] == [False]
 
 
+@pytest.mark.parametrize(("posture", "passes"), [("fail_open", True), ("fail_closed", False)])
+@pytest.mark.parametrize("verdict", ["constrain", "allow"])
+async def test_a_constraint_that_nobody_knows_follows_the_fail_policy(
+    hooked: Connecting,
+    faulty: FaultyCore,
+    target: LocalCountingServer,
+    posture: str,
+    passes: bool,
+    verdict: str,
+) -> None:
+    """At nested requests nobody can put any in place."""
+    connection = hooked(on_api_error=posture)
+
+    with faulty.always(Fault.value({"verdict": verdict, "constraints": ["log_more"]}), path="/evaluate"):
+        if passes:
+            assert await fetch(connection, target.url) == 200
+        else:
+            with pytest.raises(GovernanceBlockedError, match="log_more"):
+                await fetch(connection, target.url)
+
+    assert target.hits == passes
+
+
 async def test_a_200_that_is_not_one_document_stops_nested_io(
     hooked: Connecting, faulty: FaultyCore, target: LocalCountingServer
 ) -> None:

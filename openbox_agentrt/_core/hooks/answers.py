@@ -26,9 +26,19 @@ LOCAL_MARK: Final = "openbox_agentrt_local"
 
 
 def hardened(
-    request: httpx.Request, response: httpx.Response, *, on_unknown: UnknownVerdict
+    request: httpx.Request,
+    response: httpx.Response,
+    *,
+    on_unknown: UnknownVerdict,
+    fail_closed: bool = False,
 ) -> httpx.Response:
-    """`response`, or one that says in Core's plainest words what it has to mean."""
+    """
+    Give `response`, or one that says in Core's plainest words what it has to mean.
+
+    Args:
+        fail_closed: Refuse what has any constraint: nobody can put it in place here. Otherwise only the
+            sandbox is one that must not be passed over.
+    """
     status = response.status_code
     if status in (401, 403, 408, 429) or status >= 500 or is_completed_stage(request):
         # Raised, or an outage, or a report about something that has already happened: as openbox_core has it.
@@ -43,18 +53,17 @@ def hardened(
     answer = parse_answer(raw, on_unknown=on_unknown)
     if answer.verdict.should_stop():
         return _answer(request, answer.verdict, answer.reason, local=answer.local, raw=raw)
-    refusal = _refusal(answer)
+    refusal = _refusal(answer, fail_closed)
     if refusal is not None:
         return _answer(request, Verdict.BLOCK, refusal, raw=raw)
     return _answer(request, answer.verdict, answer.reason, raw=raw)
 
 
-def _refusal(answer: Answer) -> str | None:
+def _refusal(answer: Answer, fail_closed: bool) -> str | None:
     if answer.guardrails is not None and not answer.guardrails.validation_passed:
         return "; ".join(answer.guardrails.reasons) or "the guardrails did not pass"
-    if SANDBOX in answer.constraints:
-        return f"constraint {SANDBOX!r} cannot be satisfied here"
-    return None
+    unmet = answer.constraints if fail_closed else [name for name in answer.constraints if name == SANDBOX]
+    return f"constraint {unmet[0]!r} cannot be satisfied here" if unmet else None
 
 
 def is_completed_stage(request: httpx.Request) -> bool:

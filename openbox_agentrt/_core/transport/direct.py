@@ -45,7 +45,7 @@ class WireAnswer:
     content: bytes
 
     def json(self) -> Any:
-        """Decode the body."""
+        """Decode the body as JSON."""
         return json.loads(self.content)
 
 
@@ -90,7 +90,7 @@ class LocalLine:
         return Context().run(self._core.handle, method, path, headers, body)
 
     async def aclose(self) -> None:
-        """Do nothing: whoever made the Core closes it."""
+        """Leave the Core open: whoever made it closes it."""
 
 
 class DirectClient(EvaluationClient):

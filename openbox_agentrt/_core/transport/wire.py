@@ -37,9 +37,10 @@ __all__ = ("CoreTransport", "LocalCoreTransport")
 
 
 class _Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
-    """What both ways have in common: everything but carrying the bytes."""
+    """Do for both ways everything but carrying the bytes."""
 
-    def __init__(self, *, breaker: Breaker, on_unknown: UnknownVerdict) -> None:
+    def __init__(self, *, breaker: Breaker, on_unknown: UnknownVerdict, fail_closed: bool) -> None:
+        self._fail_closed = fail_closed
         self._breaker = breaker
         self._on_unknown = on_unknown
 
@@ -110,7 +111,7 @@ class _Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             self._breaker.failed(permit)
         else:
             self._breaker.answered()
-        return hardened(request, response, on_unknown=self._on_unknown)
+        return hardened(request, response, on_unknown=self._on_unknown, fail_closed=self._fail_closed)
 
 
 class CoreTransport(_Transport):
@@ -129,10 +130,11 @@ class CoreTransport(_Transport):
         breaker: Breaker,
         line: HttpLine | None = None,
         on_unknown: UnknownVerdict = "block",
+        fail_closed: bool = False,
         total_seconds: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(breaker=breaker, on_unknown=on_unknown)
+        super().__init__(breaker=breaker, on_unknown=on_unknown, fail_closed=fail_closed)
         self._line = line
         self._total = total_seconds
         self._clock = clock
@@ -192,9 +194,14 @@ class LocalCoreTransport(_Transport):
     """The way to a Core in this process, without a socket."""
 
     def __init__(
-        self, core: InProcessCore, *, breaker: Breaker, on_unknown: UnknownVerdict = "block"
+        self,
+        core: InProcessCore,
+        *,
+        breaker: Breaker,
+        on_unknown: UnknownVerdict = "block",
+        fail_closed: bool = False,
     ) -> None:
-        super().__init__(breaker=breaker, on_unknown=on_unknown)
+        super().__init__(breaker=breaker, on_unknown=on_unknown, fail_closed=fail_closed)
         self._core = core
         self._line = LocalLine(core)
 
