@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from ..evidence.calls import CallRecord
+from .running import InputError
 from .text import compact_json, printable
 
-__all__ = ("CallFilter", "call_lines")
+__all__ = ("CallFilter", "call_lines", "known_verdict", "time_in_logs")
 
 _ARGUMENTS = 60
 _TIME = len("2026-01-02T03:04:05.678")
+_BEGINNINGS = tuple(map(len, ("2026", "2026-01", "2026-01-02", "2026-01-02T03", "2026-01-02T03:04")))
+_FIRST_TIME = "0001-01-01T00:00:00"
+_VERDICTS = (
+    "allowed",
+    "refused",
+    "would refuse",
+    "allow",
+    "constrain",
+    "require_approval",
+    "block",
+    "halt",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +37,7 @@ class CallFilter:
         tool: The tool.
         session: The session.
         verdict: "allowed", "refused", or the very word of the decision.
-        since: The earliest time, ISO 8601, or the beginning of one.
+        since: The earliest time as `time_in_logs` gives it.
         until: The time before which it was, likewise.
     """
 
@@ -42,6 +56,44 @@ class CallFilter:
             and (self.since is None or call.time >= self.since)
             and (self.until is None or call.time < self.until)
         )
+
+
+def known_verdict(word: str) -> str:
+    """
+    Give back a word that calls can be chosen by.
+
+    Raises:
+        InputError: If no call can have it: what is misspelt would look like a log without such calls.
+    """
+    if word not in _VERDICTS:
+        raise InputError(f"--verdict {word!r} is none of {', '.join(_VERDICTS)}")
+    return word
+
+
+def time_in_logs(text: str) -> str:
+    """
+    Write a time, or the beginning of one, as logs do, so that it can be compared with theirs as text.
+
+    Args:
+        text: A time in ISO 8601, with a "T" or a blank in the middle; UTC unless it has an offset. What is
+            left out at the end is its beginning.
+
+    Raises:
+        InputError: If it is none.
+    """
+    given = text.strip().replace(" ", "T", 1)
+    if len(given) in _BEGINNINGS:
+        given += _FIRST_TIME[len(given) :]
+    try:
+        moment = datetime.fromisoformat(given)
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError) as error:
+        raise InputError(
+            f"not a time: {text!r}; write it as 2026-01-31T23:59, or the beginning of it"
+        ) from error
+    # Logs leave out a fraction that is zero, so it is left out here as well.
+    return moment.isoformat()
 
 
 def call_lines(calls: Iterable[CallRecord], *, wide: bool, with_files: bool) -> Iterator[str]:

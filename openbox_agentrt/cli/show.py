@@ -15,7 +15,7 @@ from ..evidence.calls import calls_in
 from ..evidence.format2.parts import header_of
 from ..evidence.keys import read_public_key
 from ..evidence.logs import logs_in, merged_entries
-from .calls import CallFilter, call_lines
+from .calls import CallFilter, call_lines, known_verdict, time_in_logs
 from .progress import Progress
 from .running import InputError
 from .text import compact_json, printable
@@ -57,7 +57,10 @@ def show(
     ] = None,
     tool: Annotated[str | None, typer.Option(help="Only calls of this tool.", metavar="NAME")] = None,
     verdict: Annotated[
-        str | None, typer.Option(help="Only calls that were: allowed, refused, ...", metavar="WORD")
+        str | None,
+        typer.Option(
+            help="Only calls that were: allowed, refused, or a decision's word such as halt.", metavar="WORD"
+        ),
     ] = None,
     since: Annotated[
         str | None, typer.Option(help="Only calls from this time on, ISO 8601.", metavar="TIME")
@@ -68,7 +71,13 @@ def show(
     """Print evidence logs, as calls by their time or as entries with what verification says about each."""
     logs = logs_in(evidence)
     key = None if public_key is None else read_public_key(public_key)
-    chosen = CallFilter(tool=tool, session=session, verdict=verdict, since=since, until=until)
+    chosen = CallFilter(
+        tool=tool,
+        session=session,
+        verdict=None if verdict is None else known_verdict(verdict),
+        since=None if since is None else time_in_logs(since),
+        until=None if until is None else time_in_logs(until),
+    )
     only_calls = wide or any((tool, verdict, since, until))
     by_call = calls if calls is not None else only_calls or len(logs) > 1 or _has_steps(logs[0])
     if not by_call:
@@ -164,7 +173,7 @@ def _status(report: Report, what: str, has_key: bool) -> str:
         signed = " (chain or signature)" if has_key else ""
         return f"CHAIN BROKEN at {what} {report.first_bad}{signed}: {report.reason}"
     if not has_key:
-        return "chain OK (no --public-key given — hash linkage only, not authenticity)"
+        return "chain OK (no --key given — hash linkage only, not authenticity)"
     if not report.authenticated and report.count:
         return f"chain OK, {report.signed} of {report.count} {what}(s) are covered by a signature"
     return "chain + signatures OK"
@@ -228,7 +237,7 @@ def _signed(entry: Entry, report: Report, has_key: bool) -> str:
     if not has_key:
         signature = entry.signature if report.format == 1 else report.key_id
         if signature:
-            return "signature present (unverified — pass --public-key to check it)"
+            return "signature present (unverified — pass --key to check it)"
         return "unsigned"
     if report.ok:
         verified = report.authenticated or report.format == 1

@@ -17,6 +17,8 @@ __all__ = ("read_calls", "read_trace")
 _YAML = (".yaml", ".yml")
 _LINES = (".jsonl", ".ndjson")
 _MAX_VALUES = 20_000_000
+# "prev" of format 2, "prev_hash" of format 1.
+_EVIDENCE_KEYS = frozenset(("prev", "prev_hash"))
 _KEYS = ("tool", "args", "result", "error", "outcome", "ts", "session_id", "step")
 
 
@@ -36,6 +38,10 @@ def read_calls(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if not isinstance(row, dict):
             raise InputError(f"{where}: must be a mapping, got {type(row).__name__}")
         unknown = row.keys() - _KEYS
+        if unknown & _EVIDENCE_KEYS:
+            raise InputError(
+                f"{shown!r} is evidence and no trace; verify --rerun derives its decisions again"
+            )
         if unknown:
             near = get_close_matches(str(min(unknown)), _KEYS, n=1)
             meant = f"did you mean {near[0]!r}" if near else f"a call has {', '.join(_KEYS)}"

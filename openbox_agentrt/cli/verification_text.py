@@ -111,7 +111,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         yield f"LOST: {report.lost} record(s) are missing by the log's own account"
     if not outcome.has_key:
         yield (
-            "warning: verifying hash-chain linkage only, no --public-key given: nothing is authenticated, "
+            "warning: verifying hash-chain linkage only, no --key given: nothing is authenticated, "
             "because whoever can edit this file can also recompute the chain"
         )
     for note in report.notes:

@@ -41,6 +41,7 @@ Verifier: TypeAlias = Callable[[bytes, str], bool]
 _KEY_BYTES = 32
 _MOST_KEY_FILE = 4096
 _DIGITS = re.compile(r"[0-9a-fA-F]{64}")
+_HOW_TO_GIVE = "give its 64 hexadecimal digits or a file that holds them, see openbox-agentrt keys show"
 
 
 def key_id_of(public_key_hex: str) -> str:
@@ -126,7 +127,7 @@ def ed25519_verifier(public_key_hex: str) -> Verifier:
     except ValueError as error:
         raise InvalidKeyError(
             f"not an Ed25519 public key: {public_key_hex[:80]!r}",
-            remedy="give its 64 hexadecimal digits or a file that holds them, see openbox-agentrt keys show",
+            remedy=_HOW_TO_GIVE,
         ) from error
 
     def verify(data: bytes, signature_hex: str) -> bool:
@@ -161,7 +162,10 @@ def read_public_key(given: str) -> str:
     path = Path(given).expanduser()
     try:
         if not path.is_file():
-            return given
+            raise InvalidKeyError(
+                f"not an Ed25519 public key: {given[:80]!r}, and there is no such file",
+                remedy=_HOW_TO_GIVE,
+            )
         with path.open("rb") as file:
             data = file.read(_MOST_KEY_FILE)
     except OSError as error:

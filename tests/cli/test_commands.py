@@ -306,6 +306,23 @@ def test_replay_of_many_events(run: Run, tmp_path: Path) -> None:
             ["verify", "e.jsonl", "--rules", "no.yaml"], "no such rules file", id="verify against no rules"
         ),
         pytest.param(["show", "no.json"], "could not read file", id="show nothing"),
+        pytest.param(
+            ["show", "e.jsonl", "--verdict", "refuzed"],
+            "--verdict 'refuzed' is none of allowed, refused",
+            id="show a word that is none",
+        ),
+        pytest.param(["show", "e.jsonl", "--since", "yesterday"], "not a time: 'yesterday'", id="no time"),
+        pytest.param(["show", "e.jsonl", "--until", "2026-13"], "not a time: '2026-13'", id="no month"),
+        pytest.param(
+            ["replay", "e.jsonl", "--rules", "rules.yaml"],
+            "'e.jsonl' is evidence and no trace; verify --rerun",
+            id="replay of evidence",
+        ),
+        pytest.param(
+            ["verify", "e.jsonl", "--key", "no.key"],
+            "not an Ed25519 public key: 'no.key', and there is no such file",
+            id="key in no file",
+        ),
         pytest.param(["show", "good.json"], "doesn't look like a valid evidence log", id="show a trace"),
         pytest.param(
             ["init-config"], "rules.yaml already exists (use --force to overwrite)", id="rules are there"
@@ -497,7 +514,7 @@ def test_verify_of_format_2(run: Run, tmp_path: Path) -> None:
     assert sessions == "  sessions: s"
     assert times.startswith("  from 2")
     assert err.startswith(
-        "warning: verifying hash-chain linkage only, no --public-key given: nothing is authenticated"
+        "warning: verifying hash-chain linkage only, no --key given: nothing is authenticated"
     )
     assert err.count("\n") == 1
     code, out, err = run(
@@ -771,7 +788,7 @@ def test_show_of_decisions(run: Run, tmp_path: Path) -> None:
 
     assert "decision  session s-1\n    risk_score: 0.5\n    verdict:  block\n    hash:" in out
     assert "s-2" not in out
-    assert "chain OK (no --public-key given" in out
+    assert "chain OK (no --key given" in out
     assert "(unsigned)" in out
 
 
@@ -807,7 +824,7 @@ def test_show_of_a_violation_with_everything(run: Run, tmp_path: Path) -> None:
     )
     assert '    trace (2 call(s) leading up to this):\n      step 1: log_in({"u": "ann"}) -> true\n' in out
     assert "      step ?: odd({}) -> null\n" in out
-    assert "(signature present (unverified — pass --public-key to check it))" in out
+    assert "(signature present (unverified — pass --key to check it))" in out
 
 
 def test_show_of_what_is_no_trace(run: Run, tmp_path: Path) -> None:
@@ -853,7 +870,7 @@ def test_show_of_what_is_no_trace(run: Run, tmp_path: Path) -> None:
         (
             "format2/genuine.jsonl",
             False,
-            ["(signature present (unverified — pass --public-key to check it))"],
+            ["(signature present (unverified — pass --key to check it))"],
         ),
     ],
 )
