@@ -62,7 +62,7 @@ def check_metrics(metrics: Any) -> None:
 
 def read_contracts(value: Any) -> ContractSource | None:
     """
-    Read ``contracts=value``: a rules file, contracts, or a callable that builds sessions.
+    Read the option ``contracts``: a rules file, contracts, or a callable that builds sessions.
 
     Raises:
         OptionError: It cannot be read, or is none of these.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Recorder(Protocol):
-    """Keep evidence. Neither method raises."""
+    """Keep violations and decisions as evidence. Neither method raises."""
 
     def record(self, violation: Violation, /) -> Any: ...
 

@@ -62,7 +62,7 @@ class Observers:
         self._asked: set[asyncio.Task[None]] = set()
 
     def tell(self, decision: Decision, recorder: Recorder | None) -> None:
-        """Tell them. Never raises, except for what is no `Exception`."""
+        """Tell all of them of a decision. Never raises, except for what is no `Exception`."""
         ungoverned = decision.unreachable and decision.verdict not in REFUSING
         if recorder is not None and (self._records_all or ungoverned):
             self._try("the evidence", lambda: recorder.record_decision(self._shown(decision)))
