@@ -14,7 +14,7 @@ from openbox_agentrt.acel import must_precede
 
 PACKAGE = Path(openbox_agentrt.__file__).parent
 
-MOST_CHANGES = 118
+MOST_CHANGES = 116
 """It only shrinks: 90 is the aim."""
 
 
