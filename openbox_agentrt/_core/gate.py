@@ -225,7 +225,7 @@ class CoreGate:
             if left > 0:
                 self._retried()
         outage = replace(outage or Outage(reason="there was no time to ask core"), asked_at=event_time)
-        self._outage(outage)
+        self._outage(outage, is_report=is_report)
         return outage
 
     async def _attempt(
@@ -294,9 +294,11 @@ class CoreGate:
         reason = f"passed ungoverned: {outage.reason}"
         return Answer(verdict=Verdict.ALLOW, reason=reason, unreachable=True, local=True)
 
-    def _outage(self, outage: Outage) -> None:
+    def _outage(self, outage: Outage, *, is_report: bool) -> None:
         self.counts.outages += 1
-        if not self._in_outage and not outage.skipped:
+        # One report that Core does not take is no outage, as long as it answers what it is asked.
+        known = outage.skipped or (is_report and not self._breaker.is_open)
+        if not self._in_outage and not known:
             self._in_outage = True
             log.warning(
                 "openbox core does not answer (%s); on_api_error is %s",

@@ -159,7 +159,7 @@ class ReportQueue:
         self._counts.reports_lost += len(lost)
         for queued in lost:
             name, about = queued.event.event_type.value, queued.event.activity_type
-            log.warning("gave up a %s report of %r: openbox core answers and does not take it", name, about)
+            log.warning("gave up the report %s of %r: openbox core answers and does not take it", name, about)
 
     def _resume(self) -> None:
         self._timer = None
