@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import openbox_agentrt
+from openbox_agentrt.decision import Decision
 from openbox_agentrt.options import OPTIONS, GovernanceOptions
 from openbox_agentrt.testing import OpenAIServer
 
@@ -104,6 +106,28 @@ def test_every_option_is_described_with_its_default() -> None:
             expected = f'"{default}"' if isinstance(default, str) else repr(default)
             assert shown == expected, name
     assert set(defaults) == set(OPTIONS)
+
+
+def test_every_field_of_a_decision_is_described() -> None:
+    """The table has the fields of the record, and no others."""
+    page = (ROOT / "docs" / "governed-contracts.md").read_text(encoding="utf-8")
+    section = page.partition("## The record of a decision")[2].partition("\n## ")[0]
+    names = {name for row in first_cells(section) for name in re.findall(r"`(\w+)`", row)}
+
+    assert names == set(Decision.__struct_fields__)
+
+
+def test_every_error_is_described_and_importable() -> None:
+    """The page names what the package exports, but for the base SDK's own base class."""
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    named = {name for row in first_cells(page) for name in re.findall(r"`(\w+)`", row)} | {"GovernanceError"}
+
+    exported = {name for name in openbox_agentrt.__all__ if name.endswith("Error")}
+    assert named == exported - {"OpenBoxError"}
+
+
+def first_cells(text: str) -> list[str]:
+    return re.findall(r"^\| (`[^|]*) \|", text, re.M)
 
 
 @pytest.mark.parametrize("command", ["openbox-agentrt demo", "pytest"])
