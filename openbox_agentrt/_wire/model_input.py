@@ -46,11 +46,12 @@ def content_elements(role: str, content: Iterable[Any]) -> list[Element]:
     for part in content:
         if part.type in MEDIA:
             others.append(_media(role, part))
-        elif part.text is None:
-            if part.data is not None:
-                others.append({"role": role, "json": part.data})
-        elif part.type == "text":
-            texts.append(part.text)
+            continue
+        if part.data is not None:
+            # Also beside a text: which of them a provider sends is its own affair.
+            others.append({"role": role, "json": part.data})
+        if part.type == "text":
+            texts.append(part.text or "")
         elif part.text:
             others.append({"role": role, key: part.text})
     text = "".join(texts)
@@ -91,23 +92,45 @@ def _unfit(reason: str) -> GovernanceUnavailableError:
 
 
 def _media(role: str, part: Any) -> Element:
-    data = part.data
+    data, further = part.data, {}
     if isinstance(data, Mapping):
         data = data.get("url") or data.get("data")
-    content, mime = _bytes_of(data), part.mime_type or part.type
+        further = {key: item for key, item in part.data.items() if item is not data}
+    content, mime = _bytes_of(data), _mime_of(data) or part.mime_type
     element = {
         "role": role,
-        "media": mime,
+        "media": mime or part.type,
         "sha256": sha256(content).hexdigest(),
         "bytes": len(content),
     }
     if isinstance(data, str) and data.startswith(("http://", "https://")):
         element["url"] = data
-    elif str(mime).startswith(_TEXTUAL):
+    elif _is_text(mime, part.type, content):
         element["text"] = content.decode("utf-8", "replace")
+    if further:
+        element["json"] = further
     if part.text:
         element["caption"] = part.text
     return element
+
+
+def _mime_of(data: Any) -> str | None:
+    """Give the type that a ``data:`` address names, which is the one that Agent-RT sends."""
+    if not isinstance(data, str) or not data.startswith("data:"):
+        return None
+    return data.partition(",")[0].removeprefix("data:").partition(";")[0]
+
+
+def _is_text(mime: str | None, kind: str, content: bytes) -> bool:
+    if mime:
+        return mime.strip().lower().startswith(_TEXTUAL)
+    if kind not in ("document", "file"):
+        return False
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _bytes_of(data: Any) -> bytes:
@@ -118,6 +141,7 @@ def _bytes_of(data: Any) -> bytes:
         return repr(data).encode("utf-8", "replace")
     payload = data.partition(",")[2] if data.startswith("data:") else data
     try:
-        return base64.b64decode(payload, validate=True)
+        # In lines as well, which decoders take. Nothing else is let pass: it would hide what is plain text.
+        return base64.b64decode("".join(payload.splitlines()).strip(), validate=True)
     except (binascii.Error, ValueError):
         return data.encode("utf-8", "replace")
