@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 OpenStream = Callable[[], AsyncIterator[ModelStreamEvent]]
 
-SPOKEN = frozenset({"text_delta", "reasoning_delta"})
+SPOKEN = frozenset({"text_delta", "reasoning_delta", "tool_call_delta"})
 
 
 async def held_events(activity: Activity, open_stream: OpenStream) -> AsyncIterator[ModelStreamEvent]:
@@ -38,7 +39,9 @@ async def held_events(activity: Activity, open_stream: OpenStream) -> AsyncItera
     else:
         thoughts = "".join(event.text or "" for event in events if event.type == "reasoning_delta")
         shown = await end_model_call(activity, response, reasoning=thoughts)
-        if shown is not response:
+        enforced = activity.run.services.options.enforces_outputs
+        if shown is not response or (enforced and _says_more(events, shown)):
+            # Core was told the response, and only what that says has been judged.
             events = list(_respoken(events, shown))
     for event in events:
         yield event
@@ -54,15 +57,46 @@ async def _collected(open_stream: OpenStream) -> list[ModelStreamEvent]:
             await close()
 
 
+def _says_more(events: Sequence[ModelStreamEvent], response: ModelResponse) -> bool:
+    """Tell whether the events of a stream say anything else than its `response` does."""
+    *before, last = events
+    if last.response is not response or any(event.response is not None for event in before):
+        return True
+    if any(event.text for event in events if event.type not in SPOKEN):
+        return True
+    spoken = "".join(event.text or "" for event in events if event.type == "text_delta")
+    return spoken != message_text(response.message) or _calls_differ(events, response)
+
+
+def _calls_differ(events: Sequence[ModelStreamEvent], response: ModelResponse) -> bool:
+    written: dict[tuple[str | None, str | None], str] = {}
+    for event in events:
+        if event.type == "tool_call_delta":
+            call = (event.tool_call_id, event.tool_name)
+            written[call] = written.get(call, "") + (event.arguments_delta or "")
+    said = {(call.id, call.name): call.arguments for call in response.message.tool_calls}
+    return any(call not in said or _read(text) != said[call] for call, text in written.items())
+
+
+def _read(arguments: str) -> object:
+    try:
+        return json.loads(arguments) if arguments.strip() else {}
+    except (ValueError, RecursionError):
+        return None
+
+
 def _respoken(events: Sequence[ModelStreamEvent], response: ModelResponse) -> Iterator[ModelStreamEvent]:
     """Give the events that lead to `response`, in the place of those that were spoken."""
     if text := message_text(response.message):
         yield ModelStreamEvent(type="text_delta", text=text)
-    calls = {call.id for call in response.message.tool_calls}
+    for call in response.message.tool_calls:
+        yield ModelStreamEvent(
+            type="tool_call_delta",
+            tool_call_id=call.id,
+            tool_name=call.name,
+            arguments_delta=json.dumps(call.arguments, default=str),
+        )
     for event in events:
-        if event.response is not None:
-            yield replace(event, response=response, raw=None)
-        elif event.type == "tool_call_delta" and event.tool_call_id not in calls:
-            continue
-        elif event.type not in SPOKEN:
-            yield replace(event, raw=None)
+        if event.type not in SPOKEN and event.response is None:
+            yield replace(event, text=None, raw=None)
+    yield ModelStreamEvent(type="completed", response=response)

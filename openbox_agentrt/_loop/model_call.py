@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_TEXT_ALONE = {"role", "text"}
+"""Keys of the element that tells a message's text, which is the `completion`."""
+
 
 async def begin_model_call(judge: Runs, request: ModelRequest) -> tuple[Activity, ModelRequest]:
     """
@@ -84,7 +87,7 @@ def _further(response: ModelResponse, reasoning: str) -> dict[str, Any]:
     """Give what a response holds beside its text: reasoning, parts that are no text, and tool calls."""
     thoughts = reasoning or reasoning_text(response.message)
     spoken = without_reasoning(response.message)
-    parts = [element for element in message_elements((spoken,)) if "text" not in element]
+    parts = [element for element in message_elements((spoken,)) if element.keys() != _TEXT_ALONE]
     return ({"reasoning": thoughts} if thoughts else {}) | ({"parts": parts} if parts else {})
 
 

@@ -113,6 +113,22 @@ async def structured_answer(stage: Any, kit: Any) -> Any:
         return await provider.complete(ModelRequest(messages=(kit.user("go"),), model="m"))
 
 
+async def document_in_an_answer(stage: Any, kit: Any) -> Any:
+    """Give an answer with a text file in it, beside a text."""
+
+    class Writing:
+        name = "writing"
+
+        async def complete(self, request: Any) -> Any:
+            file = ContentPart("file", data=SECRET, mime_type="text/plain")
+            parts = (ContentPart("text", "Here it is."), file)
+            return ModelResponse(ModelMessage("assistant", parts), finish_reason="stop")
+
+    async with stage.governance.run_scope():
+        provider = stage.governance.wrap_provider(Writing())
+        return await provider.complete(ModelRequest(messages=(kit.user("go"),), model="m"))
+
+
 async def call_in_an_answer(stage: Any, kit: Any) -> Any:
     """Give an answer that asks for a tool."""
     reply = Reply(calls=(Call(name="look", arguments={"code": SECRET}),))
@@ -152,6 +168,7 @@ PATHS = [
     streamed_answer,
     streamed_reasoning,
     structured_answer,
+    document_in_an_answer,
     call_in_an_answer,
     own_activity,
     agent_as_tool,

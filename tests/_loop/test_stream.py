@@ -8,7 +8,17 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from agent_rt import AgentLoop, AgentRunLimits, CancellationToken, ModelRequest, ModelStreamEvent
+from agent_rt import (
+    AgentLoop,
+    AgentRunLimits,
+    CancellationToken,
+    ContentPart,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ModelStreamEvent,
+    ToolCall,
+)
 
 from openbox_agentrt import (
     GovernanceBlockedError,
@@ -386,6 +396,72 @@ async def test_a_held_stream_without_a_response_hands_nothing_on(make_stage: Any
         assert [event async for event in stream] == []
 
     assert stage.completed("llm_call")["status"] == "failed"
+
+
+SAID = ModelResponse(
+    ModelMessage(
+        "assistant", (ContentPart("text", "fine"),), tool_calls=(ToolCall("1", "look", {"at": "me"}),)
+    ),
+    finish_reason="stop",
+)
+OTHER = ModelResponse(ModelMessage("assistant", (ContentPart("text", "a secret"),)), finish_reason="stop")
+DONE = ModelStreamEvent("completed", response=SAID)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([ModelStreamEvent("text_delta", text="a secret"), DONE], id="another text"),
+        pytest.param([DONE, ModelStreamEvent("text_delta", text="a secret")], id="a text behind it"),
+        pytest.param([ModelStreamEvent("completed", response=OTHER), DONE], id="another response"),
+        pytest.param([ModelStreamEvent("text_delta", text="fine", response=OTHER), DONE], id="one beside it"),
+        pytest.param([ModelStreamEvent("status", status="busy", text="a secret"), DONE], id="a status"),
+        pytest.param(
+            [
+                ModelStreamEvent("text_delta", text="fine"),
+                ModelStreamEvent(
+                    "tool_call_delta",
+                    tool_call_id="1",
+                    tool_name="look",
+                    arguments_delta='{"at": "a secret"}',
+                ),
+                DONE,
+            ],
+            id="other arguments",
+        ),
+        pytest.param(
+            [
+                ModelStreamEvent("text_delta", text="fine"),
+                ModelStreamEvent("tool_call_delta", tool_call_id="2", tool_name="a secret"),
+                DONE,
+            ],
+            id="another call",
+        ),
+    ],
+)
+async def test_a_held_stream_says_what_was_judged(make_stage: Any, kit: Any, events: list[Any]) -> None:
+    """Core is told the response. What a provider streams beside it has been judged by nobody."""
+
+    class Talkative:
+        name = "talkative"
+
+        async def complete(self, request: Any) -> Any:
+            raise NotImplementedError
+
+        async def stream(self, request: Any) -> Any:
+            for event in events:
+                yield event
+
+    stage = await make_stage(outputs="enforce")
+
+    async with stage.governance.run_scope():
+        stream = stage.governance.wrap_provider(Talkative()).stream(request(kit))
+        seen = [event async for event in stream]
+
+    assert "a secret" not in repr(seen)
+    assert texts(seen) == ["fine"]
+    assert [event.arguments_delta for event in seen if event.type == "tool_call_delta"] == ['{"at": "me"}']
+    assert seen[-1].response is SAID
 
 
 async def test_a_held_stream_that_passes_is_whole(make_stage: Any, kit: Any) -> None:
