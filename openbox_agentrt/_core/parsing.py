@@ -209,7 +209,8 @@ def _guardrails(raw: Mapping[str, Any]) -> Guardrails | None:
 
 def _passed(guardrails: Mapping[str, Any]) -> bool:
     # Reasons are those of a no. Without any, what does not speak of validation only redacts.
-    value = guardrails.get("validation_passed", not _reasons(guardrails.get("reasons")))
+    # Reasons in an unknown form are some all the same.
+    value = guardrails.get("validation_passed", not guardrails.get("reasons"))
     # Anything but a clear yes is a no: null, 1 and "ok" say nothing about what was checked.
     return value is True or (isinstance(value, str) and value.strip().lower() == "true")
 

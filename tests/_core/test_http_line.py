@@ -187,6 +187,11 @@ class TestFailures:
                 CutAnswerError,
                 id="cut off before it was packed",
             ),
+            pytest.param(
+                sending(answer(gzip.compress(ALLOW) + gzip.compress(b"{}"), b"Content-Encoding: gzip")),
+                CutAnswerError,
+                id="two packed answers",
+            ),
             pytest.param(sending(answer(ALLOW, b"Content-Encoding: br")), CutAnswerError, id="packed in br"),
             pytest.param(
                 sending(answer(status=b"503 Busy")[:-5], close=True),

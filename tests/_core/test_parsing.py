@@ -130,6 +130,15 @@ def test_guardrails_with_reasons_and_no_verdict_have_not_passed(reasons: Any) ->
     assert answer.guardrails.reasons == ("a card number",)
 
 
+@pytest.mark.parametrize("reasons", [[{"why": "a card number"}], {"card": "a number"}, 1], ids=repr)
+def test_reasons_in_an_unknown_form_are_some(reasons: Any) -> None:
+    """Nobody gives reasons for a yes, however they are written."""
+    answer = parse_answer({"verdict": "allow", "guardrails_result": {"reasons": reasons}})
+
+    assert answer.guardrails is not None
+    assert not answer.guardrails.validation_passed
+
+
 def test_guardrails_that_do_not_speak_of_validation_have_passed() -> None:
     """A redaction alone is no failure."""
     answer = parse_answer({"verdict": "allow", "guardrails_result": {"redacted_input": "x"}})

@@ -162,6 +162,8 @@ async def _unfolded(answer: aiohttp.ClientResponse, coding: str) -> bytes:
     async for piece in answer.content.iter_any():
         # One byte more than is allowed, however much a small piece would unfold to.
         _grow(body, unfold.decompress(piece, MAX_ANSWER_BYTES + 1 - len(body)))
+        if unfold.unused_data:
+            raise ValueError("the answer goes on after its end")
     if not unfold.eof:
         raise ValueError("the answer is cut off")
     return bytes(body)
