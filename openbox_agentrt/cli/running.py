@@ -70,7 +70,11 @@ def _call(module: str, arguments: Sequence[str], prog: str) -> int:
     except typer.Abort:
         return _INTERRUPTED
     except click_error as error:
-        hint = f"; see {prog} --help" if isinstance(error, usage_error) else ""
+        hint = ""
+        if isinstance(error, usage_error):
+            # The command of a group, where it is one of these.
+            at: Any = getattr(error, "ctx", None)
+            hint = f"; see {at.command_path if at is not None else prog} --help"
         # Without a message where a command was left out: its help has been printed.
         problem = error.format_message().rstrip(".") or "a command is needed"
         raise InputError(f"{problem[:1].lower()}{problem[1:]}{hint}") from error

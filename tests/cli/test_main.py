@@ -176,10 +176,15 @@ def test_how_a_typer_command_ends(monkeypatch: pytest.MonkeyPatch, result: Any, 
     ("arguments", "message"),
     [
         (["replay"], "error: missing argument 'TRACE...'; see openbox-agentrt replay --help\n"),
+        (["core", "show"], "error: missing argument 'ID'; see openbox-agentrt core show --help\n"),
+        (
+            ["evidence", "prove", "e.jsonl"],
+            "error: missing option '--seq'; see openbox-agentrt evidence prove --help\n",
+        ),
         (["replay", "a", "--rulez", "b"], "error: no such option: --rulez"),
         (["validate", "a", "b"], "error: got unexpected extra argument"),
     ],
-    ids=["missing", "unknown option", "too many"],
+    ids=["missing", "missing of a command in a group", "missing option", "unknown option", "too many"],
 )
 def test_wrong_arguments_are_one_line(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
