@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from .._plain.same import canonical, is_same
 
-__all__ = ("ApprovedInput", "JudgedInput", "snapshot")
+__all__ = ("ApprovedInput", "JudgedInput", "own_copy", "snapshot")
 
 _PLAIN_DEPTH: Final = 16
 _PLAIN_ITEMS: Final = 10_000
+_MOST_ITEMS: Final = 1_000_000
 
 
 class JudgedInput:
@@ -82,6 +83,16 @@ def snapshot(value: Any) -> tuple[Any, bool]:
     except Exception:  # noqa: BLE001
         # What cannot be copied is compared before it is used.
         return value, False
+
+
+def own_copy(value: Any) -> Any:
+    """Copy JSON data, which whoever made it may change later. Anything else is returned as it is."""
+    if type(value) in _IMMUTABLE:
+        return value
+    try:
+        return _copied(value, [_MOST_ITEMS], 0)
+    except (_NotPlainError, RuntimeError):
+        return value
 
 
 class _NotPlainError(Exception):

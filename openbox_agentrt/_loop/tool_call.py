@@ -22,7 +22,7 @@ from agent_rt import (
 
 from .._activity.activity import Activity, ApprovalPending
 from .._activity.decide import decide, decide_again, resume
-from .._activity.judged_input import JudgedInput, snapshot
+from .._activity.judged_input import JudgedInput, own_copy, snapshot
 from .._activity.outputs import WITHHELD, seen
 from .._activity.perform import perform
 from .._activity.request import tool_request
@@ -107,6 +107,8 @@ class ToolRun:
             ContractRefusedError: The result breaks a postcondition and must not be used.
         """
         activity, failure = self.activity, self._failure
+        # The model reads it again with every turn. A tool that gives its own list goes on changing it.
+        value = own_copy(value)
         hook = activity.run.services.options.outcomes.get(self.name)
         outcome = "failed" if failure is not None else outcome_of(value, hook)
         answer = await activity.complete(value, result=value, outcome=outcome, error=failure)

@@ -262,6 +262,31 @@ async def test_a_result_that_core_has_not_been_told_is_judged_with_the_next_call
     assert BAD in json.dumps(second[1])
 
 
+@pytest.mark.parametrize("outputs", ["off", "enforce"])
+async def test_a_result_stays_what_core_was_told(make_stage: Any, kit: Any, outputs: str) -> None:
+    """A tool may give a list of its own, and go on changing it."""
+    notes: list[Any] = [{"text": "milk"}]
+
+    def read() -> Any:
+        return notes
+
+    def add() -> str:
+        notes[0]["text"] = BAD
+        notes.append(BAD)
+        return "added"
+
+    stage = await make_stage(outputs=outputs)
+    provider = ScriptedProvider(Call(name="read"), Call(name="add"), "done")
+    registry = kit.registry({"read": read, "add": add})
+
+    await stage.governance.govern_loop(AgentLoop(provider, tool_registry=registry)).run(
+        kit.agent(), [kit.user("go")]
+    )
+
+    assert BAD not in repr(provider.requests[2].messages)
+    assert "milk" in repr(provider.requests[2].messages)
+
+
 async def test_the_history_of_a_nested_agent_is_judged(make_stage: Any, kit: Any) -> None:
     """A sub-agent's messages reach a model too."""
     stage = await make_stage(no_bad)
