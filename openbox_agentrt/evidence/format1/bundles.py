@@ -83,6 +83,7 @@ class EvidenceLog:
         self._count = 0
         self._signer = signer
         self._redactor = Redactor.of(redact_fields)
+        # Where programs written for acel-core look for the key of the markers.
         self._redact_key = None if self._redactor is None else self._redactor.key
         self._failures = Failures()
         self._lock = threading.Lock()
