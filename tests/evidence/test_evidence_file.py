@@ -384,6 +384,22 @@ def test_a_full_disk_stops_no_call_and_is_written_down(
     assert verify_file(path).ok
 
 
+def test_rules_that_a_full_disk_kept_out_are_written_with_the_next_session(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without them no decision of a later session could be derived again."""
+    rules = {"hash": "h", "contracts": [], "texts": []}
+    with EvidenceFile(path, record="steps", seal_interval=60) as log:
+        monkeypatch.setattr(os, "write", FullDisk(room=50))
+        assert log.record_rules(rules) is None
+        monkeypatch.undo()
+        assert log.record_rules(rules) is not None
+        assert log.record_rules(rules) is None
+
+    assert types(path) == ["header", "gap", "rules"]
+    assert verify_file(path).ok
+
+
 class Raising:
     def to_dict(self) -> dict[str, Any]:
         raise RuntimeError("with the data in it")

@@ -222,8 +222,11 @@ class EvidenceFile:
         known = rules.get("hash")
         if not self._records_steps or known in self._rules:
             return None
-        self._rules.add(known)
-        return self._add("rules", lambda: rules, None)
+        number = self._add("rules", lambda: rules, None)
+        if number is not None:
+            # What a full disk kept out is written with the next session of these contracts.
+            self._rules.add(known)
+        return number
 
     def for_session(
         self, session_id: str, *, rules_hash: str | None = None
