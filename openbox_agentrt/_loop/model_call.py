@@ -11,7 +11,9 @@ from agent_rt import ModelRequest, ModelResponse
 
 from .._activity.outputs import WITHHELD, seen
 from .._activity.screening import check_redacted, judge_input, take_prescreen
+from .._run.judged_content import fingerprint
 from .._wire.model_input import message_elements
+from ..errors import GovernanceBlockedError
 from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import response_output, with_text
 from .denial import withheld_response
@@ -39,9 +41,17 @@ async def begin_model_call(judge: Runs, request: ModelRequest) -> tuple[Activity
         GovernanceError: The model may not be called.
     """
     run = judge.around(LLM_ACTIVITY)
+    if type(request.messages) is not tuple:
+        # Whoever has the list may go on filling it.
+        request = replace(request, messages=tuple(request.messages))
+    asked = fingerprint(request.messages)
     activity = await take_prescreen(run, request.messages)
     if activity is None:
         activity = await judge_input(run, request.messages, model=request.model)
+    if asked and fingerprint(request.messages) != asked:
+        error = GovernanceBlockedError("its messages change while they are judged", event=LLM_ACTIVITY)
+        await activity.fail(error)
+        raise error
     redacted = redacted_request(run, request)
     await check_redacted(activity, redacted.messages)
     return activity, redacted

@@ -20,7 +20,7 @@ from .._plain.same import canonical
 from .._wire.model_input import Element, message_elements
 from ..message_extraction import last_user_text
 
-__all__ = ("JudgedContent",)
+__all__ = ("JudgedContent", "fingerprint")
 
 MAX_ELEMENTS: Final = 100_000
 MAX_MESSAGES: Final = 4_096
@@ -132,6 +132,11 @@ class JudgedContent:
         self._messages[id(message)] = (message, None if _is_settled(message) else _print(message))
         while len(self._messages) > MAX_MESSAGES:
             self._messages.popitem(last=False)
+
+
+def fingerprint(messages: Iterable[Any]) -> list[int]:
+    """Tell later whether somebody has changed one of `messages` that can be changed."""
+    return [_print(message) for message in messages if not _is_settled(message)]
 
 
 def _is_settled(message: Any) -> bool:

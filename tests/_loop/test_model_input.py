@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Mapping
 from hashlib import sha256
@@ -285,6 +286,35 @@ async def test_a_result_stays_what_core_was_told(make_stage: Any, kit: Any, outp
 
     assert BAD not in repr(provider.requests[2].messages)
     assert "milk" in repr(provider.requests[2].messages)
+
+
+@pytest.mark.parametrize("where", ["messages", "parts", "data"])
+async def test_messages_that_change_while_they_are_judged(make_stage: Any, kit: Any, where: str) -> None:
+    """What is sent is what Core was asked about, whoever else holds the lists."""
+    data: dict[str, Any] = {"note": "milk"}
+    parts: list[Any] = [ContentPart("json", data=data)]
+    messages: list[Any] = [ModelMessage("user", parts)]
+
+    def change(event: Mapping[str, Any]) -> None:
+        if event["event_type"] == "ActivityStarted":
+            match where:
+                case "messages":
+                    messages.append(says("user", BAD))
+                case "parts":
+                    parts.append(ContentPart("text", BAD))
+                case _:
+                    data["note"] = BAD
+
+    stage = await make_stage(change)
+    provider = ScriptedProvider("fine")
+    expected = contextlib.nullcontext() if where == "messages" else pytest.raises(GovernanceBlockedError)
+
+    async with stage.governance.run_scope():
+        with expected:
+            await stage.governance.wrap_provider(provider).complete(ModelRequest(messages=messages))
+
+    assert BAD not in repr(provider.requests)
+    assert len(provider.requests) == (where == "messages")
 
 
 async def test_the_history_of_a_nested_agent_is_judged(make_stage: Any, kit: Any) -> None:
