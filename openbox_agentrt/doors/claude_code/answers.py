@@ -144,7 +144,7 @@ def _before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
     with _log(settings, event) as log:
         rules = _rules(settings, log)
         ruling = begin_call(log, event, rules, now=settings.clock(), on_rules_change=settings.on_rules_change)
-        trouble = _record(log, event, settings, ruling.violations, rules.rules_hash)
+        trouble = _record(event, settings, ruling.violations, rules.rules_hash)
     if ruling.reason is None:
         return HookAnswer(stderr=trouble)
     return HookAnswer(stdout=json.dumps(deny_output(ruling.reason)), stderr=trouble)
@@ -173,9 +173,7 @@ def _at_end(data: bytes, settings: HookSettings) -> HookAnswer:
                 on_rules_change=settings.on_rules_change,
                 final=final,
             )
-            trouble = (
-                _record(log, event, settings, violations, rules.rules_hash, always=True) if final else ""
-            )
+            trouble = _record(event, settings, violations, rules.rules_hash, always=True) if final else ""
     except HookFault as fault:
         if event.repeated_stop:
             # Blocking again would keep the client from ever stopping. The user is told.
@@ -219,7 +217,6 @@ def fault_line(error: Exception) -> str:
 
 
 def _record(
-    log: SessionLog,
     event: HookEvent,
     settings: HookSettings,
     violations: Sequence[Violation],

@@ -217,7 +217,7 @@ class EvidenceFile:
             return None
         return self._add_body("step", lambda: step_body(step, self._redactor), session_id or self.session_id)
 
-    def record_rules(self, rules: Mapping[str, Any], *, session_id: str | None = None) -> int | None:
+    def record_rules(self, rules: Mapping[str, Any]) -> int | None:
         """Record the contracts of a session, if steps are recorded and these contracts are not in the log."""
         known = rules.get("hash")
         if not self._records_steps or known in self._rules:
