@@ -147,6 +147,25 @@ def test_the_values_that_were_used_are_those_that_ran() -> None:
     assert not session.reserve("send", {"to": "bob"}).allowed
 
 
+@pytest.mark.parametrize("failed", [False, True])
+@pytest.mark.parametrize("amount", ["500", -5, True, None])
+def test_an_amount_that_ran_and_cannot_be_read_is_recorded(amount: Any, failed: bool) -> None:
+    """It would have been refused; what was judged stays counted."""
+    contract = at_most_total("pay", "amount", 500)
+    session = Session(contracts=[contract])
+
+    reservation = session.reserve("pay", {"amount": 1})
+    if failed:
+        reservation.abort(OSError(), ran=True, args={"amount": amount})
+    else:
+        reservation.commit("done", args={"amount": amount})
+
+    assert [(v.spec, v.blocked) for v in session.violations] == [(contract.spec, False)]
+    assert session.verdict(contract) is Verdict.VIOLATED
+    assert session.reserve("pay", {"amount": 499}).allowed
+    assert not session.reserve("pay", {"amount": 500}).allowed
+
+
 def test_more_values_than_the_limit_are_recorded() -> None:
     """As an amount is that grew over its limit."""
     session = Session(contracts=[max_distinct("send", "to", 1)])

@@ -110,6 +110,12 @@ class Sum(LiveCell):
         amount: Amount | ValueError = memo[self._how]
         return amount
 
+    def is_illegible(self, call: JudgedCall) -> bool:
+        """Tell whether what really ran holds no amount that can be read, and so would have been refused."""
+        if call.final is None or self.is_deferred(call):
+            return False
+        return isinstance(self._read(call.final), ValueError)
+
     def spent(self) -> Amount:
         """Give the sum of the window."""
         if self.timeline is not None and self.within is not None:
@@ -314,8 +320,8 @@ class Spend(CellGuard):
             wait_for(breach, cell, cell.free_at(amount, self.guard.n))
 
     def overshoots(self, call: JudgedCall) -> bool:
-        """Tell whether an amount that was known only after the call broke the limit."""
+        """Tell whether an amount that was known only after the call broke the limit, or cannot be read."""
         cell = self.cell.at(call)
         if cell is None or not (cell.is_deferred(call) or call.final is not None):
             return False
-        return cell.unread is not None or bool(cell.spent() > self.guard.n)
+        return cell.unread is not None or cell.is_illegible(call) or bool(cell.spent() > self.guard.n)
