@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,7 +34,7 @@ async def embed(self: StandIn[Any], request: EmbeddingRequest, *args: Any, **kwa
         ready = request if given is request.input else replace(request, input=given)
         return await self.__wrapped__.embed(ready, *args, **kwargs)
 
-    return await _judged(self.__judge__, request.input, work, _embedded, model=request.model)
+    return await _judged(self.__judge__, _read(request.input), work, _embedded, model=request.model)
 
 
 async def create_batch(self: StandIn[Any], *args: Any, **kwargs: Any) -> Any:
@@ -45,7 +45,8 @@ async def create_batch(self: StandIn[Any], *args: Any, **kwargs: Any) -> Any:
     async def work(given: Any) -> Any:
         return await self.__wrapped__.create_batch(*given[0], **given[1])
 
-    return await _judged(self.__judge__, [args, kwargs], work, _submitted)
+    given = [tuple(map(_read, args)), {name: _read(item) for name, item in kwargs.items()}]
+    return await _judged(self.__judge__, given, work, _submitted)
 
 
 JUDGED: Mapping[str, Callable[..., Awaitable[Any]]] = {"embed": embed, "create_batch": create_batch}
@@ -74,6 +75,11 @@ async def _judged(
     measured: dict[str, Any] = {name: output[name] for name in TOKENS if output.get(name) is not None}
     await activity.complete(output, result=output, measured=measured)
     return result
+
+
+def _read(given: Any) -> Any:
+    """Read what can be read only once, which a provider would take as it takes a list."""
+    return list(given) if isinstance(given, Iterator) else given
 
 
 def _elements(given: Any) -> list[Element]:

@@ -51,6 +51,8 @@ def calls(kit: Any, text: str) -> dict[str, Any]:
         "embed texts": lambda p: p.embed(EmbeddingRequest(input=["fine", text])),
         "a batch of requests": lambda p: p.create_batch([request]),
         "a batch of requests by name": lambda p: p.create_batch(requests=[request]),
+        "embed a generator": lambda p: p.embed(EmbeddingRequest(input=(each for each in ["fine", text]))),
+        "a batch from a generator": lambda p: p.create_batch(requests=(each for each in [request])),
         "a batch of mappings": lambda p: p.create_batch(requests=[{"params": {"prompt": text}}]),
         "a batch from a file": lambda p: p.create_batch(input_file_id=text, endpoint="/v1/chat"),
     }
@@ -61,6 +63,8 @@ NAMES = (
     "embed texts",
     "a batch of requests",
     "a batch of requests by name",
+    "embed a generator",
+    "a batch from a generator",
     "a batch of mappings",
     "a batch from a file",
 )
