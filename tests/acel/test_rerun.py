@@ -332,6 +332,18 @@ def test_a_redacted_key_still_counts_and_a_redacted_amount_does_not(tmp_path: Pa
     assert (report.derived, report.not_derivable) == (4, 3)
 
 
+def test_a_redacted_key_with_several_spellings_is_not_derivable(tmp_path: Path) -> None:
+    """Its spellings have several markers, which say nothing about the key: no reason to speak of a change."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps", redact_fields=["card"]) as evidence:
+        session = Session(contracts=[at_most_n_times("pay", 1, key="card", fold="case")], evidence=evidence)
+        assert [session.reserve("pay", {"card": card}).allowed for card in ("Ann", "ann")] == [True, False]
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems) == ((), ())
+    assert (report.derived, report.not_derivable) == (0, 2)
+
+
 def test_arguments_that_are_not_in_the_log_are_not_derivable(tmp_path: Path) -> None:
     """What was cut for its size, and what nobody may see."""
     path = tmp_path / "e.jsonl"

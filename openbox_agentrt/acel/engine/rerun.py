@@ -289,10 +289,12 @@ class Rerun:
             cell = guard.guard.cell
             if cell is None:
                 continue
-            # A key that was redacted is still the same for the same value. One that was cut is not.
+            # A key that was redacted is still the same for the same value. One that was cut is not, and what
+            # `fold` makes one has several markers.
             reads = [] if cell.field is None else [cell.field]
             if any(_is_hidden_at(given, path) for path in reads) or (
-                cell.key is not None and (given is None or _has_hidden(given, marked=False))
+                cell.key is not None
+                and (given is None or _has_hidden(given, marked=cell.key.fold is not None))
             ):
                 asked.add(id(guard.contract))
         return {
