@@ -375,6 +375,41 @@ def test_a_log_that_lost_its_beginning_says_so(tmp_path: Path) -> None:
     assert "the rules of the session are not in the log" in report.problems[0]
 
 
+def test_rules_that_were_exchanged_are_named(tmp_path: Path) -> None:
+    """Also where every decision follows from them, and where there are none left."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=[at_most_total("pay", "amount", 100)], evidence=evidence)
+        session.call("pay", {"amount": 60})
+        session.reserve("pay", {"amount": 60})
+    assert rerun_file(path).ok
+    (number,) = (entry.number for entry in read_entries(path) if entry.type == "rules")
+
+    def raise_the_limit(body: dict[str, Any]) -> None:
+        body["contracts"][0]["terms"]["limit"] = ["number", "110"]
+
+    for change in (raise_the_limit, lambda body: body["contracts"].clear()):
+        changed(path, change, number=number)
+        report = rerun_file(path)
+        assert not report.ok
+        assert report.problems == ("the rules of the session are not those that their hash is of",)
+
+
+def test_a_contract_that_is_not_there_is_no_step(tmp_path: Path) -> None:
+    """A refusal by the tenth of one contract cannot be followed, and its line is named."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=[at_most_n_times("pay", 0)], evidence=evidence)
+        session.reserve("pay")
+    (number,) = reserved(path, "pay", allowed=False)
+
+    changed(path, lambda body: body.update(broken=[9]), number=number)
+    report = rerun_file(path)
+
+    assert not report.ok
+    assert report.problems == (f"line {number}: not a step (IndexError)",)
+
+
 def test_other_logs_have_nothing_to_derive(tmp_path: Path) -> None:
     """A log without steps is not derived, and not called right."""
     with EvidenceFile(tmp_path / "e.jsonl", record="all") as evidence:

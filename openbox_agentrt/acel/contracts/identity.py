@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +20,7 @@ from .declaration import Declaration
 from .parameters import parameters_of
 from .registry import CLASSES
 
-__all__ = ("canonical", "old_rules_hash", "rules_hash")
+__all__ = ("canonical", "forms_hash", "old_rules_hash", "rules_hash")
 
 # From here on, seconds were not told apart in the text of a contract.
 _ROUNDED = 1e6
@@ -33,7 +33,12 @@ def rules_hash(contracts: Iterable[TemporalContract]) -> str:
     A function used as a matcher takes part by its name only, and so does a contract with code of its own by
     its class and its text.
     """
-    rules = sorted(json.dumps(canonical(contract), sort_keys=True) for contract in contracts)
+    return forms_hash(map(canonical, contracts))
+
+
+def forms_hash(forms: Iterable[Mapping[str, Any]]) -> str:
+    """Hash the canonical forms of a set of contracts, as `rules_hash` does."""
+    rules = sorted(json.dumps(form, sort_keys=True) for form in forms)
     return hashlib.sha256("\n".join(rules).encode()).hexdigest()
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..._plain.freezing import thawed
 from ..contracts.base import ENDED, HALTED, SessionRule
+from ..contracts.identity import forms_hash
 from ..contracts.rebuilding import rebuilt
 from ..contracts.template import Template
 from ..memory.guard import Breach
@@ -119,12 +120,14 @@ class Rerun:
                 else:
                     self._take(number, step, late, unseen)
                 yield
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, RerunError):
                 raise
             raise RerunError(f"line {number}: not a step ({type(error).__name__})") from error
 
     def _begin(self, step: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
+        if forms_hash(rules["contracts"]) != step["rules"]:
+            raise RerunError("the rules of the session are not those that their hash is of")
         self._contracts = [rebuilt(form) for form in rules["contracts"]]
         self._texts = list(rules["texts"])
         contracts = [contract for contract in self._contracts if contract is not None]
