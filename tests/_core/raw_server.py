@@ -76,10 +76,13 @@ class RawServer:
 
     async def _stop(self) -> None:
         self._server.close()
+        for _ in range(3):
+            await asyncio.sleep(0)  # a connection that was accepted just now gets its task in the next turns
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0)  # a transport lets go of its socket one turn after it is closed
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1

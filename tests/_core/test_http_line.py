@@ -26,9 +26,10 @@ from openbox_agentrt._core.transport.exchange import MAX_ANSWER_BYTES, AnswerToo
 from openbox_agentrt._core.transport.http import HttpLine, http_line
 from openbox_agentrt._core.transport.wire import CoreTransport
 
-from .raw_server import ALLOW, RawServer, answer, sending
+from .raw_server import ALLOW, RawServer, Reply, answer, sending
 
 PATH = "/api/v1/governance/evaluate"
+BLOCK = b'{"verdict":"block"}'
 HEADERS = {"Content-Type": "application/json", "Authorization": "Bearer k", "X-OpenBox-Body-SHA256": "00"}
 CHUNKS = b"5\r\n" + ALLOW[:5] + b"\r\ne\r\n" + ALLOW[5:] + b"\r\n0\r\n\r\n"
 MANY_CHUNKS = [b"10000\r\n" + b"x" * 65_536 + b"\r\n"] * 100
@@ -550,6 +551,34 @@ class TestUnderHttpx:
         assert response.json() == {"verdict": "allow", "reason": None}
         assert server.heads[0].startswith(b"POST /api/v1/governance/evaluate?x=1 HTTP/1.1")
         assert b"httpx" in server.heads[0]
+
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            pytest.param(
+                sending(answer(gzip.compress(ALLOW) + gzip.compress(BLOCK), b"Content-Encoding: gzip")),
+                id="an allow and a block, packed",
+            ),
+            pytest.param(
+                sending(answer(gzip.compress(ALLOW) + b"junk", b"Content-Encoding: gzip")),
+                id="packed, and junk",
+            ),
+            pytest.param(
+                sending(answer(gzip.compress(ALLOW)[:-9], b"Content-Encoding: gzip")),
+                id="packed, and cut off",
+            ),
+            pytest.param(sending(CHUNKED + CHUNKS[:-5], close=True), id="cut off"),
+            pytest.param(sending(answer(ALLOW + BLOCK)), id="an allow and a block"),
+        ],
+    )
+    def test_a_synchronous_hook_is_told_no(self, server: RawServer, reply: Reply) -> None:
+        """An answer that nobody understood is no outage, which might pass."""
+        server.reply = reply
+        with httpx.Client(transport=CoreTransport(breaker=Breaker())) as client:
+            said = client.post(f"{server.url}{PATH}", content=b"{}", headers=HEADERS).json()
+
+        assert said["verdict"] == "block"
+        assert b"accept-encoding: identity" in server.heads[0].lower()
 
     async def test_another_address_does_not(self, server: RawServer) -> None:
         """Such as that of tokens; httpx carries it."""
