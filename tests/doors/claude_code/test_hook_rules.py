@@ -161,7 +161,7 @@ NO_TESTS = {"tool": "Bash", "not_matches": "pytest"}
         pytest.param([{**ONCE, "args": [{**COMMIT, "field": "a.b"}]}], {"a": {}}, True, id="a path"),
         pytest.param([{**ONCE, "args": [{**COMMIT, "field": "*"}]}], {"x": "ls"}, True, id="all arguments"),
         pytest.param([{**ONCE, "args": [{"not": COMMIT}]}], {"command": "ls"}, True, id="the other calls"),
-        pytest.param([{**ONCE, "args": [COMMIT], "except": "Bash"}], {}, True, id="an exception"),
+        pytest.param([{**ONCE, "args": ["Bash"], "except": [COMMIT]}], {}, True, id="an exception"),
     ],
 )
 def test_which_calls_no_contract_is_about(
