@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import socket
@@ -182,7 +183,7 @@ class LoopbackServer(ABC):
 
     async def _close(self) -> None:
         if self._server is not None:
-            self._server.close()
+            await stop_accepting(self._server)
             self._server = None
         # A connection that was accepted just now needs a few turns of the loop until it has a task.
         for _ in range(20):
@@ -227,6 +228,21 @@ class LoopbackServer(ABC):
             if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
                 return
             connection.start_next_cycle()
+
+
+async def stop_accepting(server: asyncio.Server) -> None:
+    """
+    Close the port of `server`, and let what it has accepted become a connection first.
+
+    A server that is closed in between leaves the socket open: asyncio makes no transport for a closed server.
+    """
+    loop = asyncio.get_running_loop()
+    for listening in server.sockets:
+        with contextlib.suppress(NotImplementedError):  # the loop of Windows has no readers
+            loop.remove_reader(listening.fileno())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    server.close()
 
 
 async def _read_request(

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self
 
+from openbox_agentrt.testing.http_server import stop_accepting
+
 ALLOW = b'{"verdict":"allow"}'
 
 Reply = Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -75,9 +77,7 @@ class RawServer:
         return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}"
 
     async def _stop(self) -> None:
-        self._server.close()
-        for _ in range(3):
-            await asyncio.sleep(0)  # a connection that was accepted just now gets its task in the next turns
+        await stop_accepting(self._server)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()

@@ -193,7 +193,9 @@ def test_closing_ends_the_process(make: Make, rego: Any) -> None:
 def test_closing_while_a_process_starts_leaves_none(make: Make, rego: Any) -> None:
     """Neither the one that is starting nor one after it."""
     talk = make(rego(blocks_if("false")))
-    os.kill(pid_of(talk), signal.SIGKILL)
+    dead = pid_of(talk)
+    os.kill(dead, signal.SIGKILL)
+    os.waitid(os.P_PID, dead, os.WEXITED | os.WNOWAIT)  # or it would be found running, and none be started
     before = children()
     talk.core._judge._thread.submit(lambda: talk.core._judge._rego._running(5), 5, lambda result, error: None)
     while children() <= before:
