@@ -74,7 +74,7 @@ async def test_what_core_redacts_is_in_no_step(make_stage: Any, tmp_path: Path) 
     steps = [entry.data for entry in read_entries(path) if entry.type == "step"]
     ends = [step for step in steps if step["e"] == "commit" and step["tool"] == "pay"]
     assert [step["args"] for step in ends] == [{"amount": 30, "card": "hidden"}]
-    assert "4111" not in path.read_text(encoding="utf-8")
+    assert "4111-1111" not in path.read_text(encoding="utf-8")
     report = rerun_file(path)
     assert (report.differences, report.problems) == ((), ())
     assert report.not_derivable == 1
