@@ -26,6 +26,7 @@ LAYERS = [
     {"options", "_options"},
     {"errors", "_errors"},
     {"acel"},
+    {"fleet"},
     {"evidence"},
     {"decision"},
     {"_plain"},
@@ -41,6 +42,7 @@ LOCAL_CORE_USERS = {"cli", "demo", "testing", "governance"}
 THIRD_PARTY_BARRED = {
     "acel": {"agent_rt", "openbox_core", "httpx"},
     "evidence": {"agent_rt", "openbox_core", "httpx"},
+    "fleet": {"agent_rt", "openbox_core", "httpx"},
     "local_core": {"openbox_core", "httpx"},
 }
 """Engine and evidence are useful without an agent runtime and without Core; a local Core serves any SDK."""

@@ -1,0 +1,59 @@
+"""
+Contracts that hold across processes: a store that many workers share.
+
+A call is reserved, started and finished, each in one atomic step, and a worker holds its reservations for as
+long as it gives a sign of life. The store knows cells, guards and moves as plain data, and no contracts.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .answers import Broken, Finished, How, Lease, Measured, Reserved
+    from .errors import AmountError, FleetConfigError, FleetError, FleetUnavailableError
+    from .plan import FleetCell, FleetGuard, FleetMove, FleetPlan
+
+_HOME = {
+    "AmountError": "errors",
+    "Broken": "answers",
+    "Finished": "answers",
+    "FleetCell": "plan",
+    "FleetConfigError": "errors",
+    "FleetError": "errors",
+    "FleetGuard": "plan",
+    "FleetMove": "plan",
+    "FleetPlan": "plan",
+    "FleetUnavailableError": "errors",
+    "How": "answers",
+    "Lease": "answers",
+    "Measured": "answers",
+    "Reserved": "answers",
+}
+
+__all__ = (
+    "AmountError",
+    "Broken",
+    "Finished",
+    "FleetCell",
+    "FleetConfigError",
+    "FleetError",
+    "FleetGuard",
+    "FleetMove",
+    "FleetPlan",
+    "FleetUnavailableError",
+    "How",
+    "Lease",
+    "Measured",
+    "Reserved",
+)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value  # looked up once
+    return value

@@ -1,0 +1,92 @@
+"""What a shared store answers: reservations, what they would break, and how they ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from .plan import FleetPlan
+
+__all__ = ("Broken", "Finished", "How", "Lease", "Measured", "Reserved")
+
+How = Literal["commit", "fail", "undo"]
+"""`commit`: it ran and succeeded. `fail`: it ran and failed. `undo`: it never ran."""
+
+Measured = Mapping[int, int | tuple[str, ...]]
+"""What was known only after the call: units or values, by the position of the move in the plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """
+    A reservation in the shared store. It ends by `finish`, or when its worker is dead.
+
+    Attributes:
+        id: Its name: the worker's id, a point, and a number.
+        plan: What was reserved.
+        local: Whether it was counted in this process only, since the store did not answer.
+    """
+
+    id: str
+    plan: FleetPlan
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """
+    A guard that does not hold, with the values of its cell.
+
+    Attributes:
+        guard: Position of the guard in the plan.
+        live: Calls that started.
+        done: Calls that succeeded.
+        total: Units, starts in the window, or unused prerequisites.
+        known: Values in use, of a `distinct`.
+        unread: Whether an amount is missing that nobody measured.
+        last: When the latest success was, in microseconds.
+        free_at: When the call would be possible, in microseconds, if waiting helps.
+        period_end: When the cell starts anew, in microseconds, if it has a period.
+    """
+
+    guard: int
+    live: int = 0
+    done: int = 0
+    total: int = 0
+    known: int | None = None
+    unread: bool = False
+    last: int | None = None
+    free_at: int | None = None
+    period_end: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """
+    The answer to `reserve`.
+
+    Attributes:
+        lease: What was reserved; None if it was refused.
+        broken: Guards that do not hold: all of them if it was refused, else those that only watch.
+        now: The store's time in microseconds.
+    """
+
+    lease: Lease | None
+    broken: tuple[Broken, ...] = ()
+    now: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """
+    The answer to `finish`, which comes later.
+
+    Attributes:
+        said: `ok`; `again` if it was told before; `late` if it had been given back, so it counts by force;
+            `no` if it had ended otherwise; `gone` if the store knows nothing of it.
+        over: Positions of moves whose limit was broken by what was measured.
+    """
+
+    said: Literal["ok", "again", "late", "no", "gone"]
+    over: tuple[int, ...] = ()
