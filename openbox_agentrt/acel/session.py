@@ -33,6 +33,7 @@ from .events import ToolCallEvent
 from .gate import Gate
 from .memory.clock import Clock
 from .memory.state import StateStore
+from .refusal import Refusal
 from .reservation import Reservation, ReservationError
 from .verdict import Mode, Verdict
 from .violations import ContractViolation, Violation
@@ -319,6 +320,22 @@ class Session:
     ) -> Reservation:
         """Do as `reserve`, and wait for preconditions that have to be awaited."""
         return await self._engine.areserve(tool, args, deferred=deferred)
+
+    def would(self, tool: str, args: Mapping[str, Any] | None = None) -> Refusal | None:
+        """
+        Tell what `reserve` would refuse a call for if it were made now.
+
+        The call is not made: no step is counted, nothing is reserved or recorded, and no metric moves. A
+        call made later may be refused all the same, since others may have come between.
+
+        Args:
+            tool: Name of the tool.
+            args: Its arguments.
+
+        Returns:
+            The refusal; None for a call that would be let through, as all are in shadow mode.
+        """
+        return self._engine.would(tool, args)
 
     def call(
         self,

@@ -105,7 +105,7 @@ OF_ACEL_CORE = (
     " call precheck postcheck end_session replay replay_prefix"
 )
 PROMISED = (
-    "session_id reserve areserve acall unmet closed in_flight verdict has_conditions snapshot restore"
+    "session_id would reserve areserve acall unmet closed in_flight verdict has_conditions snapshot restore"
     " from_rules"
 )
 

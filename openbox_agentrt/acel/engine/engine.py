@@ -199,6 +199,19 @@ class Engine:
         self._judged(call, failed or [], breaches or [], began)
         return call
 
+    def would(self, tool: str, args: Mapping[str, Any] | None) -> Refusal | None:
+        """Give the refusal that `reserve` would make of a call now, or None. Nothing moves."""
+        call = self.enter(tool, args)
+        call.claim()
+        spec = call.plan.spec
+        failed = None if spec is None else spec.before(self.view, call.args)
+        breaches = self.store.would(call)
+        if self._watching:
+            return None
+        found = self._found(call, failed or [], breaches)
+        broken = tuple(finding.broken for finding in found if finding.stops)
+        return Refusal(tool=call.tool, step=call.step, broken=broken) if broken else None
+
     def settle(self, call: Reservation, result: Any) -> Violation | None:
         """Settle a call that ran: check its result, let it become state, and commit it."""
         spec = call.plan.spec
@@ -307,12 +320,15 @@ class Engine:
             self._report(call, failed, breaches)
 
     def _report(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> None:
-        found = findings.of_conditions(call.tool, "precondition", failed, self._mode)
-        found += [findings.of_breach(breach, self._mode) for breach in breaches]
+        found = self._found(call, failed, breaches)
         if not call.admitted:
             broken = tuple(finding.broken for finding in found if finding.stops)
             call.refuse(Refusal(tool=call.tool, step=call.step, broken=broken))
         call.violations = self.records.record(call, found, blocked=not call.admitted)
+
+    def _found(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> list[findings.Finding]:
+        found = findings.of_conditions(call.tool, "precondition", failed, self._mode)
+        return found + [findings.of_breach(breach, self._mode) for breach in breaches]
 
     def _unsound(self, call: Reservation, failed: Asked, result: Any) -> Violation | None:
         found = findings.of_conditions(call.tool, "postcondition", failed, self._mode)

@@ -106,6 +106,11 @@ class JournaledStore(SessionStore):
             self._write()
         return admitted
 
+    def would(self, call: PlannedCall) -> list[Breach]:
+        breaches = super().would(call)
+        self._write()  # of calls that were dropped meanwhile
+        return breaches
+
     def commit(self, call: PlannedCall, *, at: float | None = None) -> list[Breach] | None:
         # Not the short way of the parent, which settles what is not special without `_end`.
         over = self._settle(call, "commit", at)

@@ -28,8 +28,8 @@ def holds(plan: Plan, call: PlannedCall) -> bool:
     return True
 
 
-def explain(plan: Plan, call: PlannedCall) -> list[Breach]:
-    """Say of each contract that a call would break why, once."""
+def explain(plan: Plan, call: PlannedCall, *, tell: bool = True) -> list[Breach]:
+    """Say of each contract that a call would break why, once. With `tell`, guards take note of it."""
     extra = call.extra
     # All are asked before one explains: what is told to one contract is still owed to another.
     broken: dict[int, LiveGuard] = {}
@@ -42,6 +42,7 @@ def explain(plan: Plan, call: PlannedCall) -> list[Breach]:
         if breach.fault is None and extra is not None:
             breach.fault = extra.faults.get(key)
         breaches.append(breach)
-    for guard in broken.values():
-        guard.told(call)
+    if tell:
+        for guard in broken.values():
+            guard.told(call)
     return breaches

@@ -153,6 +153,20 @@ class SessionStore:
             self._move(call.plan, call)
             return True
 
+    def would(self, call: PlannedCall) -> list[Breach]:
+        """Say what a call would break if it were made now. It is not made, and nothing moves."""
+        plan = call.plan
+        if plan.asked and call.extra is None:
+            call.extra = plan.ask(call.args)
+        shown = _look(plan.timelines, None) if plan.timelines else ()
+        with self.lock:
+            _advance(plan.timelines, shown)
+            self._settle_dropped()
+            call.step = self.step + 1
+            if self.shut is None and holds(plan, call):
+                return []
+            return self._objections(plan, call, tell=False)
+
     def commit(self, call: PlannedCall, *, at: float | None = None) -> list[Breach] | None:
         """Settle a call that succeeded. Returns limits that only what really ran shows to be broken."""
         plan = call.plan
@@ -258,13 +272,8 @@ class SessionStore:
     # The rest is called with the lock held.
 
     def _object(self, plan: Plan, call: PlannedCall, force: bool, refuse: object) -> list[Breach]:
-        breaches = self._in_order(explain(plan, call))
-        if self.shut is not None and not force:
-            breaches = [Breach(contract=self.shut)]
+        breaches = self._in_order(explain(plan, call)) if force else self._objections(plan, call)
         halting = not force and any(breach.halts() for breach in breaches)
-        if halting and not any(breach.blocks() for breach in breaches):
-            # What is overdue stops no call by itself; a session that it halts admits none.
-            breaches.append(Breach(contract=HALTED))
         if refuse or (not force and any(breach.blocks() for breach in breaches)):
             call.admitted = False
             if self.shut is None and (self._halts or halting):
@@ -272,6 +281,15 @@ class SessionStore:
         else:
             self._move(plan, call)
             self._note(breaches)
+        return breaches
+
+    def _objections(self, plan: Plan, call: PlannedCall, *, tell: bool = True) -> list[Breach]:
+        breaches = self._in_order(explain(plan, call, tell=tell))
+        if self.shut is not None:
+            return [Breach(contract=self.shut)]
+        if any(breach.halts() for breach in breaches) and not any(breach.blocks() for breach in breaches):
+            # What is overdue stops no call by itself; a session that it halts admits none.
+            breaches.append(Breach(contract=HALTED))
         return breaches
 
     def _move(self, plan: Plan, call: PlannedCall) -> None:

@@ -76,6 +76,8 @@ class Keyed(LiveCell):
         key = call.key(self.key)
         if not isinstance(key, str) or key in self._entries or len(self._entries) < self.bound:
             return True
+        if self._forgets:
+            return self._oldest() is not None
         self._sweep()
         return len(self._entries) < self.bound
 
@@ -85,6 +87,10 @@ class Keyed(LiveCell):
     def open(self, key: str) -> _KeyEntry | None:
         """Find the entry of a value, or make it if there is room."""
         entry = self._entries.get(key)
+        if entry is None and self._forgets and len(self._entries) >= self.bound:
+            oldest = self._oldest()
+            if oldest is not None:
+                del self._entries[oldest]
         if entry is None and len(self._entries) < self.bound:
             entry = self._entries[key] = _KeyEntry(self._make())
         return entry
@@ -124,12 +130,11 @@ class Keyed(LiveCell):
             entry = self._entries[key] = _KeyEntry(self._make())
             entry.cell.load(inner)
 
+    def _oldest(self) -> str | None:
+        return next((key for key, entry in self._entries.items() if not entry.flying), None)
+
     def _sweep(self) -> None:
-        if self._forgets:
-            oldest = next((key for key, entry in self._entries.items() if not entry.flying), None)
-            if oldest is not None:
-                del self._entries[oldest]
-        elif self.timeline is not None and self.timeline.now >= self._next_sweep:
+        if self.timeline is not None and self.timeline.now >= self._next_sweep:
             # Looking at every entry is dear, so a flood of new values makes it happen 16 times per
             # window at most; in between, they are refused.
             for key in [key for key, entry in self._entries.items() if entry.idle()]:
