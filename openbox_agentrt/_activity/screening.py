@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._wire.model_input import Element, message_elements
 from ..decision import Verdict
-from ..errors import GovernanceUnavailableError
+from ..errors import GovernanceBlockedError, GovernanceUnavailableError
 from ..evidence.redaction import redaction_marker
 from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import last_user_text, message_text
@@ -16,6 +16,7 @@ from .decide import decide, reserve
 from .request import model_request, prompt_request
 
 if TYPE_CHECKING:
+    from .._run.judged_content import Look
     from .._run.state import RunState
     from ..decision import Answer
 
@@ -66,10 +67,14 @@ async def judge_input(run: RunState, messages: Sequence[Any], *, model: str | No
     Raises:
         GovernanceError: The model may not be called.
     """
-    messages = run.redactions.messages(messages)
-    prompt = run.judged.last_user_text(messages)
-    activity = Activity(run, model_request(run, prompt, _unjudged(run, messages, prompt), model=model))
+    sent = run.judged.look(messages)
+    clean = run.redactions.messages(messages)
+    look = sent if clean is messages else run.judged.look(clean)
+    prompt = run.judged.last_user_text(clean, look)
+    others = run.judged.unjudged(clean, besides=[{"role": "user", "prompt": prompt}], look=look)
+    activity = Activity(run, model_request(run, prompt, others, model=model))
     await decide(activity)
+    await _check_same(activity, sent)
     _note(activity)
     return activity
 
@@ -92,6 +97,7 @@ async def take_prescreen(run: RunState, messages: Sequence[Any]) -> Activity | N
         return None
     prescreen.move("take")
     if prescreen.take_released():
+        sent = run.judged.look(messages)
         try:
             await reserve(prescreen)
         except BaseException as error:
@@ -99,6 +105,7 @@ async def take_prescreen(run: RunState, messages: Sequence[Any]) -> Activity | N
             prescreen.tell_enclosing(error)
             await prescreen.fail(error)
             raise
+        await _check_same(prescreen, sent)
     return prescreen
 
 
@@ -135,6 +142,14 @@ async def check_elements(activity: Activity, elements: Sequence[Element]) -> Non
         error = GovernanceUnavailableError(
             "core's redaction cannot be applied to the messages", kind="unreadable", event=LLM_ACTIVITY
         )
+        await activity.fail(error)
+        raise error
+
+
+async def _check_same(activity: Activity, sent: Look) -> None:
+    """Refuse a model call whose messages are not what was judged any more."""
+    if not sent.is_same():
+        error = GovernanceBlockedError("its messages change while they are judged", event=LLM_ACTIVITY)
         await activity.fail(error)
         raise error
 

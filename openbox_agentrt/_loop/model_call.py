@@ -11,9 +11,7 @@ from agent_rt import ModelRequest, ModelResponse
 
 from .._activity.outputs import WITHHELD, seen
 from .._activity.screening import check_redacted, judge_input, take_prescreen
-from .._run.judged_content import fingerprint
 from .._wire.model_input import message_elements
-from ..errors import GovernanceBlockedError
 from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import response_output, with_text
 from .denial import withheld_response
@@ -44,14 +42,9 @@ async def begin_model_call(judge: Runs, request: ModelRequest) -> tuple[Activity
     if type(request.messages) is not tuple:
         # Whoever has the list may go on filling it.
         request = replace(request, messages=tuple(request.messages))
-    asked = fingerprint(request.messages)
     activity = await take_prescreen(run, request.messages)
     if activity is None:
         activity = await judge_input(run, request.messages, model=request.model)
-    if asked and fingerprint(request.messages) != asked:
-        error = GovernanceBlockedError("its messages change while they are judged", event=LLM_ACTIVITY)
-        await activity.fail(error)
-        raise error
     redacted = redacted_request(run, request)
     await check_redacted(activity, redacted.messages)
     return activity, redacted

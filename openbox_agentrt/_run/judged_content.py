@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import takewhile
 from operator import is_
@@ -19,8 +20,9 @@ import msgspec
 from .._plain.same import canonical
 from .._wire.model_input import Element, message_elements
 from ..message_extraction import last_user_text
+from .changeable import is_settled, saying
 
-__all__ = ("JudgedContent", "fingerprint")
+__all__ = ("JudgedContent", "Look")
 
 MAX_ELEMENTS: Final = 100_000
 MAX_MESSAGES: Final = 4_096
@@ -30,20 +32,42 @@ SHORT: Final = 64
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=canonical, order="deterministic")
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """
+    Remember what messages said when they were looked at.
+
+    Attributes:
+        known: How many of the first are known not to be new.
+        changeable: Those in which somebody may change something.
+        said: What these said.
+    """
+
+    known: int
+    changeable: tuple[Any, ...]
+    said: bytes
+
+    def is_same(self) -> bool:
+        """Tell whether they still say the same."""
+        return not self.changeable or saying(self.changeable) == self.said
+
+
 class JudgedContent:
     """
     Remember contents by their hash. What is forgotten, because there is too much, is judged again.
 
-    Agent-RT hands over the same message objects with every call, so those that are known are not looked into
-    again. Only what a caller has passed with data in it is compared: it may be changed in the meantime.
+    Agent-RT hands over the same message objects with every call, so those that are known are not taken apart
+    again. Where somebody may have changed what is in them, what they say is compared.
     """
 
-    __slots__ = ("_asked", "_digests", "_messages", "_prefix", "_prompt")
+    __slots__ = ("_asked", "_changeable", "_digests", "_messages", "_prefix", "_prompt", "_said")
 
     def __init__(self) -> None:
         self._digests: OrderedDict[bytes, None] = OrderedDict()
-        self._messages: OrderedDict[int, tuple[Any, int | None]] = OrderedDict()
+        self._messages: OrderedDict[int, tuple[Any, bytes]] = OrderedDict()
         self._prefix: tuple[Any, ...] = ()
+        self._changeable: tuple[Any, ...] = ()
+        self._said = b""
         self._prompt = ""
         self._asked: str | None = None
 
@@ -65,40 +89,62 @@ class JudgedContent:
             self.remember([{"role": "user", "prompt": prompt}])
             self._asked = prompt
 
-    def last_user_text(self, messages: Sequence[Any]) -> str:
-        """Give the text of the last user message, and look only at what is new for it."""
-        prefix = self._same_prefix(messages)
-        for message in reversed(messages[len(prefix) :]):
+    def look(self, messages: Sequence[Any]) -> Look:
+        """Look at messages: how many of the first are known, and what they all say now."""
+        prefix = self._prefix
+        if len(messages) < len(prefix) or not all(map(is_, prefix, messages)):
+            changeable = tuple(message for message in messages if not is_settled(message))
+            return Look(0, changeable, saying(changeable))
+        changeable = (
+            *self._changeable,
+            *(message for message in messages[len(prefix) :] if not is_settled(message)),
+        )
+        said = saying(changeable)
+        return Look(len(prefix) if said.startswith(self._said) else 0, changeable, said)
+
+    def last_user_text(self, messages: Sequence[Any], look: Look | None = None) -> str:
+        """Give the text of the last user message, and read only what is new for it."""
+        known = (look or self.look(messages)).known
+        for message in reversed(messages[known:]):
             if message.role == "user":
                 return last_user_text((message,))
-        return self._prompt if prefix else ""
+        return self._prompt if known else ""
 
-    def unjudged(self, messages: Sequence[Any], *, besides: Iterable[Element] = ()) -> list[Element]:
+    def unjudged(
+        self, messages: Sequence[Any], *, besides: Iterable[Element] = (), look: Look | None = None
+    ) -> list[Element]:
         """
         List what in `messages` Core has not been shown, once each, oldest first.
 
         Args:
             besides: Contents that count as shown in this question.
+            look: What `look` gave for the messages just now.
         """
-        prefix = self._same_prefix(messages)
-        rest = messages[len(prefix) :]
+        known = (look or self.look(messages)).known
+        rest = messages[known:]
         new = [message for message in rest if not self._is_known(message)]
         found = self._found(new, besides) if new else []
-        settled = tuple(takewhile(self._is_settled, rest))
-        if not prefix or any(message.role == "user" for message in settled):
-            self._prompt = last_user_text(settled)
-        self._prefix = (*prefix, *settled)
+        self._lengthen(known, tuple(takewhile(self._is_known, rest)))
         return found
 
     def rest(self) -> None:
         """Let go of the messages; what they said stays known."""
         self._messages.clear()
-        self._prefix = ()
+        self._prefix = self._changeable = ()
+        self._said = b""
 
-    def _same_prefix(self, messages: Sequence[Any]) -> tuple[Any, ...]:
-        """Give the messages that are known not to be new, if `messages` begins with them."""
-        prefix = self._prefix
-        return prefix if len(messages) >= len(prefix) and all(map(is_, prefix, messages)) else ()
+    def _lengthen(self, known: int, held: tuple[Any, ...]) -> None:
+        """Have messages follow the first `known` of those that are known not to be new."""
+        if not known or any(message.role == "user" for message in held):
+            self._prompt = last_user_text(held)
+        changeable = tuple(message for message in held if not is_settled(message))
+        if not known:
+            self._prefix, self._changeable, self._said = held, changeable, saying(changeable)
+            return
+        self._prefix = (*self._prefix, *held)
+        if changeable:
+            self._said += (b"," if self._changeable else b"") + saying(changeable)
+            self._changeable = (*self._changeable, *changeable)
 
     def _found(self, messages: Iterable[Any], besides: Iterable[Element]) -> list[Element]:
         found: list[Element] = []
@@ -121,38 +167,24 @@ class JudgedContent:
 
     def _is_known(self, message: Any) -> bool:
         known = self._messages.get(id(message))
-        return known is not None and known[0] is message and (known[1] is None or known[1] == _print(message))
-
-    def _is_settled(self, message: Any) -> bool:
-        known = self._messages.get(id(message))
-        return known is not None and known[0] is message and known[1] is None
+        return known is not None and known[0] is message and known[1] == _said_by(message)
 
     def _know(self, message: Any) -> None:
         # A strong reference to the message keeps its id from being used again.
-        self._messages[id(message)] = (message, None if _is_settled(message) else _print(message))
+        self._messages[id(message)] = (message, _said_by(message))
         while len(self._messages) > MAX_MESSAGES:
             self._messages.popitem(last=False)
 
 
-def fingerprint(messages: Iterable[Any]) -> list[int]:
-    """Tell later whether somebody has changed one of `messages` that can be changed."""
-    return [_print(message) for message in messages if not _is_settled(message)]
-
-
-def _is_settled(message: Any) -> bool:
-    """Tell whether a message stays as it is: made in the run itself, or of nothing but texts."""
-    if message.role in ("assistant", "tool"):
-        return True
-    return type(message.content) is tuple and all(part.data is None for part in message.content)
-
-
-def _print(message: Any) -> int:
-    """Fingerprint what somebody may change in a message that is frozen itself."""
-    return hash(_encoded([[part.text, part.data] for part in message.content]))
+def _said_by(message: Any) -> bytes:
+    return b"" if is_settled(message) else _short(saying((message,)))
 
 
 def _digest(element: Element) -> bytes:
-    encoded = _encoded(element)
+    return _short(_encoded(element))
+
+
+def _short(encoded: bytes) -> bytes:
     return encoded if len(encoded) <= SHORT else blake2b(encoded, digest_size=16).digest()
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from agent_rt import PROVIDER_STATE_MIME, ContentPart, ModelMessage, ToolCall
 
 from ..message_extraction import message_text, with_text
+from .changeable import is_settled, saying
 
 __all__ = ("RedactedMessages",)
 
@@ -35,7 +36,7 @@ class RedactedMessages:
     def __init__(self, text: Callable[[str], str], value: Callable[[Any], Any]) -> None:
         self._text = text
         self._value = value
-        self._memo: OrderedDict[int, tuple[Any, Any, int]] = OrderedDict()
+        self._memo: OrderedDict[int, tuple[Any, Any, int, bytes]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._memo)
@@ -46,17 +47,19 @@ class RedactedMessages:
 
     def redacted(self, message: ModelMessage, version: int) -> ModelMessage:
         """Redact a message, in the given version of what is known."""
+        said = b"" if is_settled(message) else saying((message,))
         known = self._memo.get(id(message))
         if known is not None and known[0] is message:
             self._memo.move_to_end(id(message))
-            if known[2] == version:
+            if known[2] == version and known[3] == said:
                 return cast("ModelMessage", known[1])
         new = self._redacted(message)
         if known is not None and known[0] is message and new == known[1]:
             new = known[1]
         # A strong reference to the message keeps its id from being used again.
-        for each in {id(message): message, id(new): new}.values():
-            self._memo[id(each)] = (each, new, version)
+        self._memo[id(message)] = (message, new, version, said)
+        if new is not message:
+            self._memo[id(new)] = (new, new, version, b"" if is_settled(new) else saying((new,)))
         while len(self._memo) > MAX_REMEMBERED_MESSAGES:
             self._memo.popitem(last=False)
         return new

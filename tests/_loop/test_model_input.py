@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -420,3 +420,77 @@ async def test_a_redaction_that_does_not_fit_refuses(make_stage: Any, kit: Any, 
         )
 
     assert provider.requests == []
+
+
+CHANGED: dict[str, tuple[Callable[[Any], ModelMessage], dict[str, Any]]] = {
+    "the arguments of a call": (
+        lambda data: says("assistant", tool_calls=(ToolCall("1", "read", data),)),
+        {"role": "assistant", "json": {"tool": "read", "arguments": {"note": BAD}}},
+    ),
+    "the data of an answer": (
+        lambda data: says("assistant", ContentPart("json", data=data)),
+        {"role": "assistant", "json": {"note": BAD}},
+    ),
+    "a result": (
+        lambda data: says("tool", ContentPart("json", data=data), tool_call_id="1"),
+        {"role": "tool", "json": {"note": BAD}},
+    ),
+}
+
+
+@pytest.mark.parametrize("redacts", [False, True], ids=["nothing redacted", "something redacted"])
+@pytest.mark.parametrize("name", CHANGED)
+async def test_what_a_caller_changes_in_any_message_is_judged_again(
+    make_stage: Any, kit: Any, name: str, redacts: bool
+) -> None:
+    """Whoever made an answer or a result still has the data in it."""
+    stage = await make_stage(core=LocalCore(guardrails=redact_all) if redacts else LocalCore())
+    make, element = CHANGED[name]
+    data = {"note": "milk"}
+    provider = ScriptedProvider("a", "b", "c")
+    governed = stage.governance.wrap_provider(provider)
+    request = ModelRequest(messages=(make(data), says("user", "call s3cret-word")))
+
+    async with stage.governance.run_scope():
+        await governed.complete(request)
+        await governed.complete(request)
+        data["note"] = BAD
+        await governed.complete(request)
+
+    first, second, third = asked(stage)
+    assert element not in first
+    assert second[1:] == []
+    assert third[1:] == [element]
+
+
+async def test_what_was_redacted_stays_out_of_a_message_that_is_changed(make_stage: Any, kit: Any) -> None:
+    """It had nothing to redact when it was first seen."""
+    stage = await make_stage(core=LocalCore(guardrails=redact_all))
+    data = {"note": "milk"}
+    provider = ScriptedProvider("a", "b")
+    governed = stage.governance.wrap_provider(provider)
+    history = (says("assistant", ContentPart("json", data=data)), says("user", "call s3cret-word"))
+
+    async with stage.governance.run_scope():
+        await governed.complete(ModelRequest(messages=history))
+        data["note"] = "call s3cret-word"
+        await governed.complete(ModelRequest(messages=history))
+
+    assert "s3cret-word" not in repr(provider.requests[1])
+
+
+async def test_a_tool_that_changes_its_own_arguments_has_them_judged(make_stage: Any, kit: Any) -> None:
+    """They stand in the answer that called it, which the model is sent again."""
+
+    def read(note: list[str]) -> str:
+        note[0] = BAD
+        return "fine"
+
+    stage = await make_stage(no_bad)
+    provider = ScriptedProvider(Call(name="read", arguments={"note": ["milk"]}), "never said")
+    loop = AgentLoop(provider, tool_registry=kit.registry({"read": read}))
+
+    with pytest.raises(GovernanceBlockedError):
+        await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("go")])
+
+    assert len(provider.requests) == 1
