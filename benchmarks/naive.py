@@ -76,12 +76,16 @@ class Question:
         return self.args[position] if position < len(self.args) else self.kwargs[name]
 
     def is_call(self, matcher: Any) -> bool:
-        """Whether the call is one that `matcher` means."""
+        """Whether the call may be one that `matcher` means."""
         return means(matcher, self.call)
 
-    def calls(self, matcher: Any) -> list[Seen]:
-        """The calls before that `matcher` means, as what they count for it."""
-        counted = (self._counted(matcher, seen) for seen in self.before)
+    def must_be(self, matcher: Any) -> bool:
+        """Whether the call is one that `matcher` means however it is read."""
+        return means(matcher, self.call, must=True)
+
+    def calls(self, matcher: Any, *, must: bool = False) -> list[Seen]:
+        """The calls before that `matcher` may mean, or must mean, as what they count for it."""
+        counted = (self._counted(matcher, seen, must) for seen in self.before)
         return [seen for seen in counted if seen is not None]
 
     def started(self, matcher: Any) -> list[Seen]:
@@ -97,29 +101,29 @@ class Question:
         """The calls of the window that succeeded."""
         return [
             seen
-            for seen in self.calls(matcher)
+            for seen in self.calls(matcher, must=True)
             if seen.ended == "ok" and self.call.at - seen.ended_at <= self.within
         ]
 
     def was_meant(self, seen: Seen) -> bool:
         """Whether a call before was let through as one that the rule's first matcher means."""
-        return self._is_meant(self.args[0], seen)
+        return self._is_meant(self.args[0], seen, must=False)
 
-    def _counted(self, matcher: Any, seen: Seen) -> Seen | None:
-        judged = self._is_meant(matcher, seen)
+    def _counted(self, matcher: Any, seen: Seen, must: bool) -> Seen | None:
+        judged = self._is_meant(matcher, seen, must)
         if seen.ran is None or seen.ended not in ("ok", "failed", "unknown"):
             return seen if judged else None
         ran = replace(seen, args=seen.ran)
-        if self._is_meant(matcher, ran):
+        if self._is_meant(matcher, ran, must):
             # What only the call that ran is counts from its end.
             return ran if judged else replace(ran, at=seen.ended_at, order=seen.ended_order)
         # What only the judged call was limits, and allows nothing.
         only: Ended = "failed" if seen.ended == "failed" else "unknown"
         return replace(seen, ended=only, ran=None) if judged else None
 
-    def _is_meant(self, matcher: Any, seen: Seen) -> bool:
+    def _is_meant(self, matcher: Any, seen: Seen, must: bool) -> bool:
         path = self.kwargs.get("key")
-        return means(matcher, seen) and (path is None or _key(path, seen) == self.key)
+        return means(matcher, seen, must=must) and (path is None or _key(path, seen) == self.key)
 
 
 def breaks(spec: Spec, before: Sequence[Seen], call: Seen) -> bool:
@@ -138,7 +142,7 @@ def breaks(spec: Spec, before: Sequence[Seen], call: Seen) -> bool:
 
 
 def _excepted(spec: Spec, seen: Seen) -> bool:
-    return any(means(matcher, seen) for matcher in spec.get("kwargs", {}).get("except", ()))
+    return any(means(matcher, seen, must=True) for matcher in spec.get("kwargs", {}).get("except", ()))
 
 
 def breaks_at_end(spec: Spec, calls: Sequence[Seen], now: float) -> bool:
@@ -155,24 +159,31 @@ def breaks_at_end(spec: Spec, calls: Sequence[Seen], now: float) -> bool:
     both = [*calls, *(replace(seen, args=seen.ran) for seen in calls if seen.ran is not None)]
     keys = {key for seen in both if (key := _key(kwargs["key"], seen)) is not None}
     questions = [Question(calls, end, spec.get("args", []), kwargs, key) for key in keys]
-    return any(judge(q) for q in questions if any(seen.ended != "aborted" for seen in q.calls(q.args[0])))
+    must = spec["template"] != "response"
+    return any(
+        judge(q) for q in questions if any(seen.ended != "aborted" for seen in q.calls(q.args[0], must=must))
+    )
 
 
-def means(matcher: Any, seen: Seen) -> bool:
-    """Whether a matcher, written as in a rules file, means a call."""
+def means(matcher: Any, seen: Seen, *, must: bool = False) -> bool:
+    """Whether a matcher, written as in a rules file, may mean a call, or must."""
     if isinstance(matcher, Mapping) and "any_of" in matcher:
-        return any(means(one, seen) for one in matcher["any_of"])
+        return any(means(one, seen, must=must) for one in matcher["any_of"])
     if isinstance(matcher, Mapping) and "not" in matcher:
         inner = matcher["not"]
-        return means(inner["tool"], seen) and not means(inner, seen)
+        there = seen.args.get(inner.get("field", "command")) is not None
+        other = means(inner["tool"], seen) and not means(inner, seen, must=not must)
+        return other and (there or not must)
     if isinstance(matcher, Mapping):
-        value = seen.args.get(matcher.get("field", "command"))
-        return (
-            seen.tool == matcher["tool"]
-            and value is not None
-            and re.search(matcher["matches"], str(value), re.IGNORECASE) is not None
-        )
+        return seen.tool == matcher["tool"] and _has(matcher, seen, must)
     return fnmatch.fnmatchcase(seen.tool, matcher)
+
+
+def _has(matcher: Mapping[str, Any], seen: Seen, must: bool) -> bool:
+    value = seen.args.get(matcher.get("field", "command"))
+    texts = value if isinstance(value, list) else [] if value is None else [str(value)]
+    found = [re.search(matcher["matches"], text, re.IGNORECASE) is not None for text in texts]
+    return bool(found) and all(found) if must else any(found)
 
 
 def _fine(question: Question) -> bool:
@@ -229,11 +240,11 @@ def _never(q: Question) -> bool:
 
 
 def _only(q: Question) -> bool:
-    return not q.is_call(q.args[0])
+    return not q.must_be(q.args[0])
 
 
 def _init(q: Question) -> bool:
-    return not q.is_call(q.args[0]) and not q.succeeded(q.args[0])
+    return not q.must_be(q.args[0]) and not q.succeeded(q.args[0])
 
 
 def _alternate_precedence(q: Question) -> bool:
@@ -242,7 +253,7 @@ def _alternate_precedence(q: Question) -> bool:
         return False
     gone = {"aborted", "failed"} if q.kwargs.get("refund_on_failure") else {"aborted"}
     given = sorted(
-        (seen for seen in q.calls(first) if seen.ended == "ok"),
+        (seen for seen in q.calls(first, must=True) if seen.ended == "ok"),
         key=lambda seen: seen.ended_order,
     )
     users = sorted(
@@ -272,7 +283,7 @@ def _chain_precedence(q: Question) -> bool:
         return True
     last = max(there, key=lambda seen: seen.step)
     fresh = q.call.at - last.ended_at <= q.within
-    return not (means(first, last) and last.ended == "ok" and fresh)
+    return not (means(first, last, must=True) and last.ended == "ok" and fresh)
 
 
 def _max_distinct(q: Question) -> bool:
@@ -299,7 +310,7 @@ def _response_at_end(q: Question) -> bool:
     return any(
         not any(
             answer.ended == "ok" and answer.step > seen.step and answer.ended_at - seen.at <= q.within
-            for answer in q.calls(then)
+            for answer in q.calls(then, must=True)
         )
         for seen in q.calls(first)
         if seen.ended != "aborted"
@@ -339,7 +350,7 @@ _STRICT: dict[str, Callable[[Spec, Seen], bool]] = {
     "response": lambda s, c: means(s["args"][0], c),
     "alternate_precedence": lambda s, c: means(s["args"][1], c),
     "chain_precedence": lambda s, c: means(s["args"][1], c),
-    "init": lambda s, c: not means(s["args"][0], c),
+    "init": lambda s, c: not means(s["args"][0], c, must=True),
     "required_before_session_end": lambda s, c: False,
     "existence": lambda s, c: False,
 }

@@ -35,6 +35,8 @@ ARGS: tuple[dict[str, Any], ...] = (
     {"n": -1, "k": "y", "to": "u"},
     {"k": " x\u200b", "n": 1, "to": "u"},
     {"k": 7.0, "n": 1, "command": "commit"},
+    {"k": "x", "n": 1, "command": ["commit", "run tests"]},
+    {"k": "y", "n": 1, "command": ["commit", "commit it"]},
 )
 
 # Mostly plain names, so that the calls of a schedule often meet.

@@ -61,8 +61,8 @@ class Role:
 
     Attributes:
         selector: Which calls.
-        strict: What a call is taken for if asking the selector failed: the side on which the contract
-            is stricter. A limit counts it; a prerequisite does not.
+        strict: Whether a call that may be meant is taken to be: the side on which the contract is stricter. A
+            limit counts it; a prerequisite does not, and neither does an exception.
     """
 
     selector: Selector
@@ -165,11 +165,21 @@ class Declaration(TemporalContract):
             return None
         return frozenset().union(*(some for some in names if some is not None))
 
-    def cell(self, kind: CellKind, *of: Selector, clock: Hashable = None, **more: Any) -> Cell:
-        """Name a cell about the calls of some selectors, split and limited as this contract is."""
+    def cell(
+        self, kind: CellKind, *of: Selector, strict: bool = True, clock: Hashable = None, **more: Any
+    ) -> Cell:
+        """
+        Name a cell about the calls of some selectors, split and limited as this contract is.
+
+        With `strict`, of calls that may be meant; without, of those only that must be. The two are one cell
+        where that makes no difference.
+        """
         more.setdefault("within", self.within)
         identity: tuple[Hashable, ...] = tuple(selector.identity for selector in of)
         label = ", ".join(selector.label for selector in of)
+        if not strict and any(selector.asks for selector in of):
+            identity += ("must",)
+            label = f"{label}; must"
         if self.excepted is not None:
             # It counts other calls than the cell of a contract without the exception.
             identity += (("except", self.excepted.identity),)

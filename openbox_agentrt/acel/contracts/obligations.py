@@ -53,9 +53,9 @@ class Existence(Template):
         self.n = n
         self.roles = (Role(selector=what, strict=False),)
         if self.within is None:
-            seen = self.cell("tally", what)
+            seen = self.cell("tally", what, strict=False)
         else:
-            seen = self.cell("marks", what, lasting=self.key is not None)
+            seen = self.cell("marks", what, strict=False, lasting=self.key is not None)
         self._move = Move(cell=seen, strict=False)
         need = Guard(kind="need", cell=seen, n=n, needs=f"{what.label}, {n} in all")
         self.at_end = (need,)
@@ -81,9 +81,9 @@ class RequiredBeforeSessionEnd(Template):
         self.tool = tool
         self.roles = (Role(selector=what, strict=False),)
         if self.within is None:
-            self._seen = self.cell("tally", what)
+            self._seen = self.cell("tally", what, strict=False)
         else:
-            self._seen = self.cell("marks", what, lasting=self.key is not None)
+            self._seen = self.cell("marks", what, strict=False, lasting=self.key is not None)
         need = Guard(kind="need", cell=self._seen, needs=what.label)
         self.at_end = (need,)
         if self.key is None and self.within is None:

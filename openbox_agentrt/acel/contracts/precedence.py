@@ -26,7 +26,7 @@ class _Precedence(Template):
     def __init__(self, first: Selector, then: Selector, written: list[str], options: Options) -> None:
         super().__init__(written, options)
         self.roles = (Role(selector=first, strict=False), Role(selector=then, strict=True))
-        seen = self.cell("tally" if self.within is None else "marks", first)
+        seen = self.cell("tally" if self.within is None else "marks", first, strict=False)
         need = Guard(kind="need", cell=seen, needs=first.label)
         self._first = Rule(moves=(Move(cell=seen, strict=False),))
         self._then = Rule(guards=(need,))
@@ -121,7 +121,7 @@ class ChainPrecedence(Template):
         self.b = b
         self.roles = (Role(selector=first, strict=False), Role(selector=then, strict=True))
         latest = self.cell("latest", within=None)
-        step = self.cell("step", first)
+        step = self.cell("step", first, strict=False)
         self._look = Move(cell=latest, strict=False)
         self._mark = Move(cell=step, strict=False)
         self._next = Guard(kind="next", cell=step, other=latest, needs=f"{first.label} immediately before")
@@ -146,7 +146,7 @@ class Init(Template):
         super().__init__([what.label], options)
         self.a = a
         self.roles = (Role(selector=what, strict=False),)
-        seen = self.cell("tally" if self.within is None else "marks", what)
+        seen = self.cell("tally" if self.within is None else "marks", what, strict=False)
         self._move = Move(cell=seen, strict=False)
         self._need = Guard(kind="need", cell=seen, needs=what.label)
         if self.key is None and self.within is None:

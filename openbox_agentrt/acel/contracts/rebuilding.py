@@ -57,8 +57,8 @@ def _matcher(form: Any) -> ToolMatcher:
         return str(name)
     if word == "any_of":
         return any_of(*map(_matcher, rest))
-    tool, pattern, field = rest
-    return _MATCHERS[word](tool, pattern, field=field)
+    tool, pattern, field, *line = rest
+    return _MATCHERS[word](tool, pattern, field=field, line=line == ["line"])
 
 
 def _seconds(value: Any) -> float | None:

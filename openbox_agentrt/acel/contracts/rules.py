@@ -47,7 +47,7 @@ class Cell:
 
     Attributes:
         kind: What it remembers.
-        of: The selectors whose calls it is about.
+        of: The selectors whose calls it is about, and how they are read.
         label: Those selectors as text.
         key: The argument that splits it: one piece per value.
         within: Seconds after which what it remembers no longer counts; None for the whole session.

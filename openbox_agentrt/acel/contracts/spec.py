@@ -42,7 +42,12 @@ CONTRACT: dict[str, Field] = {
 }
 """A contract as it stands in data."""
 
-_PATTERN = {"tool": Field("text", required=True), "matches": Field("text", required=True), "field": _TEXT}
+_PATTERN = {
+    "tool": Field("text", required=True),
+    "matches": Field("text", required=True),
+    "field": _TEXT,
+    "line": Field("flag"),
+}
 _IN_PYTHON = {"except": "except_"}
 _NOT = {"not": Field("mapping", required=True)}
 _ANY_OF = {"any_of": Field("list", required=True)}
@@ -202,7 +207,8 @@ def _pattern(value: dict[str, Any], place: Place, build: Callable[..., ToolMatch
         raise SpecError(problem, place)
     shape = shaped(value, _PATTERN, place)
     with _at(place):
-        return build(shape["tool"], shape["matches"], field=shape.get("field", "command"))
+        field, line = shape.get("field", "command"), shape.get("line", False)
+        return build(shape["tool"], shape["matches"], field=field, line=line)
 
 
 def _any_of(value: dict[str, Any], place: Place, depth: int) -> ToolMatcher:

@@ -181,7 +181,7 @@ class Plan:
                 if isinstance(hit, bool):
                     settled.append(hit)
                     continue
-                answer = _answer(answers, role.selector.identity, hit, args)
+                answer = _answer(answers, (role.selector.identity, role.strict), hit, args)
                 if isinstance(answer, str):
                     extra.faults[id(entry.contract)] = answer
                     answer = role.strict

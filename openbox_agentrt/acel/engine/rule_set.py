@@ -76,7 +76,7 @@ class Outline:
         self.named = False
         for entry in filed:
             roles = entry.contract.roles
-            hits = tuple(role.selector.on(tool) for role in roles)
+            hits = tuple(role.selector.on(tool, strict=role.strict) for role in roles)
             self.named = self.named or any(role.selector.knows(tool) for role in roles)
             decided = tuple(hit for hit in hits if isinstance(hit, bool))
             if len(decided) < len(hits):

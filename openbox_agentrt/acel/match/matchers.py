@@ -22,7 +22,7 @@ from ..wording import shown
 from .names import canonical
 from .paths import MISSING, FieldError, FieldPath, UnreadableError
 from .patterns import Searcher
-from .texts import texts_of
+from .texts import each_text_of, line_of, texts_of
 
 Args: TypeAlias = dict[str, Any]
 Predicate: TypeAlias = Callable[[Args], Any]
@@ -63,33 +63,65 @@ class FieldPattern:
     """
     A predicate that searches an argument for a pattern. Upper and lower case are the same.
 
-    One that is `negated` accepts the calls in which the pattern is not found, because the argument is missing
-    included.
+    Of an argument with several texts, one may have the pattern and another not. Asked by what forbids or
+    limits, it `may_match`: one text is enough. Asked by what allows, it `must_match`: every text has to.
+
+    One that is `negated` accepts the calls in which the pattern is not found: for what forbids, those with a
+    text in which it is not, or without the argument; for what allows, those with no text in which it is.
+
+    With `line`, a list of words is one text for what allows, the line that they make.
     """
 
-    __slots__ = ("_field", "_searcher", "field", "negated", "pattern")
+    __slots__ = ("_field", "_searcher", "field", "line", "negated", "pattern")
 
-    def __init__(self, pattern: str, field: str, *, negated: bool = False) -> None:
+    def __init__(self, pattern: str, field: str, *, negated: bool = False, line: bool = False) -> None:
         self.pattern = pattern
         self.field = field
         self.negated = negated
+        self.line = line
         self._field = FieldPath(field)
         self._searcher = Searcher(pattern)
 
     def __call__(self, args: Args) -> bool:
-        return self._finds(args) is not self.negated
+        return self.may_match(args)
 
-    def _finds(self, args: Args) -> bool:
+    def may_match(self, args: Args) -> bool:
+        """Tell whether the call may be one that is meant, for what forbids or limits such calls."""
+        return not self._in_all(args) if self.negated else self._in_any(args)
+
+    def must_match(self, args: Args) -> bool:
+        """Tell whether the call is one that is meant however it is read, for what allows such calls."""
+        if not self.negated:
+            return self._in_all(args)
+        # Of an argument that is not there, nobody knows by what other name the tool reads it.
+        return self._value(args) is not None and not self._in_any(args)
+
+    def _in_any(self, args: Args) -> bool:
         value = self._value(args)
         if isinstance(value, str):
             return self._searcher.search(value) is not None
         return value is not None and self._searcher.finds(texts_of(value, self.field))
 
-    def _value(self, args: Args) -> Any:
-        """Find what is searched; None where nothing is there, which is no match, as with acel-core."""
+    def _in_all(self, args: Args) -> bool:
+        value = self._value(args, whole=True)
+        if self.line and (line := line_of(value)) is not None:
+            value = line
+        if isinstance(value, str):
+            return self._searcher.search(value) is not None
+        return value is not None and self._searcher.is_in_each(each_text_of(value, self.field))
+
+    def _value(self, args: Args, *, whole: bool = False) -> Any:
+        """
+        Find what is searched; None where nothing is there, which is no match, as with acel-core.
+
+        Of many values, those that are missing are passed over, unless the `whole` is wanted.
+        """
         if self._field.many:
-            found = [value for value in self._field.find(args) if value is not MISSING]
-            return [*found, args[self.field]] if self.field in args else found
+            every = self._field.find(args)
+            found = [value for value in every if value is not MISSING]
+            if self.field in args:
+                return [*found, args[self.field]]
+            return None if not found or (whole and len(found) < len(every)) else found
         try:
             return self._field.read(args)
         except UnreadableError:
@@ -110,12 +142,12 @@ class FieldPattern:
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild_pattern, self._parts()
 
-    def _parts(self) -> tuple[str, str, bool]:
-        return self.pattern, self.field, self.negated
+    def _parts(self) -> tuple[str, str, bool, bool]:
+        return self.pattern, self.field, self.negated, self.line
 
 
-def _rebuild_pattern(pattern: str, field: str, negated: bool) -> FieldPattern:
-    return FieldPattern(pattern, field, negated=negated)
+def _rebuild_pattern(pattern: str, field: str, negated: bool, line: bool = False) -> FieldPattern:
+    return FieldPattern(pattern, field, negated=negated, line=line)
 
 
 class AnyOf:
@@ -137,33 +169,53 @@ class AnyOf:
         return f"<{self}>"
 
 
-def matching(tool: str, pattern: str, *, field: str = "command") -> ContentMatch:
+def matching(tool: str, pattern: str, *, field: str = "command", line: bool = False) -> ContentMatch:
     """
-    The calls of `tool` whose argument `field` contains `pattern`, whatever the case.
+    Mean the calls of `tool` whose argument `field` contains `pattern`, whatever the case.
 
-    A call without that argument is no match. Of a list or an object, every text in it is searched, the words
-    of a list as one line too, and its JSON. A value that cannot be looked into is a fault: the contract
-    takes its strict side.
+    A call without that argument is no match. A list or an object has several texts. Where a match forbids or
+    limits, one is enough: any text in it, the words of a list as one line too, or its JSON. Where a match
+    allows - a prerequisite, what answers, `only`, ``except`` - each text has to contain the pattern. A value
+    that cannot be looked into is a fault: the contract takes its strict side.
+
+    Args:
+        tool: Name of the tool.
+        pattern: What is searched for, in RE2's syntax.
+        field: Name or path of the argument.
+        line: Whether a list of words is one command line, where a match allows.
 
     Raises:
         PatternError: RE2 cannot compile the pattern.
         ValueError: `field` is no name or path.
     """
-    return ContentMatch(tool, FieldPattern(pattern, field), label=f"{tool}({field}~/{pattern}/)")
+    return _content(tool, FieldPattern(pattern, field, line=line), "~")
 
 
-def not_matching(tool: str, pattern: str, *, field: str = "command") -> ContentMatch:
+def not_matching(tool: str, pattern: str, *, field: str = "command", line: bool = False) -> ContentMatch:
     """
-    Mean the calls of `tool` whose argument `field` does not contain `pattern`, or is missing.
+    Mean the calls of `tool` whose argument `field` does not contain `pattern`.
 
-    It says of `tool` everything that `matching` does not, and nothing of other tools.
+    It says nothing of other tools. Where a match forbids or limits, a call is meant unless each text contains
+    the pattern, and also without the argument. Where a match allows, it is meant if the argument is there
+    and no text of it contains the pattern.
+
+    Args:
+        tool: Name of the tool.
+        pattern: What is searched for, in RE2's syntax.
+        field: Name or path of the argument.
+        line: Whether a list of words is one command line, where its having the pattern allows.
 
     Raises:
         PatternError: RE2 cannot compile the pattern.
         ValueError: `field` is no name or path.
     """
-    negated = FieldPattern(pattern, field, negated=True)
-    return ContentMatch(tool, negated, label=f"{tool}({field}!~/{pattern}/)")
+    return _content(tool, FieldPattern(pattern, field, negated=True, line=line), "!~")
+
+
+def _content(tool: str, predicate: FieldPattern, sign: str) -> ContentMatch:
+    line = ", line" if predicate.line else ""
+    text = f"{tool}({predicate.field}{sign}/{predicate.pattern}/{line})"
+    return ContentMatch(tool, predicate, label=text)
 
 
 def any_of(*matchers: ToolMatcher) -> AnyOf:

@@ -86,6 +86,15 @@ class Searcher:
             raise missed
         return False
 
+    def is_in_each(self, texts: Iterable[str | None]) -> bool:
+        """Tell whether there are texts, and the pattern is in each of them. None is no text that it is in."""
+        some = False
+        for text in texts:
+            if text is None or self.search(text) is None:
+                return False
+            some = True
+        return some
+
     def _in_one_of(self, lines: list[str]) -> bool:
         if len(lines) > _FEW and not any(mark in self._pattern for mark in _NOT_BY_LINE):
             if self._by_line is None:

@@ -52,18 +52,27 @@ class Selector(ABC):
         label: As it is written in the contract.
         identity: Equal for two selectors that accept the same calls by construction.
         names: The tool names that it can be about, or None if only asking tells.
+        asks: Whether what it means depends on the arguments of a call.
     """
 
-    __slots__ = ("identity", "label", "names")
+    __slots__ = ("asks", "identity", "label", "names")
 
-    def __init__(self, text: str, identity: Hashable, names: frozenset[str] | None) -> None:
+    def __init__(
+        self, text: str, identity: Hashable, names: frozenset[str] | None, *, asks: bool = True
+    ) -> None:
         self.label = text
         self.identity = identity
         self.names = names
+        self.asks = asks
 
     @abstractmethod
-    def on(self, tool: str) -> Hit:
-        """Tell whether calls of `tool`, a name in NFC, are meant: yes, no, or ask for each call."""
+    def on(self, tool: str, *, strict: bool = True) -> Hit:
+        """
+        Tell whether calls of `tool`, a name in NFC, are meant: yes, no, or ask for each call.
+
+        With `strict` a call counts as meant if it may be, as for what forbids; without, if it must be, as for
+        what allows.
+        """
 
     @abstractmethod
     def form(self) -> list[Any]:
@@ -113,9 +122,9 @@ class _Names(Selector):
     def __init__(self, name: str) -> None:
         self._pattern = canonical(name)
         names = None if is_glob(name) else frozenset({self._pattern})
-        super().__init__(name, ("name", self._pattern), names)
+        super().__init__(name, ("name", self._pattern), names, asks=False)
 
-    def on(self, tool: str) -> Hit:
+    def on(self, tool: str, *, strict: bool = True) -> Hit:
         return name_matches(self._pattern, tool)
 
     def form(self) -> list[Any]:
@@ -132,12 +141,12 @@ class _Contents(Selector):
         names = None if is_glob(self._pattern) else frozenset({self._pattern})
         super().__init__(label(matcher), ("content", self._pattern, same), names)
 
-    def on(self, tool: str) -> Hit:
+    def on(self, tool: str, *, strict: bool = True) -> Hit:
         if not name_matches(self._pattern, tool):
             return False
         predicate = self._predicate
         if type(predicate) is FieldPattern:
-            return predicate
+            return predicate.may_match if strict else predicate.must_match
         # Somebody else's code, which must not change what is recorded.
         return lambda args: predicate(plain_args(args))
 
@@ -145,7 +154,7 @@ class _Contents(Selector):
         predicate = self._predicate
         if type(predicate) is FieldPattern:
             word = "not_matching" if predicate.negated else "matching"
-            return [word, self._pattern, predicate.pattern, predicate.field]
+            return [word, self._pattern, predicate.pattern, predicate.field, *["line"] * predicate.line]
         return ["function", self._pattern, self.label]
 
 
@@ -156,7 +165,7 @@ class _Calls(Selector):
         self._function = function
         super().__init__(label(function), ("call", ById(function)), None)
 
-    def on(self, tool: str) -> Hit:
+    def on(self, tool: str, *, strict: bool = True) -> Hit:
         function = self._function
         return lambda args: function(tool, plain_args(args))
 
@@ -175,10 +184,11 @@ class _Union(Selector):
         names: frozenset[str] | None = frozenset()
         for selector in inner:
             names = None if names is None or selector.names is None else names | selector.names
-        super().__init__(text, ("any", tuple(selector.identity for selector in inner)), names)
+        identity = ("any", tuple(selector.identity for selector in inner))
+        super().__init__(text, identity, names, asks=any(selector.asks for selector in inner))
 
-    def on(self, tool: str) -> Hit:
-        hits = [selector.on(tool) for selector in self._inner]
+    def on(self, tool: str, *, strict: bool = True) -> Hit:
+        hits = [selector.on(tool, strict=strict) for selector in self._inner]
         if any(hit is True for hit in hits):
             return True
         predicates = [hit for hit in hits if not isinstance(hit, bool)]

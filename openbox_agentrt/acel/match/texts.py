@@ -4,6 +4,8 @@ The texts that a pattern is searched for in.
 An argument that is text is one text. Of a list or an object, every text in it counts, names included; the
 words of a list counts as the line that they make, and the whole counts as the JSON that a tool may make of
 it. Python's own way of printing a value counts nowhere: its quotes and escapes are nobody's.
+
+That is the reading of what forbids: one text is enough. What allows needs all of them, each read alone.
 """
 
 from __future__ import annotations
@@ -40,6 +42,44 @@ def texts_of(value: Any, name: str) -> Iterator[str]:
         raise UnreadableError(name, texts.unseen)
 
 
+def each_text_of(value: Any, name: str) -> Iterator[str | None]:
+    """
+    Give each text of a value alone: texts, names, numbers and booleans, and None for each null.
+
+    Raises:
+        UnreadableError: Something in it cannot be looked into.
+    """
+    waiting = [plain_value(value)]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield from part
+            waiting.extend(part.values())
+        elif isinstance(part, list | tuple):
+            waiting.extend(part)
+        elif isinstance(part, bytes | Unseen):
+            raise UnreadableError(name, part if isinstance(part, Unseen) else Unseen("opaque", "bytes"))
+        else:
+            yield _scalar_text(part)
+
+
+def line_of(value: Any) -> str | None:
+    """Give the line that the words of a list make, or None if it is no list of words."""
+    words = plain_value(value)
+    if not isinstance(words, list | tuple) or not words:
+        return None
+    texts = [_scalar_text(word) if isinstance(word, str | bool | int | float) else None for word in words]
+    return None if None in texts else " ".join(text for text in texts if text is not None)
+
+
+def _scalar_text(part: Any) -> str | None:
+    if isinstance(part, str):
+        return str.__str__(part)
+    if isinstance(part, _SCALARS):
+        return json.dumps(part)
+    return None if part is None else str(part)
+
+
 class _Texts:
     """The texts of plain data, one after another, and what of it nobody can look into."""
 
@@ -66,16 +106,12 @@ class _Texts:
             yield _encoder((",", ":")).encode(self._value)
 
     def _text(self, part: Any) -> str | None:
-        if isinstance(part, str):
-            return part
-        if isinstance(part, _SCALARS):
-            return json.dumps(part)
         if isinstance(part, bytes):
             # What is text in some encoding has been decoded; of the rest, nobody knows what a tool reads.
             part = Unseen("opaque", "bytes")
         if isinstance(part, Unseen):
             self.unseen = self.unseen or part
-        return None if part is None or isinstance(part, dict | list | tuple | Unseen) else str(part)
+        return None if isinstance(part, dict | list | tuple | Unseen) else _scalar_text(part)
 
 
 @functools.cache

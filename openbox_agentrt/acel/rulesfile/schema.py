@@ -162,6 +162,7 @@ def rules_schema() -> dict[str, Any]:
                     "tool": _TEXT,
                     "matches": {"type": "string", "description": "A regular expression (RE2)."},
                     "field": {**_PATH, "default": "command"},
+                    "line": {"type": "boolean", "description": "Whether a list of words is a command line."},
                 },
             },
             "contract": {
