@@ -80,6 +80,7 @@ class Activity:
     decision: Decision | None = None
     unheard: EventEnvelope | None = None
     reservation: Reservation | None = None
+    _concluded: Reservation | None = None
     guards: tuple[Any, ...] = ()
     _released = False
     _began: float | None = None
@@ -253,6 +254,7 @@ class Activity:
         reservation, self.reservation = self.reservation, None
         if reservation is None:
             return
+        self._concluded = reservation
         failed = await aconclude(
             reservation,
             result,
@@ -265,6 +267,14 @@ class Activity:
         )
         if failed is not None:
             raise broken_result(self.run, self.request.event, failed, activity_id=self.request.activity_id)
+        if reservation.learnt and self.run.redactions:
+            # What was redacted before, the model does not get to see now either.
+            self.replace_result(self.run.redactions.value(freeze(result)))
+
+    def replace_result(self, result: Any) -> None:
+        """Tell the contracts what is handed on in the place of the result that they were told of."""
+        if self._concluded is not None:
+            self._concluded.replace_result(result)
 
     async def fail(self, error: BaseException) -> None:
         """Close it because the work failed, or never ran."""

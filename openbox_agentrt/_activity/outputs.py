@@ -47,9 +47,17 @@ def seen(activity: Activity, output: Any, answer: Answer | None) -> Any:
     Returns:
         `output` itself, a redacted copy, or `WITHHELD`.
     """
-    run, options = activity.run, activity.run.services.options
-    if not run.services.enforces_outputs:
+    if not activity.run.services.enforces_outputs:
         return output
+    shown = _shown(activity, output, answer)
+    if shown is not output and shown is not WITHHELD:
+        # What the agent gets to see is what it can use.
+        activity.replace_result(shown)
+    return shown
+
+
+def _shown(activity: Activity, output: Any, answer: Answer | None) -> Any:
+    run, options = activity.run, activity.run.services.options
     if answer is None:
         destructive = activity.request.destructive
         if activity.request.reported and options.withholds_unjudged_output(destructive=destructive):

@@ -23,6 +23,8 @@ class Settles(Protocol):
 
     async def asettle(self, call: Reservation, result: Any, /) -> Violation | None: ...
 
+    def replace_result(self, call: Reservation, result: Any, /) -> None: ...
+
     def give_up(self, call: Reservation, /, *, ran: bool) -> None: ...
 
     def lose(self, call: Reservation, /) -> None: ...
@@ -132,6 +134,15 @@ class Reservation(PlannedCall):
         else:
             self._claim_with(args, measured, shown, conceal)
         return await self._engine.asettle(self, result)
+
+    def replace_result(self, result: Any) -> None:
+        """
+        Take note that whoever made the call was given another result than the one that was committed.
+
+        What contracts remember of results, they remember of this one as well. Does nothing for a call that
+        did not succeed.
+        """
+        self._engine.replace_result(self, result)
 
     def abort(
         self,

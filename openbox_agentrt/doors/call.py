@@ -207,6 +207,8 @@ class GovernedCall:
             return self._stopped_by(verdicts.withheld(self.tool), None)
         if activity.output is answer.value:
             return result
+        if reservation is not None:
+            reservation.replace_result(activity.output)
         return self.reading.with_value(result, activity.output)
 
     def _stopped_by(self, stop: Exception, cause: BaseException | None) -> Any:

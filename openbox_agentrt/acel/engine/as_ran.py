@@ -57,7 +57,7 @@ def settle_as_ran(call: PlannedCall, ran: PlannedCall | None, end: End) -> list[
 def _settle_both(call: PlannedCall, ran: PlannedCall, end: End) -> None:
     judged = call.as_judged()
     tickets = call.tickets or ()
-    further = {identity(mover): mover for mover in _movers(ran)}
+    further = {identity(mover): mover for mover in ran.movers()}
     both = {same for mover, _ in tickets if (same := identity(mover)) in further and mover.is_same(call, ran)}
     # As everywhere, a call takes what it needs before it gives what others need.
     new = [(mover, mover.reserve(ran)) for same, mover in further.items() if same not in both]
@@ -93,13 +93,6 @@ def _settle_one(mover: Mover, ticket: Any, call: PlannedCall, end: End) -> None:
         mover.lose(ticket, call)
     else:
         mover.undo(ticket, call)
-
-
-def _movers(call: PlannedCall) -> Iterator[Mover]:
-    yield from call.plan.movers
-    if call.extra is not None:
-        yield from call.extra.counts
-        yield from call.extra.movers
 
 
 def _guards(call: PlannedCall) -> Iterator[LiveGuard]:

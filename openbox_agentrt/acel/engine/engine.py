@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ..._plain.arguments import plain_args
-from ..callbacks import fault_text
 from ..contracts.base import MALFORMED, SessionRule, TemporalContract
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard
@@ -29,6 +28,7 @@ from ..violations import SESSION_END, Violation
 from ..wording import shown
 from . import findings
 from .plan import NONE
+from .planned_call import seen_of
 from .records import Meter, Records, ViolationRecorder
 from .rule_set import RuleSet
 from .store import SessionStore
@@ -216,7 +216,7 @@ class Engine:
         """Settle a call that ran: check its result, let it become state, and commit it."""
         spec = call.plan.spec
         if spec is None:
-            over = self.store.commit(call)
+            over = self.store.commit(call, result=result)
             if over or call.special:
                 self._succeeded(call, result, over)
             else:
@@ -233,7 +233,7 @@ class Engine:
         """Do as `settle`, and wait for conditions and a commit function that have to be awaited."""
         spec = call.plan.spec
         if spec is None:
-            self._succeeded(call, result, self.store.commit(call))
+            self._succeeded(call, result, self.store.commit(call, result=result))
             return None
         try:
             failed = await spec.aafter(self.view, result)
@@ -245,6 +245,10 @@ class Engine:
             self.store.lose(call)
             raise
         return self._concluded(call, result, found)
+
+    def replace_result(self, call: Reservation, result: Any) -> None:
+        """Take note that whoever made a call that was committed was given another result."""
+        self.store.relearn(call, result)
 
     def give_up(self, call: Reservation, *, ran: bool) -> None:
         """Settle a call that failed, if it `ran`, or never ran."""
@@ -332,17 +336,17 @@ class Engine:
 
     def _unsound(self, call: Reservation, failed: Asked, result: Any) -> Violation | None:
         found = findings.of_conditions(call.tool, "postcondition", failed, self._mode)
-        return self.records.record(call, found, result=_seen(call, result))[0] if found else None
+        return self.records.record(call, found, result=seen_of(call, result))[0] if found else None
 
     def _unwritten(self, call: Reservation, fault: str | None, result: Any) -> Violation | None:
         if fault is None:
             return None
         finding = findings.of_commit(call.tool, fault, self._mode)
-        return self.records.record(call, [finding], result=_seen(call, result))[0]
+        return self.records.record(call, [finding], result=seen_of(call, result))[0]
 
     def _concluded(self, call: Reservation, result: Any, found: Violation | None) -> Violation | None:
         if found is None:
-            self._succeeded(call, result, self.store.commit(call))
+            self._succeeded(call, result, self.store.commit(call, result=result))
             return None
         # A result that must not be used is a failed call: it allows nothing.
         self._report_late(call, self.store.abort(call, ran=True), result)
@@ -362,25 +366,15 @@ class Engine:
         # It could not be refused any more, and is not passed over.
         if over:
             found = [findings.of_breach(breach, self._mode) for breach in over]
-            self.records.record(call, found, result=_seen(call, result))
+            self.records.record(call, found, result=seen_of(call, result))
 
     def _trace(self, call: Reservation, result: Any) -> None:
         args = _ran(call) if call.shown is None else call.shown
-        self.rows.add(call.step, call.tool, args, _seen(call, result))
+        self.rows.add(call.step, call.tool, args, seen_of(call, result))
 
 
 def _ran(call: Reservation) -> dict[str, Any]:
     return call.args if call.final is None else call.final
-
-
-def _seen(call: Reservation, result: Any) -> Any:
-    """Give what the trace and violations hold of a result."""
-    if call.conceal is None:
-        return result
-    try:
-        return call.conceal(result)
-    except Exception as error:  # noqa: BLE001 - fail-closed: what cannot be concealed is not shown
-        return {"$error": fault_text("concealing the result", error)}
 
 
 def check_mode(mode: object) -> None:

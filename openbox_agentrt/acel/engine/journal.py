@@ -25,7 +25,7 @@ from ..memory.guard import Breach
 from ..memory.state import StateStore
 from .as_ran import End
 from .plan import Plan
-from .planned_call import PlannedCall
+from .planned_call import PlannedCall, seen_of
 from .rule_set import RuleSet
 from .store import SessionStore
 
@@ -111,11 +111,29 @@ class JournaledStore(SessionStore):
         self._write()  # of calls that were dropped meanwhile
         return breaches
 
-    def commit(self, call: PlannedCall, *, at: float | None = None) -> list[Breach] | None:
+    def commit(
+        self,
+        call: PlannedCall,
+        *,
+        at: float | None = None,
+        result: Any = None,
+        learnt: Mapping[str, Any] | None = None,
+    ) -> list[Breach] | None:
         # Not the short way of the parent, which settles what is not special without `_end`.
+        if call.plan.learns:
+            call.learn(result, learnt)
+            if call.conceal is not None:
+                # What may not be seen of a result is not read out of what was learnt either.
+                call.concealed = call.from_result(call.lessons(seen_of(call, result))) != call.from_result(
+                    call.learnt
+                )
         over = self._settle(call, "commit", at)
         self._write()
         return over
+
+    def relearn(self, call: PlannedCall, result: Any, *, learnt: Mapping[str, Any] | None = None) -> None:
+        super().relearn(call, result, learnt=learnt)
+        self._write()
 
     def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> list[Breach] | None:
         over = super().abort(call, ran=ran, at=at)
@@ -172,6 +190,10 @@ class JournaledStore(SessionStore):
         self._noted.append(_Noted(_EVENTS[end], call, over, at))
         return over
 
+    def _keep(self, call: PlannedCall) -> None:
+        super()._keep(call)
+        self._noted.append(_Noted("learn", call))
+
     def _time(self) -> float | str | None:
         now = self.memory.now
         return None if now is None else self.memory.timeline.fault or now
@@ -208,8 +230,10 @@ class JournaledStore(SessionStore):
             step["tool"] = call.tool
             if noted.event == "reserve":
                 step.update(_asked(call, late=self._late))
-            else:
+            elif noted.event != "learn":
                 step.update(_ended_late(noted.event, call) if self._late else _ended(call))
+            if noted.event in ("commit", "learn"):
+                step.update(_learnt(call, concealed=call.concealed and noted.event == "commit"))
         if noted.at is not None:
             step["at"] = noted.at
         if noted.breaches:
@@ -234,6 +258,13 @@ def _asked(call: PlannedCall, *, late: bool) -> dict[str, Any]:
     if call.watched:
         asked["watched"] = True
     return asked
+
+
+def _learnt(call: PlannedCall, *, concealed: bool) -> dict[str, Any]:
+    learnt = call.from_result(call.learnt)
+    if not learnt:
+        return {}
+    return {"concealed": sorted(learnt)} if concealed else {"learnt": learnt}
 
 
 def _ended_late(event: str, call: PlannedCall) -> dict[str, Any]:

@@ -119,6 +119,7 @@ class Plan:
         counts: Tallies that the call moves.
         movers: What else the call moves.
         asked: Contracts that look at arguments, each with what is left to ask.
+        learns: Whether what such a call finds out is remembered.
         plain: Whether judging asks nothing but guards: no clock, no argument and no condition.
         timelines: Clocks that judging needs.
         later: Clocks that settling needs.
@@ -133,6 +134,7 @@ class Plan:
         "counts",
         "guards",
         "later",
+        "learns",
         "movers",
         "need",
         "plain",
@@ -167,7 +169,10 @@ class Plan:
         self.movers = tuple(others)
         self._moved = frozenset(map(identity, others)) if others else NONE
         self._lay_out(guards)
-        self._find_clocks()
+        asked_rules = [rule for entry, _ in asked for rule in entry.every_rule()]
+        self._find_clocks(asked_rules)
+        movable = [*movers, *(mover for rule in asked_rules for mover in rule.movers)]
+        self.learns = any(mover.learns is not None for mover in movable)
         self.plain = spec is None and not asked and not self.timelines
 
     def ask(self, args: Args) -> ArgumentRules:
@@ -223,13 +228,12 @@ class Plan:
         self.caps = tuple(caps.items())
         self.checks = tuple(checks.values())
 
-    def _find_clocks(self) -> None:
+    def _find_clocks(self, asked_rules: Sequence[LiveRule]) -> None:
         cells: list[Any] = [guard.clocked() for guard in self.guards]
         cells += [getattr(mover, "cell", mover) for mover in self.movers]
-        for entry, _ in self.asked:
-            for rule in entry.every_rule():
-                cells += [guard.clocked() for guard in rule.guards]
-                cells += [getattr(mover, "cell", mover) for mover in rule.movers]
+        for rule in asked_rules:
+            cells += [guard.clocked() for guard in rule.guards]
+            cells += [getattr(mover, "cell", mover) for mover in rule.movers]
         self.timelines = _clocks(cells)
         self.later = _clocks([cell for cell in cells if not isinstance(cell, Stamps)])
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..callbacks import fault_text
+from ..match.results import Result
 from ..memory.call import JudgedCall
+from ..memory.cell import Mover
 from .plan import ArgumentRules, Plan
+
+_log = logging.getLogger("openbox_agentrt.acel")
 
 
 class PlannedCall(JudgedCall):
@@ -21,6 +27,7 @@ class PlannedCall(JudgedCall):
         early: Whether prerequisites count before the call has run, as with acel-core's `precheck`.
         admitted: Whether the store let it through.
         watched: Whether it was let through in any case.
+        concealed: Whether what was learnt from the result must not be seen.
         ran: The call with the arguments that really ran, if they are not those that were judged.
         shown: What the trace holds in the place of the arguments, if they must not be seen there.
         conceal: Makes of the result what the trace and violations hold in its place.
@@ -31,6 +38,7 @@ class PlannedCall(JudgedCall):
 
     admitted: bool = True
     watched: bool = False
+    concealed: bool = False
     ran: PlannedCall | None = None
     shown: dict[str, Any] | None = None
     conceal: Callable[[Any], Any] | None = None
@@ -44,12 +52,68 @@ class PlannedCall(JudgedCall):
         self.special = False
         self.early = False
 
+    def movers(self) -> Iterator[Mover]:
+        """List what the call moves, besides the tallies of its plan."""
+        yield from self.plan.movers
+        if self.extra is not None:
+            yield from self.extra.counts
+            yield from self.extra.movers
+
+    def learn(self, given: Any, known: Mapping[str, Any] | None = None) -> None:
+        """
+        Read out of the call, which succeeded, what memory is to learn from it. Raises nothing.
+
+        Args:
+            given: What it returned.
+            known: What was learnt from its result before, by whoever follows a journal; the result is then
+                not read.
+        """
+        self.learnt = self.lessons(given, known)
+        if self.ran is not None:
+            self.ran.learnt = self.learnt
+
+    def lessons(self, given: Any, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Give what `learn` would note, by the names of the memory that it is for."""
+        ran = self.as_ran() or self
+        result = Result(given)
+        learnt = {} if known is None else dict(known)
+        for mover in ran.movers():
+            name = mover.learns
+            if name is None or name in learnt or (known is not None and mover.learns_from == "result"):
+                continue
+            try:
+                found = mover.learn(ran, result)
+            except Exception:  # noqa: BLE001 - fail-closed: what cannot be read is not learnt
+                _log.warning("a result of %.200r cannot be read", self.tool, exc_info=True)
+                continue
+            if found is not None:
+                learnt[name] = found
+        return learnt
+
+    def from_result(self, learnt: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Pick of what was learnt what the result said, and not the arguments."""
+        if not learnt:
+            return {}
+        names = {mover.learns for mover in (self.ran or self).movers() if mover.learns_from == "result"}
+        return {name: found for name, found in learnt.items() if name in names}
+
     def as_ran(self) -> PlannedCall | None:
         """Ask what contracts say about the arguments that really ran; None if those were judged."""
         if self.final is not None and self.ran is None:
             ran = PlannedCall(self.tool, self.final, self.plan)
             ran.step, ran.deferred, ran.measured = self.step, self.deferred, self.measured
+            ran.learnt = self.learnt
             if self.plan.asked:
                 ran.extra = self.plan.ask(self.final)
             self.ran = ran
         return self.ran
+
+
+def seen_of(call: PlannedCall, result: Any) -> Any:
+    """Give what the trace and violations hold of a result."""
+    if call.conceal is None:
+        return result
+    try:
+        return call.conceal(result)
+    except Exception as error:  # noqa: BLE001 - fail-closed: what cannot be concealed is not shown
+        return {"$error": fault_text("concealing the result", error)}

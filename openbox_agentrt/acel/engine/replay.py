@@ -57,7 +57,7 @@ def _replay(engine: Engine, event: ToolCallEvent, at: float | None, every: bool)
         store.abort(call, ran=True, at=at)
     elif failed or breaches:
         # It broke something and happened all the same: contracts count it, the state does not.
-        store.commit(call, at=at)
+        store.commit(call, at=at, result=event.result)
     else:
         found += _result(engine, call, event.result, at)
     return found
@@ -69,6 +69,6 @@ def _result(engine: Engine, call: Reservation, result: Any, at: float | None) ->
     if unsound is not None:
         engine.store.abort(call, ran=True, at=at)
         return [unsound]
-    engine.store.commit(call, at=at)
+    engine.store.commit(call, at=at, result=result)
     engine.rows.add(call.step, call.tool, call.args, result)
     return []

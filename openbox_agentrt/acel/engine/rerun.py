@@ -90,6 +90,8 @@ class Rerun:
     _time: float | str = 0.0
     _flying: dict[int, PlannedCall] = field(default_factory=dict)
     _tainted: set[int] = field(default_factory=set)
+    # Only calls of whose results something was learnt may be heard of again.
+    _learned: dict[int, PlannedCall] = field(default_factory=dict)
 
     def follow(
         self, steps: Iterable[tuple[int, Mapping[str, Any]]], rules: Mapping[str, Any]
@@ -153,6 +155,8 @@ class Rerun:
                 self._reserve(number, step, late.get(step["step"]), hidden=hidden)
             case "commit" | "fail" | "abort" | "lose" as end:
                 self._end(number, step, end)
+            case "learn":
+                self._learn(number, step)
             case "state":
                 self._store.memory.state.update(thawed(step["set"]))
             case "add":
@@ -218,14 +222,25 @@ class Rerun:
         if "measured" in step:
             call.measured = thawed(step["measured"])
         call.special = call.special or call.final is not None or call.measured is not None
+        self._tainted |= self._learning(call, step)
         if end == "commit":
-            over = self._store.commit(call)
+            if call.plan.learns:
+                self._learned[call.step] = call
+            over = self._store.commit(call, learnt=thawed(step.get("learnt", {})))
         elif end == "lose":
             over = self._store.lose_now(call)
         else:
             over = self._store.abort(call, ran=end == "fail")
         if over or "broken" in step:
             self._compare(number, step, True, True, over or [], unknown | self._tainted_for(call))
+
+    def _learn(self, number: int, step: Mapping[str, Any]) -> None:
+        assert self._store is not None
+        call = self._learned.get(step["step"])
+        if call is None:
+            raise RerunError(f"line {number}: something was learnt from a call that did not succeed")
+        self._tainted |= self._learning(call, step)
+        self._store.relearn(call, None, learnt=thawed(step.get("learnt", {})))
 
     def _add(self, step: Mapping[str, Any]) -> None:
         assert self._store is not None
@@ -304,6 +319,31 @@ class Rerun:
             place
             for place, contract in enumerate(self._contracts)
             if contract is not None and id(contract) in asked
+        }
+
+    def _learning(self, call: PlannedCall, step: Mapping[str, Any]) -> set[int]:
+        """Find the contracts that have learnt from a call what the log does not show."""
+        hidden = set(step.get("concealed", ()))
+        learnt = step.get("learnt", {})
+        hidden |= set(learnt) if "$cut" in learnt else {name for name in learnt if _has_hidden(learnt[name])}
+        ran = call.args if call.final is None else call.final
+        if step.get("shown") or _has_hidden(ran):
+            hidden |= {mover.learns for mover in call.movers() if mover.learns_from == "arguments"}
+        return self._remembering(hidden - {None}) if hidden else set()
+
+    def _remembering(self, names: set[str | None]) -> set[int]:
+        """Find the contracts with memory that learns under one of these names."""
+        assert self._store is not None
+        book = self._store.book
+        return {
+            place
+            for place, contract in enumerate(self._contracts)
+            if contract is not None
+            and any(
+                mover.learns in names
+                for rule in book.bound_to(contract).every_rule()
+                for mover in rule.movers
+            )
         }
 
     def _tainted_for(self, call: PlannedCall) -> set[int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..._plain.arguments import plain_args
@@ -167,9 +167,29 @@ class SessionStore:
                 return []
             return self._objections(plan, call, tell=False)
 
-    def commit(self, call: PlannedCall, *, at: float | None = None) -> list[Breach] | None:
-        """Settle a call that succeeded. Returns limits that only what really ran shows to be broken."""
+    def commit(
+        self,
+        call: PlannedCall,
+        *,
+        at: float | None = None,
+        result: Any = None,
+        learnt: Mapping[str, Any] | None = None,
+    ) -> list[Breach] | None:
+        """
+        Settle a call that succeeded.
+
+        Args:
+            call: The call.
+            at: When it ended, for a recorded call; None for now.
+            result: What it returned, of which contracts may remember something.
+            learnt: What was read out of its result before, if that is not at hand.
+
+        Returns:
+            Limits that only what really ran shows to be broken.
+        """
         plan = call.plan
+        if plan.learns:
+            call.learn(result, learnt)
         if call.special or (call.early and call.extra is not None):
             return self._settle(call, "commit", at)
         shown = _look(plan.later, at) if plan.later else ()
@@ -185,6 +205,15 @@ class SessionStore:
             for mover, ticket in call.tickets or ():
                 mover.commit(ticket, call)
         return None
+
+    def relearn(self, call: PlannedCall, result: Any, *, learnt: Mapping[str, Any] | None = None) -> None:
+        """Remember of a call that was committed what another result of it says as well."""
+        if call.learnt is None:
+            # It did not succeed, or nobody wants to know.
+            return
+        call.learn(result, learnt)
+        with self.lock:
+            self._keep(call)
 
     def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> list[Breach] | None:
         """Settle a call that failed, if it `ran`, or never ran. Returns what `commit` does."""
@@ -315,6 +344,12 @@ class SessionStore:
         if self.shut is None and not call.watched and any(breach.halts() for breach in over):
             self.shut = HALTED
         return self._in_order(over)
+
+    def _keep(self, call: PlannedCall) -> None:
+        learnt = call.from_result(call.learnt)
+        for mover in (call.ran or call).movers():
+            if mover.learns in learnt:
+                mover.keep(learnt[mover.learns], call)
 
     def _note(self, breaches: list[Breach]) -> None:
         broken = {id(breach.contract) for breach in breaches}

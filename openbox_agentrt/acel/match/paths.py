@@ -9,7 +9,7 @@ is read: which of the two the tool will use is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ..._plain.arguments import plain_value
@@ -107,6 +107,22 @@ class FieldPath:
         for part in self._parts:
             values = [found for value in values for found in self._step(value, part)]
         return values
+
+    def reach(self, value: Any) -> Iterator[Any]:
+        """Give everything that the path means in a value. What is missing, or cannot be seen, is left out."""
+        return self._reach(value, 0)
+
+    def _reach(self, value: Any, depth: int) -> Iterator[Any]:
+        if depth == len(self._parts):
+            yield value
+            return
+        try:
+            found = self._step(value, self._parts[depth])
+        except UnreadableError:
+            return
+        for inner in found:
+            if inner is not MISSING:
+                yield from self._reach(inner, depth + 1)
 
     def _step(self, value: Any, part: str) -> Iterable[Any]:
         if value is MISSING:

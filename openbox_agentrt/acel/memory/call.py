@@ -23,6 +23,7 @@ class JudgedCall:
             is taken for until then.
         measured: Their values.
         final: The arguments that really ran, if they are not `args`.
+        learnt: What memory has read out of the call once it succeeded, by the name of that memory.
         memo: What was read out of the arguments.
     """
 
@@ -30,6 +31,7 @@ class JudgedCall:
 
     measured: Mapping[str, Any] | None = None
     final: dict[str, Any] | None = None
+    learnt: Mapping[str, Any] | None = None
 
     def __init__(self, tool: str, args: dict[str, Any]) -> None:
         self.tool = tool

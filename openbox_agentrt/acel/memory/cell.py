@@ -14,7 +14,10 @@ never ran). The rules for whoever adds a cell:
   whatever happened in between. `fail` keeps it, unless the cell refunds; `lose` keeps it always.
 * INVARIANT: the ticket that `reserve` returns is all that the others need. Many calls are under
   way at once, and they finish in any order.
-* Nothing here runs a caller's code, waits, or takes a lock: the store holds one around all of it.
+* What a call found out is read by `learn`, before the store takes its lock: results are large and may be
+  anything. It is plain JSON under the cell's own name and goes into the journal as it is. `commit` and
+  `keep` remember it.
+* Nothing else here runs a caller's code, waits, or takes a lock: the store holds one around all of it.
 * Memory is bounded. At the bound a cell refuses (its guard fails) rather than forget, except where
   forgetting can only refuse more.
 """
@@ -27,16 +30,40 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 from ..match.keys import Key
+from ..match.results import Result
 from .call import JudgedCall
 from .clock import MonotoneClock
 
 Role = Literal["count", "give", "take", "open", "close"]
 
 
+LearnsFrom = Literal["result", "arguments"]
+
+
 class Mover:
-    """Follow a call through its phases. Unless it says otherwise, a phase means nothing to it."""
+    """
+    Follow a call through its phases. Unless it says otherwise, a phase means nothing to it.
+
+    Attributes:
+        learns: The name under which what it learns from a call is written down; None for most, which learn
+            nothing.
+        learns_from: What it reads. What is read out of arguments can be read again by whoever has those.
+    """
 
     __slots__ = ()
+
+    learns: str | None = None
+    learns_from: LearnsFrom = "result"
+
+    def learn(self, call: JudgedCall, result: Result) -> Any:
+        """
+        Read out of a call that succeeded what it is to remember, as JSON; None for nothing.
+
+        The store's lock is not held, and nothing is remembered yet.
+        """
+
+    def keep(self, learnt: Any, call: JudgedCall) -> None:
+        """Remember what `learn` gave, or what stands in the journal in its place."""
 
     def reserve(self, call: JudgedCall) -> Any:
         """Take note that the call is let through, and return a ticket."""
