@@ -78,13 +78,9 @@ def rerun_file(
     hashes: dict[str, None] = {}
     for steps in log.runs.values():
         rerun = Rerun()
-        known = steps[0][1].get("rules")
-        rules = log.rules.get(known) if isinstance(known, str) else None
+        hashes |= {step["rules"]: None for _, step in steps if step.get("rules") in log.rules}
         try:
-            if rules is None:
-                raise RerunError(f"line {steps[0][0]}: the rules of the session are not in the log")
-            hashes[str(known)] = None
-            for _ in rerun.follow(steps, rules):
+            for _ in rerun.follow(steps, log.rules):
                 pass
         except RerunError as error:
             problems.append(str(error))

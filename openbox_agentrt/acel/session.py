@@ -177,6 +177,21 @@ class Session:
         self._groups[name] = group
         return list(group)
 
+    def replace_contracts(self, contracts: Iterable[TemporalContract] | _HasContracts) -> None:
+        """
+        Put other contracts in force in place of all there are, groups included, in one step.
+
+        Calls from now on are judged by them. What they count under the same name - the same kind of memory of
+        the same calls, key and window; limits are not part of it - they go on with, and what no contract
+        counts any more is forgotten. A call under way ends by the contracts that it began by. State stays.
+
+        Raises:
+            TypeError: It holds something that is no contract. Nothing has changed.
+            ValueError: It holds a contract twice. Nothing has changed.
+        """
+        self._engine.replace(_compiled(contracts))
+        self._groups = {}
+
     @property
     def contracts(self) -> list[TemporalContract]:
         """List every contract, in the order in which they were added."""

@@ -96,4 +96,5 @@ class SessionRule:
 ENDED = SessionRule("the session has not ended", "start a new session")
 HALTED = SessionRule("the session was not halted", "start a new session")
 UNKNOWN_TOOL = SessionRule("the tool is known to the session", "name the tool in a contract or in tools=")
+REPLACED = SessionRule("the rules that judge the call are in force")
 MALFORMED = SessionRule("the call has a name and a mapping of arguments")

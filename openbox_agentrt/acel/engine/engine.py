@@ -138,6 +138,10 @@ class Engine:
         """
         self.store.add(contract)
 
+    def replace(self, rules: RuleSet) -> None:
+        """Put other contracts in force in place of all there are, for the calls from now on."""
+        self.store.replace(rules)
+
     def reserve(
         self,
         tool: str,

@@ -11,6 +11,8 @@ released, in the order in which it was noted, before the call that caused it goe
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import threading
 from collections import deque
@@ -55,6 +57,8 @@ class _Noted(NamedTuple):
     breaches: list[Breach] | None = None
     at: float | str | None = None
     more: Mapping[str, Any] = {}
+    order: Mapping[int, int] = {}
+    rules: Mapping[str, Any] | None = None
 
 
 class JournaledStore(SessionStore):
@@ -66,7 +70,7 @@ class JournaledStore(SessionStore):
         start: What a reader has to know of the session besides its rules and its state.
     """
 
-    __slots__ = ("_first", "_late", "_noted", "_objecting", "_run", "_sink", "_start", "_writing")
+    __slots__ = ("_first", "_late", "_noted", "_objecting", "_places", "_run", "_sink", "_start", "_writing")
 
     def __init__(
         self,
@@ -87,7 +91,7 @@ class JournaledStore(SessionStore):
         self._writing = threading.Lock()
         initial = {"state": state.view().snapshot(), "max_keys": max_keys, "halts": halts}
         self._start: dict[str, Any] | None = {**initial, **start}
-        self._first = tuple(self.contracts)
+        self._first, self._places = _filed(self.book.rules)
         # Set while a call is looked at again that something objects to: it is noted with the objections.
         self._objecting = False
         self._late = bool(getattr(sink, "late_arguments", False))
@@ -147,13 +151,18 @@ class JournaledStore(SessionStore):
     def add(self, contract: TemporalContract) -> None:
         super().add(contract)
         with self.lock:
+            self._places = {**self._places, id(contract): len(self._places)}
             self._noted.append(_Noted("add", more={"contract": canonical(contract), "text": contract.spec}))
+
+    def replace(self, rules: RuleSet) -> None:
+        super().replace(rules)
+        self._write()
 
     def end(self, *, at: float | None = None, shut: SessionRule | None = None) -> list[Breach]:
         unmet = super().end(at=at, shut=shut)
         with self.lock:
             more = {} if shut is None else {"shut": shut.spec}
-            self._noted.append(_Noted("end", breaches=unmet, at=self._time(), more=more))
+            self._noted.append(_Noted("end", None, unmet, self._time(), more, self._places))
         self._write()
         return unmet
 
@@ -181,18 +190,24 @@ class JournaledStore(SessionStore):
             self._objecting = False
         more = {"code": True} if refuse else {}
         at = self._time() if plan.timelines else None
-        self._noted.append(_Noted("reserve", call, breaches, at, more))
+        self._noted.append(_Noted("reserve", call, breaches, at, more, self._places))
         return breaches
 
     def _end(self, call: PlannedCall, ran: PlannedCall | None, end: End) -> list[Breach] | None:
         over = super()._end(call, ran, end)
         at = self._time() if call.plan.later else None
-        self._noted.append(_Noted(_EVENTS[end], call, over, at))
+        self._noted.append(_Noted(_EVENTS[end], call, over, at, order=self._places))
         return over
 
     def _keep(self, call: PlannedCall) -> None:
         super()._keep(call)
         self._noted.append(_Noted("learn", call))
+
+    def _replace(self, rules: RuleSet) -> None:
+        before = self.contracts
+        super()._replace(rules)
+        told, self._places = _filed(rules)
+        self._noted.append(_Noted("replace", rules=told, more={"before": rules_hash(before)}))
 
     def _time(self) -> float | str | None:
         now = self.memory.now
@@ -208,23 +223,19 @@ class JournaledStore(SessionStore):
         with self._writing:
             if self._start is not None:
                 start, self._start = self._start, None
-                rules = self._rules()
-                self._sink.record_rules(rules)
-                self._sink.record_step({"e": "start", "run": self._run, "rules": rules["hash"], **start})
+                # Those that the session began with; one that was added since has an event of its own.
+                rules = self._first["hash"]
+                self._sink.record_rules(self._first)
+                self._sink.record_step({"e": "start", "run": self._run, "rules": rules, **start})
             while self._noted:
                 self._sink.record_step(self._step(self._noted.popleft()))
-
-    def _rules(self) -> dict[str, Any]:
-        # Those that the session began with; one that was added since has an event of its own.
-        return {
-            "hash": rules_hash(self._first),
-            "contracts": [canonical(contract) for contract in self._first],
-            "texts": [contract.spec for contract in self._first],
-        }
 
     def _step(self, noted: _Noted) -> dict[str, Any]:
         step: dict[str, Any] = {"e": noted.event, "run": self._run, **noted.more}
         call = noted.call
+        if noted.rules is not None:
+            self._sink.record_rules(noted.rules)
+            step["rules"] = noted.rules["hash"]
         if call is not None:
             step["step"] = call.step
             step["tool"] = call.tool
@@ -237,12 +248,30 @@ class JournaledStore(SessionStore):
         if noted.at is not None:
             step["at"] = noted.at
         if noted.breaches:
-            step["broken"] = [self._named(breach) for breach in noted.breaches]
+            # One that was replaced while the call was under way has no place any more.
+            step["broken"] = [
+                noted.order.get(id(breach.contract), breach.contract.spec) for breach in noted.breaches
+            ]
         return step
 
-    def _named(self, breach: Breach) -> int | str:
-        place = self.book.rules.order.get(id(breach.contract))
-        return breach.contract.spec if place is None else place
+
+class _Filed(NamedTuple):
+    """Hold a set of contracts as a log has it, and the place of each there."""
+
+    told: Mapping[str, Any]
+    places: Mapping[int, int]
+
+
+@functools.lru_cache(maxsize=16)
+def _filed(rules: RuleSet) -> _Filed:
+    # Sets of rules that differ in their order only have one hash, so one order is written down.
+    several = sorted(rules.contracts, key=lambda contract: json.dumps(canonical(contract), sort_keys=True))
+    told = {
+        "hash": rules_hash(several),
+        "contracts": [canonical(contract) for contract in several],
+        "texts": [contract.spec for contract in several],
+    }
+    return _Filed(told, {id(contract): place for place, contract in enumerate(several)})
 
 
 def _asked(call: PlannedCall, *, late: bool) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..contracts.base import REPLACED
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard
 from ..contracts.tools import ToolSpec
@@ -23,7 +24,7 @@ from ..match.selector import Hit, ask
 from ..memory.cell import Mover
 from ..memory.clock import MonotoneClock
 from ..memory.distinct import Differ
-from ..memory.guard import CellGuard, LiveGuard
+from ..memory.guard import CellGuard, LiveGuard, NeverHolds
 from ..memory.session_memory import SessionMemory
 from ..memory.tally import Ban, Cap, Need, Tally
 from ..memory.total import Spend
@@ -121,9 +122,12 @@ class Plan:
         asked: Contracts that look at arguments, each with what is left to ask.
         learns: Whether what such a call finds out is remembered.
         plain: Whether judging asks nothing but guards: no clock, no argument and no condition.
+        stale: Whether the rules were replaced since, so that it lets nothing through any more.
         timelines: Clocks that judging needs.
         later: Clocks that settling needs.
     """
+
+    checks: tuple[LiveGuard, ...]
 
     __slots__ = (
         "_moved",
@@ -139,6 +143,7 @@ class Plan:
         "need",
         "plain",
         "spec",
+        "stale",
         "timelines",
         "tool",
     )
@@ -174,6 +179,7 @@ class Plan:
         movable = [*movers, *(mover for rule in asked_rules for mover in rule.movers)]
         self.learns = any(mover.learns is not None for mover in movable)
         self.plain = spec is None and not asked and not self.timelines
+        self.stale = False
 
     def ask(self, args: Args) -> ArgumentRules:
         """Ask the contracts that look at arguments about a call with these."""
@@ -200,6 +206,11 @@ class Plan:
         extra.counts = [tally for tally in tallies if tally not in self.counts]
         extra.movers = [mover for mover in others if identity(mover) not in self._moved]
         return extra
+
+    def retire(self) -> None:
+        """Let nothing through any more: other rules are in force."""
+        self.stale = True
+        self.checks = (NeverHolds(REPLACED, Guard(kind="never")), *self.checks)
 
     def _lay_out(self, guards: list[LiveGuard]) -> None:
         need: dict[Tally, None] = {}

@@ -66,6 +66,23 @@ class PlanBook:
                 self.memory.keep_times()
             self.plans.clear()
 
+    def replace(self, rules: RuleSet) -> None:
+        """
+        Put other contracts in place of all there are. Memory that both name is kept, the rest is forgotten.
+
+        The lock is held by the caller. What was planned before lets nothing through any more.
+        """
+        for plan in self.plans.values():
+            plan.retire()
+        self.rules = rules
+        self._owned = not isinstance(rules, SharedRules)
+        self.since = {key: step for key, step in self.since.items() if key in rules.order}
+        self.plans.clear()
+        self._bound.clear()
+        self.memory.keep_only(rules.cells())
+        if rules.keeps_times:
+            self.memory.keep_times()
+
     def register(self, spec: ToolSpec) -> None:
         """Know a tool, and what is registered for it, in place of what was before; say what that drops."""
         with self._lock:

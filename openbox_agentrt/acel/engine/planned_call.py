@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..callbacks import fault_text
+from ..contracts.base import SessionRule
 from ..match.results import Result
 from ..memory.call import JudgedCall
 from ..memory.cell import Mover
@@ -96,6 +97,18 @@ class PlannedCall(JudgedCall):
             return {}
         names = {mover.learns for mover in (self.ran or self).movers() if mover.learns_from == "result"}
         return {name: found for name, found in learnt.items() if name in names}
+
+    def plan_again(self, plan: Plan) -> None:
+        """Take another plan, since other rules are in force. What the session itself objects to stays."""
+        own = (
+            []
+            if self.extra is None
+            else [g for g in self.extra.guards if isinstance(g.contract, SessionRule)]
+        )
+        self.plan = plan
+        self.extra = plan.ask(self.args) if own or plan.asked else None
+        if own and self.extra is not None:
+            self.extra.guards += own
 
     def as_ran(self) -> PlannedCall | None:
         """Ask what contracts say about the arguments that really ran; None if those were judged."""

@@ -19,6 +19,7 @@ from ..._plain.freezing import thawed
 from ..contracts.base import ENDED, HALTED, SessionRule
 from ..contracts.identity import forms_hash
 from ..contracts.rebuilding import rebuilt
+from ..contracts.rules import Cell
 from ..contracts.template import Template
 from ..memory.guard import Breach
 from ..memory.state import StateStore
@@ -87,6 +88,7 @@ class Rerun:
     _store: _FollowedStore | None = None
     _contracts: list[Template | None] = field(default_factory=list)
     _texts: list[str] = field(default_factory=list)
+    _past: set[str] = field(default_factory=set)
     _time: float | str = 0.0
     _flying: dict[int, PlannedCall] = field(default_factory=dict)
     _tainted: set[int] = field(default_factory=set)
@@ -94,14 +96,14 @@ class Rerun:
     _learned: dict[int, PlannedCall] = field(default_factory=dict)
 
     def follow(
-        self, steps: Iterable[tuple[int, Mapping[str, Any]]], rules: Mapping[str, Any]
+        self, steps: Iterable[tuple[int, Mapping[str, Any]]], rules: Mapping[str, Mapping[str, Any]]
     ) -> Iterator[None]:
         """
         Follow the steps of one session in their order.
 
         Args:
             steps: Their positions in the log, and what they say.
-            rules: The canonical forms and the texts of its contracts, as the log has them.
+            rules: The canonical forms and the texts of contracts by their hash, as the log has them.
 
         Yields:
             None after each step, so that whoever asks can show how far it is.
@@ -116,7 +118,9 @@ class Rerun:
         try:
             for number, step in known:
                 if step["e"] == "start":
-                    self._begin(step, rules)
+                    self._begin(step, _rules_of(number, step, rules))
+                elif step["e"] == "replace":
+                    self._replace(_rules_of(number, step, rules))
                 elif self._store is None:
                     raise RerunError(f"line {number}: the session has no beginning here")
                 else:
@@ -128,8 +132,6 @@ class Rerun:
             raise RerunError(f"line {number}: not a step ({type(error).__name__})") from error
 
     def _begin(self, step: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
-        if forms_hash(rules["contracts"]) != step["rules"]:
-            raise RerunError("the rules of the session are not those that their hash is of")
         self._contracts = [rebuilt(form) for form in rules["contracts"]]
         self._texts = list(rules["texts"])
         contracts = [contract for contract in self._contracts if contract is not None]
@@ -140,6 +142,23 @@ class Rerun:
             max_keys=step["max_keys"],
             halts=step["halts"],
         )
+
+    def _replace(self, rules: Mapping[str, Any]) -> None:
+        if self._store is None:
+            raise RerunError("the session has no beginning here")
+        self._past.update(self._texts)
+        unknown = self._memory_of(self._tainted)
+        self._contracts = [rebuilt(form) for form in rules["contracts"]]
+        self._texts = list(rules["texts"])
+        self._store.replace(RuleSet(contract for contract in self._contracts if contract is not None))
+        places = range(len(self._contracts))
+        self._tainted = {
+            place for place in places if unknown and not unknown.isdisjoint(self._memory_of({place}))
+        }
+
+    def _memory_of(self, places: set[int]) -> frozenset[Cell]:
+        contracts = (self._contracts[place] for place in places)
+        return RuleSet(contract for contract in contracts if contract is not None).cells()
 
     def _clock(self) -> float:
         if isinstance(self._time, str):
@@ -293,11 +312,12 @@ class Rerun:
     def _name(self, breach: Breach) -> int | str:
         if isinstance(breach.contract, SessionRule):
             return breach.contract.spec
-        return next(place for place, known in enumerate(self._contracts) if known is breach.contract)
+        places = (place for place, known in enumerate(self._contracts) if known is breach.contract)
+        return next(places, breach.contract.spec)
 
     def _is_code(self, name: int | str) -> bool:
         if isinstance(name, str):
-            return name not in _SHUT
+            return name not in _SHUT and name not in self._past
         return self._contracts[name] is None
 
     def _reading_arguments(self, call: PlannedCall, given: Any) -> set[int]:
@@ -352,6 +372,17 @@ class Rerun:
         about = {id(guard.contract) for guard in call.plan.guards}
         about |= {id(entry.contract) for entry, _ in call.plan.asked}
         return {place for place in self._tainted if id(self._contracts[place]) in about}
+
+
+def _rules_of(
+    number: int, step: Mapping[str, Any], rules: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    known = rules.get(step["rules"]) if isinstance(step["rules"], str) else None
+    if known is None:
+        raise RerunError(f"line {number}: the rules of the session are not in the log")
+    if forms_hash(known["contracts"]) != step["rules"]:
+        raise RerunError(f"line {number}: the rules of the session are not those that their hash is of")
+    return known
 
 
 def _is_as_seen(args: Any) -> bool:

@@ -10,13 +10,14 @@ and are looked through once per tool.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Hashable, Iterable
 from typing import TypeAlias
 
 from ..contracts.base import TemporalContract
 from ..contracts.custom import CustomGuard
 from ..contracts.declaration import Declaration, Home
-from ..contracts.rules import Rule
+from ..contracts.rules import Cell, Rule
 from ..match.selector import Hit
 from ..wording import shown
 
@@ -108,6 +109,7 @@ class RuleSet:
         self._by_name: dict[str, list[FiledContract]] = {}
         self._patterns: list[FiledContract] = []
         self._outlines: dict[str, Outline] = {}
+        self._cells: frozenset[Cell] | None = None
         for contract in contracts:
             self.add(contract)
 
@@ -126,6 +128,7 @@ class RuleSet:
         self.order[id(contract)] = len(self.order)
         self.contracts.append(contract)
         self._outlines.clear()
+        self._cells = None
         if isinstance(contract, Declaration):
             self._file(FiledContract(contract, len(self.contracts)))
         else:
@@ -144,6 +147,32 @@ class RuleSet:
         more._patterns = list(self._patterns)
         more.add(contract)
         return more
+
+    def known_as(self) -> dict[Hashable, TemporalContract]:
+        """File the contracts by what they say, and by which it is of those that say the same."""
+        alike: Counter[Hashable] = Counter()
+        filed: dict[Hashable, TemporalContract] = {}
+        for contract in self.contracts:
+            said = (type(contract), contract.spec, contract.id, contract.mode)
+            filed[said, alike[said]] = contract
+            alike[said] += 1
+        return filed
+
+    def cells(self) -> frozenset[Cell]:
+        """Name every piece of memory that the declared contracts look at or change."""
+        if self._cells is not None:
+            return self._cells
+        named: set[Cell | None] = set()
+        for filed in self.filed.values():
+            contract = filed.contract
+            rules = [filed.rule(hits) for hits in filed.combinations()]
+            guards = [*contract.at_end, *(guard for rule in rules for guard in rule.guards)]
+            if contract.goal is not None:
+                guards.append(contract.goal)
+            named.update(cell for guard in guards for cell in (guard.cell, guard.other))
+            named.update(move.cell for rule in rules for move in rule.moves)
+        self._cells = frozenset(cell for cell in named if cell is not None)
+        return self._cells
 
     def outline(self, tool: str) -> Outline:
         """Say which contracts are about a tool, whose name is in NFC."""

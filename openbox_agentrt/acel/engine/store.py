@@ -84,11 +84,8 @@ class SessionStore:
         # Filled by finalizers, which may run anywhere, inside a locked section included. Appending is
         # atomic; whoever takes the lock next settles what is in it.
         self._dropped: list[PlannedCall] = []
-        if isinstance(rules, SharedRules):
-            rules.opened(self)
-        elif rules is not None:
-            for filed in rules.filed.values():
-                filed.contract.settle_in(weakref.ref(self))
+        if rules is not None:
+            self._settle_in(rules)
 
     @property
     def contracts(self) -> list[TemporalContract]:
@@ -106,6 +103,17 @@ class SessionStore:
         self.book.add(contract, self.step)
         if isinstance(contract, Declaration):
             contract.settle_in(weakref.ref(self))
+
+    def replace(self, rules: RuleSet) -> None:
+        """
+        Put other contracts in force in place of all there are, in one step.
+
+        Equal cells are one, so what equal contracts have counted goes on. A call under way ends by the
+        contracts that it began by.
+        """
+        with self.lock:
+            self._replace(rules)
+        self._settle_in(rules)
 
     def reserve(
         self, call: PlannedCall, *, at: float | None = None, force: bool = False, refuse: object = False
@@ -136,7 +144,11 @@ class SessionStore:
             if self.shut is None and not refuse and holds(plan, call):
                 self._move(plan, call)
                 return None
-            return self._object(plan, call, force, refuse)
+            if not plan.stale:
+                return self._object(plan, call, force, refuse)
+            self.step -= 1
+        call.plan_again(self.book.plan(call.tool))
+        return self.reserve(call, at=at, force=force, refuse=refuse)
 
     def admit(self, call: PlannedCall) -> bool:
         """
@@ -288,6 +300,13 @@ class SessionStore:
             self._settle_dropped()
             return self.flying
 
+    def _settle_in(self, rules: RuleSet) -> None:
+        if isinstance(rules, SharedRules):
+            rules.opened(self)
+            return
+        for filed in rules.filed.values():
+            filed.contract.settle_in(weakref.ref(self))
+
     def _settle(self, call: PlannedCall, end: End, at: float | None) -> list[Breach] | None:
         plan = call.plan
         ran = call.as_ran() if end != "undo" else None
@@ -299,6 +318,16 @@ class SessionStore:
             return self._end(call, ran, end)
 
     # The rest is called with the lock held.
+
+    def _replace(self, rules: RuleSet) -> None:
+        before = self.book.rules
+        self._settle_dropped()
+        self.book.replace(rules)
+        if self.violated:
+            now = rules.known_as()
+            after = {id(had): id(now[name]) for name, had in before.known_as().items() if name in now}
+            self.violated = frozenset(after[key] for key in self.violated if key in after)
+            self._ended = frozenset(after[key] for key in self._ended if key in after)
 
     def _object(self, plan: Plan, call: PlannedCall, force: bool, refuse: object) -> list[Breach]:
         breaches = self._in_order(explain(plan, call)) if force else self._objections(plan, call)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, assert_never
 
 from ..contracts.base import TemporalContract
@@ -72,6 +72,10 @@ class SessionMemory:
             (f"{cell.name()} since {since}" if since else cell.name(), live)
             for (cell, since), live in self._cells.items()
         ]
+
+    def keep_only(self, named: Collection[Cell]) -> None:
+        """Forget every piece of memory that is not named. A call under way still settles what it moved."""
+        self._cells = {name: live for name, live in self._cells.items() if name[0] in named}
 
     def is_idle(self) -> bool:
         """Tell whether no piece of memory remembers anything."""
