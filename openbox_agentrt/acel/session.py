@@ -31,6 +31,7 @@ from .engine.rule_set import RuleSet, shared_rules
 from .engine.snapshot import read_session_id, restore_snapshot, take_snapshot
 from .events import ToolCallEvent
 from .gate import Gate
+from .match.keys import About, read_subject
 from .memory.clock import Clock
 from .memory.state import StateStore
 from .refusal import Refusal
@@ -82,6 +83,8 @@ class Session:
         max_keys: How many values of a key each contract tells apart. A call with one more is refused.
         unknown_tools: "refuse" admits only tools that a contract or `tools` names, or that are registered.
         tools: Further tools that are known.
+        subject: What its calls are about, such as ``{"customer": "c-7"}``: ``key="$subject.customer"`` tells
+            customers apart by it, whatever the arguments of a call say.
 
     Attributes:
         halt_on_violation: See above. It may be changed.
@@ -107,6 +110,7 @@ class Session:
         max_keys: int = 10_000,
         unknown_tools: Literal["allow", "refuse"] = "allow",
         tools: Collection[str] = (),
+        subject: Mapping[str, Any] | None = None,
     ) -> None:
         _one_of("halt_on_violation", halt_on_violation, (True, False, "session"))
         check_mode(mode)
@@ -136,6 +140,7 @@ class Session:
             max_keys=max_keys,
             known=None if unknown_tools == "allow" else [tools] if isinstance(tools, str) else tools,
             rules=_compiled(contracts),
+            about=None if subject is None else About(subject=read_subject(subject)),
         )
         self._groups: dict[str, list[TemporalContract]] = {}
         self.halt_on_violation = halt_on_violation

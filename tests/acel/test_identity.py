@@ -102,6 +102,19 @@ OPTIONS = {
     "severity": ("low", "high"),
     "mode": ("shadow", "enforce"),
     "on_violation": ("halt", "refuse"),
+    "scope": ("run", "session"),
+    "per": ("day", "week"),
+    "tz": ("Europe/Berlin", "UTC"),
+    "forever": (True, False),
+    "overshoot": (True, False),
+    "name": ("big", "other"),
+}
+# What else has to be said for an option to mean something.
+BESIDE: dict[str, dict[str, Any]] = {
+    "fold": {"key": "k"},
+    "tz": {"per": "day"},
+    "overshoot": {"scope": "fleet", "per": "day"},
+    "name": {"scope": "fleet", "per": "day"},
 }
 TERMS = [
     (template, parameter)
@@ -134,8 +147,14 @@ def test_every_option_counts(option: str) -> None:
     """But for those that are only words for people."""
     if option in ("description", "remedy"):
         return
-    key = {"key": "k"} if option == "fold" else {}
-    one, other = (made("init", **key, **{option: value}) for value in OPTIONS[option])
+    if option == "forever":
+        # Without it, there has to be another end.
+        one = made("at_most_n_times", scope="fleet", forever=True)
+        other = made("at_most_n_times", scope="fleet", per="day")
+    else:
+        template = "at_most_total" if option in ("per", "tz", "overshoot", "name") else "init"
+        beside = BESIDE.get(option, {})
+        one, other = (made(template, **beside, **{option: value}) for value in OPTIONS[option])
 
     assert rules_hash([one]) != rules_hash([other])
 

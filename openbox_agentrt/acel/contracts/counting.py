@@ -7,8 +7,10 @@ limit together.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Unpack
 
+from ...fleet.amounts import scale_of, to_units
 from ..match.amounts import Amount, AmountError, read_amount
 from ..match.matchers import ToolMatcher
 from ..match.paths import FieldPath
@@ -26,6 +28,7 @@ class AtMostNTimes(Template):
     """At most `n` calls of `tool`: in the session, or in any window of `within` seconds."""
 
     template = "at_most_n_times"
+    local_because = None
 
     def __init__(
         self, tool: ToolMatcher, n: int, *, refund_on_failure: bool = False, **options: Unpack[Options]
@@ -53,7 +56,9 @@ class RateLimit(Template):
     """
 
     template = "rate_limit"
+    local_because = None
     without = frozenset({"within"})
+    windowed = True
 
     def __init__(
         self,
@@ -70,6 +75,8 @@ class RateLimit(Template):
         check_seconds("window_seconds", window_seconds)
         if options.get("within") is not None:
             raise TypeError("rate_limit has no option 'within', its window is window_seconds")
+        if clock is not None and options.get("scope") == "fleet":
+            raise ValueError("scope 'fleet' has the time of the store, so there is no clock to be given")
         super().__init__([what.label, f"{n} per {window_seconds}s", *_refund(refund_on_failure)], options)
         self.tool = tool
         self.n = n
@@ -97,6 +104,7 @@ class CumulativeLimit(Template):
     """
 
     template = "at_most_total"
+    local_because = None
 
     def __init__(
         self,
@@ -125,16 +133,20 @@ class CumulativeLimit(Template):
         self.refund_on_failure = refund_on_failure
         self.estimate = expected
         self.roles = (Role(selector=what, strict=True),)
+        most = _limit(limit)
         self._sum = self.cell(
             "sum",
             what,
+            scale=scale_of(Decimal(most)),
             field=field,
             refund=refund_on_failure,
             text=numeric_text,
             negative=allow_negative,
             estimate=expected,
         )
-        self._spend = Guard(kind="spend", cell=self._sum, n=_limit(limit))
+        if self.reach.is_fleet:
+            to_units(Decimal(most), self._sum.scale)
+        self._spend = Guard(kind="spend", cell=self._sum, n=most)
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:
         return Rule(guards=(self._spend,), moves=(Move(cell=self._sum),)) if hits[0] else NOTHING
@@ -148,6 +160,7 @@ class MaxDistinct(Template):
     """
 
     template = "max_distinct"
+    local_because = None
     tells_values_apart = True
 
     def __init__(

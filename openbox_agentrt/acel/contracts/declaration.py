@@ -21,6 +21,7 @@ from ..verdict import Mode, OnViolation, Severity, Verdict
 from ..wording import shown
 from .base import TemporalContract
 from .numbers import check_seconds
+from .reach import Per, Scope, read_reach
 from .rules import NOTHING, Cell, CellKind, Guard, Rule
 
 
@@ -40,6 +41,13 @@ class Options(TypedDict, total=False):
         mode: "shadow" only watches; "enforce" is the default.
         remedy: Advice for whoever is refused.
         on_violation: "halt" stops the whole session; "refuse", the default, only the call.
+        scope: Whose calls it counts together: of one "run", one "session", or, with a shared store, of the
+            "fleet". By default, those of the session, see the option `contract_scope` of a governance.
+        per: "hour", "day", "week" or "month": it counts anew with each, by the calendar.
+        tz: The time zone of `per`; "UTC" if not given.
+        forever: Whether it is meant that a contract of the fleet never counts anew.
+        overshoot: Whether amounts that are known only afterwards may pass a limit of the fleet meanwhile.
+        name: Names what a contract of the fleet counts, where only code says which calls those are.
     """
 
     key: KeyGiven | None
@@ -52,6 +60,12 @@ class Options(TypedDict, total=False):
     mode: Mode
     remedy: str | None
     on_violation: OnViolation
+    scope: Scope | None
+    per: Per | None
+    tz: str | None
+    forever: bool
+    overshoot: bool
+    name: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +104,10 @@ class Declaration(TemporalContract):
     without: ClassVar[frozenset[str]] = frozenset()
     # Whether it has to know when state entries were written.
     keeps_times: bool = False
+    # Why its memory cannot stand in a shared store, nor count by the calendar; None if it can.
+    local_because: ClassVar[str | None] = "what it remembers is about one session"
+    # Whether it has a window of its own beside the option `within`.
+    windowed: ClassVar[bool] = False
 
     # Once this holds, nothing can break the contract any more.
     goal: Guard | None = None
@@ -117,6 +135,13 @@ class Declaration(TemporalContract):
         if within is not None:
             self.within = check_seconds("within", within)
             parts = [*parts, f"within={_seconds(self.within)}"]
+        self.reach = read_reach(
+            self.template,
+            options,
+            local_because=self.local_because,
+            windowed=self.windowed or self.within is not None,
+        )
+        parts = [*parts, *self.reach.parts()]
         super().__init__(f"{self.template}({', '.join(parts)})")
         self.id = _text(options, "id")
         self.description = _text(options, "description")
@@ -184,14 +209,40 @@ class Declaration(TemporalContract):
             # It counts other calls than the cell of a contract without the exception.
             identity += (("except", self.excepted.identity),)
             label = f"{label}; except={self.excepted.label}"
+        if self.reach.is_fleet:
+            more["forms"] = self._forms(of)
+        else:
+            more.pop("scale", None)
         return Cell(
             kind=kind,
             of=identity,
             label=label,
             key=self.split,
+            per=self.reach.per,
+            tz=self.reach.tz,
             clock=None if clock is None else ById(clock),
             **more,
         )
+
+    @property
+    def ends(self) -> bool:
+        """Tell whether what it counted is forgotten some time, so that nothing holds for good."""
+        return self.within is not None or self.reach.per is not None
+
+    def _forms(self, of: Sequence[Selector]) -> tuple[Any, ...]:
+        """Say which calls a cell of the fleet is about, the same in every process."""
+        selectors = of if self.excepted is None else [*of, self.excepted]
+        forms = [selector.form() for selector in selectors]
+        for place, form in enumerate(forms):
+            if not _is_code(form):
+                continue
+            if self.reach.name is None:
+                label = selectors[place].label
+                raise ValueError(f"{label} is code, which no other process knows: give the contract a name=")
+            forms[place] = ["named", self.reach.name, place]
+        if self.excepted is not None:
+            forms[-1] = ["except", forms[-1]]
+        return tuple(forms)
 
     def key_of(self, tool: str, args: Mapping[str, Any]) -> str | None:
         """Read the key that splits the contract; None if nothing does, or if it cannot be read."""
@@ -212,6 +263,10 @@ class Declaration(TemporalContract):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_home": None}
+
+
+def _is_code(form: Sequence[Any]) -> bool:
+    return form[0] == "function" or (form[0] == "any_of" and any(map(_is_code, form[1:])))
 
 
 def _excepted(given: ToolMatcher | Sequence[ToolMatcher] | None) -> Selector | None:

@@ -20,6 +20,7 @@ class Never(Template):
     """No call of `tool`."""
 
     template = "never"
+    local_because = "it remembers nothing"
     without = frozenset({"key", "fold", "within"})
 
     def __init__(self, tool: ToolMatcher, **options: Unpack[Options]) -> None:
@@ -41,6 +42,7 @@ class Only(Template):
     """
 
     template = "only"
+    local_because = "it remembers nothing"
     everywhere = True
     without = frozenset({"key", "fold", "except_", "within"})
 
@@ -69,6 +71,7 @@ class NeverAfter(Template):
     """
 
     template = "never_after"
+    local_because = None
     excepts_roles = 1
 
     def __init__(self, a: ToolMatcher, b: ToolMatcher, **options: Unpack[Options]) -> None:
@@ -102,6 +105,7 @@ class MutuallyExclusive(Template):
     """
 
     template = "mutually_exclusive"
+    local_because = None
 
     def __init__(self, a: ToolMatcher, b: ToolMatcher, **options: Unpack[Options]) -> None:
         left, right = select(a), select(b)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..match.keys import OF_SUBJECT
 from .base import TemporalContract
 from .declaration import Declaration
 
@@ -25,7 +26,9 @@ def fields_of(contract: TemporalContract) -> Iterator[str]:
     if isinstance(field, str):
         yield field
     key = None if contract.split is None else contract.split.form()
-    yield from [key] if isinstance(key, str) else key.values() if isinstance(key, dict) else key or ()
+    paths = [key] if isinstance(key, str) else key.values() if isinstance(key, dict) else key or ()
+    # What the subject of a run is, no call has as an argument.
+    yield from (path for path in paths if not path.startswith(OF_SUBJECT))
 
 
 def _in_calls(form: list[Any]) -> Iterator[str]:

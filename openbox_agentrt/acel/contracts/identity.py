@@ -62,6 +62,7 @@ def canonical(contract: TemporalContract) -> dict[str, Any]:
             "fold": contract.fold,
             "except": None if contract.excepted is None else contract.excepted.form(),
             "within": _value(contract.within),
+            **contract.reach.said(),
         }
         if CLASSES.get(contract.template) is type(contract):
             return {**said, "terms": _terms(contract)}

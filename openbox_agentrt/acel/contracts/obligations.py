@@ -21,6 +21,7 @@ class Response(Template):
     """
 
     template = "response"
+    local_because = "its end is that of one session"
 
     def __init__(self, a: ToolMatcher, b: ToolMatcher, **options: Unpack[Options]) -> None:
         first, then = select(a), select(b)
@@ -44,6 +45,7 @@ class Existence(Template):
     """At least `n` successful calls of `a` before the session ends."""
 
     template = "existence"
+    local_because = "its end is that of one session"
 
     def __init__(self, a: ToolMatcher, n: int = 1, **options: Unpack[Options]) -> None:
         what = select(a)
@@ -74,6 +76,7 @@ class RequiredBeforeSessionEnd(Template):
     """
 
     template = "required_before_session_end"
+    local_because = "its end is that of one session"
 
     def __init__(self, tool: ToolMatcher, **options: Unpack[Options]) -> None:
         what = select(tool)

@@ -33,7 +33,7 @@ class _Precedence(Template):
         self._both = (
             self._first if first.identity == then.identity else Rule(guards=(need,), moves=self._first.moves)
         )
-        if self.key is None and self.within is None:
+        if self.key is None and not self.ends:
             self.goal = need
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:
@@ -46,6 +46,7 @@ class MustPrecede(_Precedence):
     """Every call of `later` comes after a successful call of `earlier`."""
 
     template = "must_precede"
+    local_because = None
 
     def __init__(self, earlier: ToolMatcher, later: ToolMatcher, **options: Unpack[Options]) -> None:
         first, then = select(earlier), select(later)
@@ -58,6 +59,7 @@ class CannotFollowWithout(_Precedence):
     """No call of `action` without an earlier, successful call of `prerequisite`."""
 
     template = "cannot_follow_without"
+    local_because = None
 
     def __init__(self, action: ToolMatcher, prerequisite: ToolMatcher, **options: Unpack[Options]) -> None:
         first, then = select(prerequisite), select(action)
@@ -75,6 +77,7 @@ class AlternatePrecedence(Template):
     """
 
     template = "alternate_precedence"
+    local_because = None
 
     def __init__(
         self,
@@ -112,6 +115,7 @@ class ChainPrecedence(Template):
     """
 
     template = "chain_precedence"
+    local_because = "the order of calls is that of one session"
     everywhere = True
 
     def __init__(self, a: ToolMatcher, b: ToolMatcher, **options: Unpack[Options]) -> None:
@@ -139,6 +143,7 @@ class Init(Template):
     """
 
     template = "init"
+    local_because = "a beginning is that of one session"
     everywhere = True
 
     def __init__(self, a: ToolMatcher, **options: Unpack[Options]) -> None:

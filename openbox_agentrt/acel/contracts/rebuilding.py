@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from decimal import Decimal
 from typing import Any
 
 from ..match.matchers import ToolMatcher, any_of, matching, not_matching
 from .identity import canonical
 from .parameters import parameters_of
+from .reach import Reach
 from .registry import CLASSES
 from .template import Template
 
 __all__ = ("rebuilt",)
 
+_REACH = tuple(field.name for field in fields(Reach))
 _MATCHERS = {"matching": matching, "not_matching": not_matching}
 
 
@@ -41,6 +44,8 @@ def _build(form: Mapping[str, Any]) -> Template:
     given: dict[str, Any] = {name: form[name] for name in ("id", "mode", "severity", "on_violation")}
     # A key of the arguments "number" and "5" is no number.
     given |= {name: form[name] for name in ("key", "fold")}
+    # Said only where they are not the default.
+    given |= {name: form[name] for name in _REACH if name in form}
     given["within"] = _seconds(form["within"])
     if form["except"] is not None:
         given["except_"] = _matcher(form["except"])

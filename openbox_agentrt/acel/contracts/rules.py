@@ -12,10 +12,12 @@ atomic "judge and reserve", can execute the same rules.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+from ...fleet.plan import Per
 from ..match.amounts import Amount
 from ..match.keys import Key
 from ..match.spelling import Fold
@@ -49,6 +51,7 @@ class Cell:
         kind: What it remembers.
         of: The selectors whose calls it is about, and how they are read.
         label: Those selectors as text.
+        forms: Those selectors in a form that every process has, for a cell of the fleet.
         key: The argument that splits it: one piece per value.
         within: Seconds after which what it remembers no longer counts; None for the whole session.
         field: Path of the argument whose values it adds up or tells apart.
@@ -60,11 +63,15 @@ class Cell:
         lasting: Whether a value that was used is remembered to the end.
         estimate: What an amount that is measured later is taken for until then.
         clock: A clock of its own, by identity.
+        per: The calendar period after which it starts anew.
+        tz: The time zone of the period.
+        scale: Decimals that are counted of an amount, for a cell of the fleet.
     """
 
     kind: CellKind
     of: tuple[Hashable, ...]
     label: str = field(compare=False)
+    forms: tuple[Any, ...] = field(compare=False, default=())
     key: Key | None = None
     within: float | None = None
     field: str | None = None
@@ -76,6 +83,9 @@ class Cell:
     lasting: bool = False
     estimate: Amount | None = None
     clock: Hashable = None
+    per: Per | None = None
+    tz: str = "UTC"
+    scale: int = 0
 
     def name(self) -> str:
         """The cell as text, for snapshots."""
@@ -93,10 +103,32 @@ class Cell:
                 ("lasting", self.lasting),
                 (f"estimate={self.estimate}", self.estimate is not None),
                 ("own clock", self.clock is not None),
+                (f"per={self.per} {self.tz}", self.per is not None),
             )
             if on
         ]
         return f"{self.kind}({'; '.join([self.label, *flags])})"
+
+    def fleet_name(self) -> str:
+        """
+        Name the cell in a shared store: the same text in every process and version for the same thing.
+
+        Limits are no part of it, so a contract whose limit is changed goes on with what was counted.
+        """
+        said = {
+            "kind": self.kind,
+            "of": self.forms,
+            "key": None if self.key is None else self.key.form(),
+            "fold": None if self.key is None else self.key.fold,
+            "within": self.within,
+            "per": None if self.per is None else [self.per, self.tz],
+            "field": self.field,
+            "values": self.fold,
+            "flags": [name for name in ("refund", "text", "negative") if getattr(self, name)],
+            "saving": self.saving,
+            "scale": self.scale,
+        }
+        return json.dumps(said, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from ..match.matchers import ToolMatcher, any_of, matching, not_matching
 from ..match.spelling import Fold
 from ..verdict import Mode, OnViolation, Severity
 from .parameters import OPTIONS, Parameter, parameters_of
+from .reach import Per, Scope
 from .registry import CLASSES
 from .shapes import Field, Place, SpecError, check_kind, kind_of, shaped
 from .template import Template
@@ -39,6 +40,12 @@ CONTRACT: dict[str, Field] = {
     "fold": Field("text", among=get_args(Fold)),
     "except": Field("matchers"),
     "within": Field("number"),
+    "scope": Field("text", among=get_args(Scope)),
+    "per": Field("text", among=get_args(Per)),
+    "tz": _TEXT,
+    "forever": Field("flag"),
+    "overshoot": Field("flag"),
+    "name": _TEXT,
 }
 """A contract as it stands in data."""
 

@@ -24,6 +24,7 @@ class RequiresState(Template):
     """
 
     template = "requires_state"
+    local_because = "the state is that of one session"
 
     def __init__(self, tool: ToolMatcher, state_key: str, value: Scalar, **options: Unpack[Options]) -> None:
         what = select(tool)

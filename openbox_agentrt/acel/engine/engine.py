@@ -17,6 +17,7 @@ from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard
 from ..contracts.tools import Asked, Commits, ToolSpec
 from ..events import LIFECYCLE
+from ..match.keys import About
 from ..memory.clock import Clock
 from ..memory.guard import Breach, NeverHolds
 from ..memory.state import StateStore
@@ -64,11 +65,13 @@ class Engine:
         max_keys: int,
         known: Iterable[str] | None,
         rules: RuleSet,
+        about: About | None = None,
     ) -> None:
         self.mode = mode
         self.session_id = session_id
         self.state = StateStore(state)
         self._initial = state
+        self._about = about
         known = None if known is None else (*known, *LIFECYCLE)
         self.store: SessionStore
         if getattr(evidence, "records_steps", False):
@@ -149,6 +152,7 @@ class Engine:
         *,
         deferred: Collection[str] | Mapping[str, Any] = (),
         early: bool = False,
+        about: About | None = None,
     ) -> Reservation:
         """
         Judge a call, and let it through if every contract in force agrees.
@@ -163,6 +167,7 @@ class Engine:
                 limit on them refuses only once it is reached. A mapping says what each is taken for until
                 then, so that calls side by side cannot pass the limit together.
             early: Let a prerequisite count from now, as `precheck` does.
+            about: Whose call it is, if not whose the session is.
         """
         began = 0.0 if self._meter is None else time.perf_counter()
         if type(tool) is str and type(args) is dict:
@@ -170,6 +175,9 @@ class Engine:
             call = Reservation(self, plan.tool, plain_args(args), plan)
         else:
             call = self.enter(tool, args)
+        about = about or self._about
+        if about is not None:
+            call.about = about
         if early:
             call.early = True
         if deferred:
@@ -190,10 +198,14 @@ class Engine:
         args: Mapping[str, Any] | None = None,
         *,
         deferred: Collection[str] | Mapping[str, Any] = (),
+        about: About | None = None,
     ) -> Reservation:
         """Do as `reserve`, and wait for preconditions that have to be awaited."""
         began = 0.0 if self._meter is None else time.perf_counter()
         call = self.enter(tool, args)
+        about = about or self._about
+        if about is not None:
+            call.about = about
         if deferred:
             call.deferred = _deferred(deferred)
             call.special = True

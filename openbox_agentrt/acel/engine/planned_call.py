@@ -116,6 +116,7 @@ class PlannedCall(JudgedCall):
             ran = PlannedCall(self.tool, self.final, self.plan)
             ran.step, ran.deferred, ran.measured = self.step, self.deferred, self.measured
             ran.learnt = self.learnt
+            ran.about = self.about
             if self.plan.asked:
                 ran.extra = self.plan.ask(self.final)
             self.ran = ran

@@ -11,6 +11,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ..._plain.arguments import plain_value
@@ -20,12 +21,31 @@ from .names import canonical
 from .paths import FieldError, FieldPath, UnreadableError
 from .spelling import Fold, key_text
 
-__all__ = ("ALL", "Key", "KeyGiven", "key_of")
+__all__ = ("ALL", "NOBODY", "OF_SUBJECT", "About", "Key", "KeyGiven", "key_of", "of_run", "read_subject")
 
 KeyGiven: TypeAlias = str | Sequence[str] | Mapping[str, str]
 """A key as it is given: a path, several, one for each tool, or ``"*"`` for all arguments."""
 
 ALL = "*"
+OF_SUBJECT = "$subject."
+"""What a path begins with that is no argument: an entry of the subject that the run is about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """
+    Say whose a call is, beside what its arguments say.
+
+    Attributes:
+        subject: What the run is about, such as a customer and a tenant.
+        run: The run that it belongs to, where several share a session.
+    """
+
+    subject: Mapping[str, Any] = field(default_factory=dict)
+    run: str = ""
+
+
+NOBODY = About()
 
 
 class Key(ABC):
@@ -46,9 +66,9 @@ class Key(ABC):
         self.fold = fold
 
     @abstractmethod
-    def read(self, tool: str, args: Mapping[str, Any]) -> str:
+    def read(self, tool: str, args: Mapping[str, Any], about: About = NOBODY) -> str:
         """
-        Read the key out of the arguments of a call.
+        Read the key out of the arguments of a call, and of what it is about.
 
         Raises:
             FieldError: It is missing, or no value that can be a key.
@@ -61,6 +81,10 @@ class Key(ABC):
     def spelt(self, name: str) -> str:
         """Write the name of something that is kept per key as the key is written."""
         return name
+
+    def within_run(self, value: str, run: str) -> str | None:
+        """Give the rest of a value that is of one run; None if it is of another, or of none."""
+        return None
 
     def check(self, tools: frozenset[str] | None) -> None:  # noqa: B027 - most say something of every tool
         """
@@ -75,6 +99,24 @@ class Key(ABC):
 
     def __hash__(self) -> int:
         return hash(self.text)
+
+
+def read_subject(given: object) -> dict[str, Any]:
+    """
+    Accept what a run or a session is about, as a copy.
+
+    Raises:
+        TypeError: It is no mapping of names to texts or whole numbers.
+    """
+    if isinstance(given, Mapping) and all(map(_is_entry, given.items())):
+        return dict(given)
+    raise TypeError(f"a subject must be a mapping of names to texts or whole numbers, got {shown(given)}")
+
+
+def _is_entry(entry: tuple[object, object]) -> bool:
+    name, value = entry
+    named = isinstance(name, str) and name and "." not in name
+    return bool(named) and isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def key_of(given: KeyGiven, fold: Fold | None = None) -> Key:
@@ -94,11 +136,29 @@ def key_of(given: KeyGiven, fold: Fold | None = None) -> Key:
     raise TypeError(f"a key must be a path, a list of paths, or a path for each tool, got {shown(given)}")
 
 
-def _one_value(path: str) -> FieldPath:
-    parsed = FieldPath(path)
-    if parsed.many:
-        raise ValueError(f"a key must name one value, got {shown(path)}")
-    return parsed
+def of_run(key: Key | None) -> Key:
+    """Make a key that tells runs apart, and within one what `key` does."""
+    return _OfRun(key)
+
+
+class _Path:
+    """Read one value of a key: an argument, or an entry of the subject, which no argument can pass for."""
+
+    __slots__ = ("_of_subject", "_path", "text")
+
+    def __init__(self, path: str) -> None:
+        self._path = FieldPath(path)
+        if self._path.many:
+            raise ValueError(f"a key must name one value, got {shown(path)}")
+        self.text = path
+        self._of_subject = path.startswith(OF_SUBJECT)
+
+    def read(self, args: Mapping[str, Any], about: About) -> Any:
+        return self._path.read({"$subject": about.subject} if self._of_subject else args)
+
+
+def _one_value(path: str) -> _Path:
+    return _Path(path)
 
 
 class _OneArgument(Key):
@@ -108,8 +168,8 @@ class _OneArgument(Key):
         self._path = _one_value(path)
         super().__init__(path, fold)
 
-    def read(self, tool: str, args: Mapping[str, Any]) -> str:
-        return key_text(self._path.read(args), self._path.text, fold=self.fold)
+    def read(self, tool: str, args: Mapping[str, Any], about: About = NOBODY) -> str:
+        return key_text(self._path.read(args, about), self._path.text, fold=self.fold)
 
     def form(self) -> Any:
         return self._path.text
@@ -130,8 +190,8 @@ class _Together(Key):
         self._paths = tuple(_one_value(path) for path in sorted(paths))
         super().__init__(f"[{', '.join(paths)}]", fold)
 
-    def read(self, tool: str, args: Mapping[str, Any]) -> str:
-        parts = [key_text(path.read(args), path.text, fold=self.fold) for path in self._paths]
+    def read(self, tool: str, args: Mapping[str, Any], about: About = NOBODY) -> str:
+        parts = [key_text(path.read(args, about), path.text, fold=self.fold) for path in self._paths]
         return key_text(json.dumps(parts, ensure_ascii=False), self.text)
 
     def form(self) -> Any:
@@ -152,11 +212,11 @@ class _ByTool(Key):
         written = ", ".join(f"{tool}: {path.text}" for tool, path in self._paths.items())
         super().__init__(f"{{{written}}}", fold)
 
-    def read(self, tool: str, args: Mapping[str, Any]) -> str:
+    def read(self, tool: str, args: Mapping[str, Any], about: About = NOBODY) -> str:
         path = self._paths.get(tool)
         if path is None:
             raise FieldError(f"the key names no argument of {tool!r:.200}")
-        return key_text(path.read(args), path.text, fold=self.fold)
+        return key_text(path.read(args, about), path.text, fold=self.fold)
 
     def form(self) -> Any:
         return {tool: path.text for tool, path in self._paths.items()}
@@ -173,6 +233,30 @@ class _ByTool(Key):
         return key_text(name, "key", fold=self.fold)
 
 
+class _OfRun(Key):
+    """A run, and within it another key."""
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, inner: Key | None) -> None:
+        super().__init__("$run" if inner is None else f"$run, {inner.text}", None)
+        self.fold = None if inner is None else inner.fold
+        self.written = "the run" if inner is None else inner.written
+        self._inner = inner
+
+    def read(self, tool: str, args: Mapping[str, Any], about: About = NOBODY) -> str:
+        return f"{about.run} {'' if self._inner is None else self._inner.read(tool, args, about)}"
+
+    def form(self) -> Any:
+        return [] if self._inner is None else self._inner.form()
+
+    def spelt(self, name: str) -> str:
+        return name
+
+    def within_run(self, value: str, run: str) -> str | None:
+        return value.removeprefix(f"{run} ") if value.startswith(f"{run} ") else None
+
+
 class _AllArguments(Key):
     """All arguments: each different call is a key."""
 
@@ -181,7 +265,7 @@ class _AllArguments(Key):
     def __init__(self, fold: Fold | None) -> None:
         super().__init__(ALL, fold)
 
-    def read(self, tool: str, args: Mapping[str, Any]) -> str:
+    def read(self, tool: str, args: Mapping[str, Any], about: About = NOBODY) -> str:
         seen = plain_value(dict(args))
         for unseen in unseen_in(seen):
             raise UnreadableError("an argument", unseen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..match.keys import Key
+from ..match.keys import NOBODY, About, Key
 from ..match.paths import FieldError
 
 
@@ -24,6 +24,7 @@ class JudgedCall:
         measured: Their values.
         final: The arguments that really ran, if they are not `args`.
         learnt: What memory has read out of the call once it succeeded, by the name of that memory.
+        about: Whose call it is.
         memo: What was read out of the arguments.
     """
 
@@ -32,6 +33,7 @@ class JudgedCall:
     measured: Mapping[str, Any] | None = None
     final: dict[str, Any] | None = None
     learnt: Mapping[str, Any] | None = None
+    about: About = NOBODY
 
     def __init__(self, tool: str, args: dict[str, Any]) -> None:
         self.tool = tool
@@ -44,6 +46,7 @@ class JudgedCall:
         """Give the call as if what was judged had run."""
         judged = JudgedCall(self.tool, self.args)
         judged.step, judged.deferred, judged.measured = self.step, self.deferred, self.measured
+        judged.about = self.about
         return judged
 
     def key(self, key: Key) -> str | FieldError:
@@ -53,7 +56,7 @@ class JudgedCall:
             memo = self.memo = {}
         if key.text not in memo:
             try:
-                memo[key.text] = key.read(self.tool, self.args)
+                memo[key.text] = key.read(self.tool, self.args, self.about)
             except FieldError as error:
                 memo[key.text] = error
         value: str | FieldError = memo[key.text]

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from ..match.keys import Key
 from ..match.results import Result
@@ -38,6 +38,14 @@ Role = Literal["count", "give", "take", "open", "close"]
 
 
 LearnsFrom = Literal["result", "arguments"]
+
+
+class Renewal(NamedTuple):
+    """Say when memory begins anew: the time in seconds, the period in words, and both in words."""
+
+    at: float
+    this: str
+    told: str
 
 
 class Mover:
@@ -133,6 +141,17 @@ class LiveCell(Mover, ABC):
     def unknown(self, call: JudgedCall) -> str | None:
         """Say why `at` is None."""
         return None if self.timeline is None else self.timeline.fault
+
+    def whole(self) -> LiveCell:
+        """Give the memory of now: a cell that begins anew some time is another one then."""
+        return self
+
+    def forget_run(self, run: str) -> None:
+        """Drop what it remembers of a run that is over."""
+
+    def renewal(self) -> Renewal | None:
+        """Say when it begins anew; None for never."""
+        return None
 
     def mover(self, role: Role) -> Mover:
         """Give what follows a call that is `role` to this cell."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..contracts.rules import Guard
 from ..match.keys import Key
 from .call import JudgedCall
-from .cell import LiveCell
+from .cell import LiveCell, Renewal
 
 if TYPE_CHECKING:
     from ..contracts.base import SessionRule, TemporalContract
@@ -104,6 +104,9 @@ class CellGuard(LiveGuard):
 
     __slots__ = ("_fixed", "cell")
 
+    # Whether what stands against a call is gone when its memory begins anew.
+    renews: ClassVar[bool] = True
+
     def __init__(self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell) -> None:
         super().__init__(contract, guard)
         # Which class of cell it is follows from the guard's kind, see `SessionMemory.guard`.
@@ -130,6 +133,10 @@ class CellGuard(LiveGuard):
             breach.fault = self.cell.unknown(call)
         else:
             self.detail(breach, cell, call)
+            renewal = self.cell.renewal() if self.renews else None
+            if renewal is not None and breach.fault is None:
+                wait_for(breach, self.cell, renewal.at)
+                tell_renewal(breach, renewal)
         return breach
 
     def at_end(self, call: JudgedCall) -> Breach | None:
@@ -154,6 +161,12 @@ class CellGuard(LiveGuard):
 
     def clocked(self) -> Any:
         return self.cell
+
+
+def tell_renewal(breach: Breach, renewal: Renewal) -> None:
+    """Say until when a budget is used up that begins anew."""
+    left = f"{breach.remaining} {renewal.this}, " if breach.remaining else ""
+    breach.remaining = f"{left}{renewal.told}"
 
 
 def wait_for(breach: Breach, cell: LiveCell, moment: float | None) -> None:

@@ -104,6 +104,10 @@ class Keyed(LiveCell):
     def fixed(self) -> bool:
         return False
 
+    def forget_run(self, run: str) -> None:
+        for value in [value for value in self._entries if self.key.within_run(value, run) is not None]:
+            del self._entries[value]
+
     def each(self) -> list[tuple[str | None, LiveCell]]:
         return [(key, entry.cell) for key, entry in self._entries.items()]
 
@@ -202,17 +206,19 @@ class Room(CellGuard):
         return not cell.full()
 
     def passes(self, call: JudgedCall) -> bool:
-        if isinstance(self.cell, Keyed):
-            if not isinstance(call.key(self.cell.key), str):
+        keyed = self.cell.whole()
+        if isinstance(keyed, Keyed):
+            if not isinstance(call.key(keyed.key), str):
                 return not self._strict
-            if not self.cell.has_room(call):
+            if not keyed.has_room(call):
                 return False
         cell = self.cell.at(call)
         return cell is None or self.holds(cell, call)
 
     def detail(self, breach: Breach, cell: Any, call: JudgedCall) -> None:
         breach.needs = None
-        if isinstance(self.cell, Keyed) and not self.cell.has_room(call):
-            breach.fault = f"{self.cell.key.text} has more than {self.cell.bound} values"
+        keyed = self.cell.whole()
+        if isinstance(keyed, Keyed) and not keyed.has_room(call):
+            breach.fault = f"{keyed.key.text} has more than {keyed.bound} values"
         else:
             breach.fault = "as many calls are owed an answer as can be kept"

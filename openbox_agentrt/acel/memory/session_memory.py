@@ -16,6 +16,7 @@ from .guard import LiveGuard, NeverHolds
 from .keyed import Keyed, Room
 from .order import Latest, Next, StepMark
 from .owed import Overdue, Pending, Settled
+from .periodic import Periodic
 from .state import InState, StateStore
 from .tally import Ban, Cap, Need, Tally
 from .tokens import HasToken, Tokens
@@ -123,7 +124,7 @@ class SessionMemory:
     def room(self, contract: TemporalContract, move: Move, since: int) -> LiveGuard | None:
         """Make the guard that keeps memory bounded, where a move can make it grow."""
         cell = self.cell(move.cell, since)
-        if isinstance(cell, Keyed) or move.role == "open":
+        if isinstance(cell.whole(), Keyed) or move.role == "open":
             return Room(contract, Guard(kind="need"), cell, strict=move.strict)
         return None
 
@@ -136,7 +137,7 @@ class SessionMemory:
         return self.timeline.now if isinstance(shown, str) else max(shown, self.timeline.now)
 
     def _timeline_of(self, cell: Cell) -> MonotoneClock | None:
-        if cell.within is None:
+        if cell.within is None and cell.per is None:
             return None
         if isinstance(cell.clock, ById):
             clock: Any = cell.clock.it
@@ -145,6 +146,11 @@ class SessionMemory:
 
     def _make(self, cell: Cell) -> LiveCell:
         timeline = self._timeline_of(cell)
+        if cell.per is None or timeline is None:
+            return self._whole(cell, timeline)
+        return Periodic(lambda: self._whole(cell, None), per=cell.per, tz=cell.tz, timeline=timeline)
+
+    def _whole(self, cell: Cell, timeline: MonotoneClock | None) -> LiveCell:
         make = _maker(cell, timeline)
         if cell.key is None:
             return make()

@@ -77,6 +77,8 @@ class Need(CellGuard):
 
     __slots__ = ()
 
+    renews = False
+
     def holds(self, cell: Any, call: JudgedCall) -> bool:
         return bool(cell.succeeded() >= self.guard.n)
 

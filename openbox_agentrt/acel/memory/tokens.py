@@ -150,5 +150,7 @@ class HasToken(CellGuard):
 
     __slots__ = ()
 
+    renews = False
+
     def holds(self, cell: Any, call: JudgedCall) -> bool:
         return bool(cell.left())

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from ..contracts.parameters import Parameter, parameters_of
 from ..contracts.shapes import Place
-from ..match.keys import ALL
+from ..match.keys import ALL, OF_SUBJECT
 
 __all__ = ("Oddity", "empty_options", "unlikely_names", "unlikely_paths", "unset_entries")
 
@@ -94,12 +94,12 @@ def _paths_in(spec: Mapping[str, Any], place: Place) -> Iterator[tuple[str, str,
 
 
 def _keys_in(key: Any, place: Place) -> Iterator[tuple[str, Place]]:
-    if isinstance(key, str) and key != ALL:
+    if isinstance(key, str) and key != ALL and not key.startswith(OF_SUBJECT):
         yield key, place
     elif isinstance(key, list):
-        yield from ((path, (*place, index)) for index, path in enumerate(key))
+        yield from ((path, (*place, i)) for i, path in enumerate(key) if not path.startswith(OF_SUBJECT))
     elif isinstance(key, dict):
-        yield from ((path, (*place, tool)) for tool, path in key.items())
+        yield from ((path, (*place, tool)) for tool, path in key.items() if not path.startswith(OF_SUBJECT))
 
 
 def _fields_in(matcher: Any, place: Place) -> Iterator[tuple[str, Place]]:

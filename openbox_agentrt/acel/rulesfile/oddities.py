@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ __all__ = ("RulesWarning", "oddities")
 
 
 _ONLY: Place = ("only",)
+_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,19 @@ def oddities(parts: Parts, contracts: Sequence[Template]) -> Iterator[RulesWarni
     yield from (_warning(parts, report.describe(), names[report.name]) for report in suspicious_names(names))
     yield from (_warning(parts, message, place) for place, message in _toothless(parts, names))
     yield from (_warning(parts, message, place) for place, message in _barred(parts, contracts, names))
+    for contract, (place, _) in zip(contracts, parts.contracts, strict=True):
+        yield from (_warning(parts, message, place) for message in _outlived(contract))
+
+
+def _outlived(contract: Template) -> Iterator[str]:
+    """Find a window that is longer than what it is about can last, and a key that every process shares."""
+    within = getattr(contract, "window_seconds", contract.within) or 0
+    per, scope = contract.reach.per, contract.reach.scope or "session"
+    most = {"run": _DAY, "session": _DAY + 1, "fleet": math.inf}[scope]
+    seconds = {None: within, "hour": 3600, "day": _DAY, "week": 7 * _DAY, "month": 28 * _DAY}[per]
+    if seconds >= most:
+        lasts = "a run is over before that" if scope == "run" else "a session ends after a day without a run"
+        yield f"{contract.spec} counts for longer than it can remember: {lasts}, and scope: fleet remembers"
 
 
 def _groups(parts: Parts) -> Iterator[RulesWarning]:

@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any, get_args
 
 from ..contracts.parameters import Parameter, ParameterKind, parameters_of
+from ..contracts.reach import Per, Scope
 from ..contracts.registry import CLASSES
 from ..match.spelling import Fold
 from ..verdict import Mode, OnViolation, Severity
@@ -58,7 +59,20 @@ _OPTIONS: dict[str, Any] = {
         "exclusiveMinimum": 0,
         "description": "Seconds after which a prerequisite no longer counts; the window of a total.",
     },
+    "scope": {
+        "enum": list(get_args(Scope)),
+        "description": "Whose calls it counts together; fleet: those of every process with the same store.",
+    },
+    "per": {"enum": list(get_args(Per)), "description": "The calendar period after which it counts anew."},
+    "tz": {**_TEXT, "description": "The time zone of per, UTC by default."},
+    "forever": {"type": "boolean", "description": "That a contract of the fleet never counts anew is meant."},
+    "overshoot": {
+        "type": "boolean",
+        "description": "Amounts known only afterwards may pass a limit of the fleet meanwhile.",
+    },
+    "name": {**_TEXT, "description": "What a contract of the fleet counts, where code says which calls."},
 }
+_LOCAL_SCOPE = {"enum": [scope for scope in get_args(Scope) if scope != "fleet"]}
 _KINDS: dict[ParameterKind, Any] = {
     "tool": {"$ref": "#/$defs/tool"},
     "text": _TEXT,
@@ -191,11 +205,7 @@ def published_schema() -> str:
 def _template(template: str) -> dict[str, Any]:
     parameters = parameters_of(template)
     positional = [parameter for parameter in parameters if parameter.positional]
-    options = {
-        name: {"$ref": f"#/$defs/option_{name}"}
-        for name in _OPTIONS
-        if not {name, f"{name}_"} & CLASSES[template].without
-    }
+    options = _options(template)
     own = {parameter.name: _kind(template, parameter) for parameter in parameters}
     aliases = {parameter.alias for parameter in parameters}
     return {
@@ -222,6 +232,22 @@ def _template(template: str) -> dict[str, Any]:
             for branch in _branches(parameters, positional, count, options.keys())
         ],
     }
+
+
+def _options(template: str) -> dict[str, Any]:
+    kind = CLASSES[template]
+    options: dict[str, Any] = {
+        name: {"$ref": f"#/$defs/option_{name}"}
+        for name in _OPTIONS
+        if not {name, f"{name}_"} & kind.without and (template == "at_most_total" or name != "overshoot")
+    }
+    if kind.local_because is not None:
+        options["scope"] = _LOCAL_SCOPE
+    for name in ("per", "tz", "forever", "name") if kind.local_because is not None else ():
+        options.pop(name)
+    for name in ("per", "tz", "forever") if kind.windowed else ():
+        options.pop(name)
+    return options
 
 
 def _branches(

@@ -1,0 +1,130 @@
+"""Memory that counts anew with each hour, day, week or month, by the calendar of a time zone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from ...fleet.periods import SECOND, edges_around, zone
+from ...fleet.plan import Per
+from .call import JudgedCall
+from .cell import LiveCell, Mover, Renewal, Role
+from .clock import MonotoneClock
+
+_THIS = {"hour": "this hour", "day": "today", "week": "this week", "month": "this month"}
+
+
+class Periodic(LiveCell):
+    """
+    Keep a cell for the present period, and begin a new one with the next.
+
+    A call that is under way when a period ends is settled where it began, so it gives nothing back to a
+    later one.
+    """
+
+    __slots__ = ("_current", "_make", "_per", "_span", "_tz", "key", "timeline")
+
+    timeline: MonotoneClock
+
+    def __init__(self, make: Callable[[], LiveCell], *, per: Per, tz: str, timeline: MonotoneClock) -> None:
+        self.timeline = timeline
+        self._make = make
+        self._per: Per = per
+        self._tz = tz
+        self._span = (0.0, 0.0)
+        self._current = make()
+        self.key = self._current.key
+
+    def whole(self) -> LiveCell:
+        now = self.timeline.now
+        # Before the clock was first looked at, there is no period.
+        if now > -math.inf and not self._span[0] <= now < self._span[1]:
+            span = span_of(self._per, self._tz, now)
+            if self._span[1]:
+                self._current = self._make()
+            self._span = span
+        return self._current
+
+    def at(self, call: JudgedCall) -> LiveCell | None:
+        return None if self.timeline.fault is not None else self.whole().at(call)
+
+    def unknown(self, call: JudgedCall) -> str | None:
+        return self.timeline.fault or self.whole().unknown(call)
+
+    def forget_run(self, run: str) -> None:
+        self.whole().forget_run(run)
+
+    def renewal(self) -> Renewal:
+        self.whole()
+        return renewal_at(self._per, self._tz, self._span[1])
+
+    def each(self) -> Iterable[tuple[str | None, LiveCell]]:
+        return self.whole().each()
+
+    def mover(self, role: Role) -> Mover:
+        return _PeriodicMover(self, role)
+
+    def full(self) -> bool:
+        return self.whole().full()
+
+    def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
+        return self.whole().is_same(call, ran)
+
+    def idle(self) -> bool:
+        return self.whole().idle()
+
+    def dump(self) -> dict[str, Any]:
+        current = self.whole()
+        return {"from": self._span[0], "to": self._span[1], "memory": current.dump()}
+
+    def load(self, data: dict[str, Any]) -> None:
+        self._current = self._make()
+        self._current.load(data["memory"])
+        self._span = (float(data["from"]), float(data["to"]))
+
+
+class _PeriodicMover(Mover):
+    """Follow a call to the memory of the period in which it began."""
+
+    __slots__ = ("cell", "role")
+
+    def __init__(self, periodic: Periodic, role: Role) -> None:
+        self.cell = periodic
+        self.role: Role = role
+
+    def reserve(self, call: JudgedCall) -> tuple[Mover, Any]:
+        mover = self.cell.whole().mover(self.role)
+        return mover, mover.reserve(call)
+
+    def commit(self, ticket: tuple[Mover, Any], call: JudgedCall) -> None:
+        ticket[0].commit(ticket[1], call)
+
+    def fail(self, ticket: tuple[Mover, Any], call: JudgedCall) -> None:
+        ticket[0].fail(ticket[1], call)
+
+    def lose(self, ticket: tuple[Mover, Any], call: JudgedCall) -> None:
+        ticket[0].lose(ticket[1], call)
+
+    def undo(self, ticket: tuple[Mover, Any], call: JudgedCall) -> None:
+        ticket[0].undo(ticket[1], call)
+
+    def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
+        return self.cell.is_same(call, ran)
+
+
+def span_of(per: Per, tz: str, now: float) -> tuple[float, float]:
+    """Give the beginning and the end of the period around a time, in seconds since the epoch."""
+    moment = int(now * SECOND)
+    edges = edges_around(per, tz, moment)
+    start, end = next((a, b) for a, b in itertools.pairwise(edges) if a <= moment < b)
+    return start / SECOND, end / SECOND
+
+
+def renewal_at(per: Per, tz: str, moment: float) -> Renewal:
+    """Say when a period ends: its time, and its day where that is not the next midnight."""
+    written = datetime.fromtimestamp(moment, UTC if tz == "UTC" else zone(tz))
+    day = "" if per in ("hour", "day") else written.strftime("%Y-%m-%d ")
+    return Renewal(moment, _THIS[per], f"free again at {day}{written:%H:%M} {tz}")
