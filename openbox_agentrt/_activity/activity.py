@@ -19,7 +19,7 @@ from .._run import record
 from .._run.contract_events import broken_result
 from .._run.current import POSITION
 from .._run.report_answers import apply_report_answer
-from .._wire.error_info import error_info
+from .._wire.error_info import error_info, whole_error
 from ..acel.engine.lifecycle import aconclude
 from ..decision import Verdict
 from ..errors import GovernanceError, GovernanceHaltError, UngovernedCallError, find_governance_error
@@ -276,18 +276,34 @@ class Activity:
         if self._concluded is not None:
             self._concluded.replace_result(result)
 
-    async def fail(self, error: BaseException) -> None:
-        """Close it because the work failed, or never ran."""
+    async def fail(self, error: BaseException) -> Answer | None:
+        """
+        Close it because the work failed, or never ran.
+
+        Returns:
+            Core's answer to the report; None if there is none, or nobody waits for it.
+        """
         beside = self._beside()
-        event = self._close(status_of(error), error=self._failure("failed", error))
+        told = whole_error(error) if self.gives(error) else None
+        event = self._close(status_of(error), error=self._failure("failed", error), told=told)
         self._abort(error)
         if event is None:
-            return
-        if isinstance(error, Exception):
-            await self.run.reports.send(event, heed=self._apply_answer(), beside=beside)
-        else:
+            return None
+        if not isinstance(error, Exception):
             # A cancelled task must not wait for Core, and a closed generator cannot.
             self.run.reports.post(event, heed=self._apply_answer())
+            return None
+        self.shown_whole = not isinstance(event, PartialEvent)
+        return await self.run.reports.send(event, heed=self._apply_answer(), beside=beside)
+
+    def gives(self, error: BaseException) -> bool:
+        """Tell whether an error is something that the work gave, and outputs are judged."""
+        return (
+            self.ran
+            and self.run.services.enforces_outputs
+            and status_of(error) == "failed"
+            and not isinstance(error, GovernanceError)
+        )
 
     def abandon(self, error: BaseException | None) -> None:
         """Close it, since its run ends: with `error`, or well. Does not wait."""

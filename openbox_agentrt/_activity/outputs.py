@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._errors.refusals import error_of
 from .._run.record import facts_of, write
+from .._wire.error_info import whole_error
 from ..decision import MISSING, Verdict
-from ..errors import GovernanceUnavailableError
+from ..errors import GovernanceBlockedError, GovernanceError, GovernanceUnavailableError
 from ..message_extraction import redacted_output
 
 if TYPE_CHECKING:
     from ..decision import Answer
     from .activity import Activity
 
-__all__ = ("WITHHELD", "Withheld", "seen")
+__all__ = ("WITHHELD", "WITHHELD_OUTPUT", "Withheld", "seen", "withheld_error")
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,9 @@ class Withheld(Enum):
 
 WITHHELD: Final = Withheld.WITHHELD
 """Stands for an output of which nothing may be seen."""
+
+WITHHELD_OUTPUT: Final = "the output is withheld by policy"
+"""Says so to whoever would have seen it."""
 
 
 def seen(activity: Activity, output: Any, answer: Answer | None) -> Any:
@@ -76,6 +80,23 @@ def _shown(activity: Activity, output: Any, answer: Answer | None) -> Any:
             return _withheld(activity, error.reason, answer)
     # Core was not shown what it has redacted before, and says nothing about it.
     return run.redactions.value(output)
+
+
+def withheld_error(activity: Activity, error: BaseException, answer: Answer | None) -> GovernanceError | None:
+    """
+    Give what is raised in the place of an error whose text may not be seen; None if it may.
+
+    An error cannot be edited: what Core redacts of it is a reason to withhold it.
+    """
+    if not activity.gives(error):
+        return None
+    output = whole_error(error)
+    shown = seen(activity, output, answer)
+    if shown == output:
+        return None
+    if shown is not WITHHELD:
+        _withheld(activity, "an error cannot be redacted", answer)
+    return GovernanceBlockedError(WITHHELD_OUTPUT, event=activity.request.event, ran=True)
 
 
 def _is_refused(activity: Activity, answer: Answer) -> bool:

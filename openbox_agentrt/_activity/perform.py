@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from .activity import ApprovalPending
 from .binding import Binding
+from .outputs import withheld_error
 
 if TYPE_CHECKING:
+    from ..errors import GovernanceError
     from .activity import Activity
 
 __all__ = ("check", "guarded", "perform")
@@ -65,7 +67,8 @@ async def check(activity: Activity, error: BaseException | None) -> None:
     Look at how the work ended, with `error` or without. If that is a failure, the activity is closed.
 
     Raises:
-        GovernanceError: A refusal that counts although the work swallowed it; instead of `error`.
+        GovernanceError: Instead of `error`: a refusal that counts although the work swallowed it, or one that
+            says that the error may not be seen.
     """
     denied = activity.denied
     if isinstance(denied, ApprovalPending) and (error is None or isinstance(error, Exception)):
@@ -74,6 +77,18 @@ async def check(activity: Activity, error: BaseException | None) -> None:
     overruling = activity.overruling(error)
     if overruling is not None:
         await activity.fail(overruling)
+        if error is not None and activity.gives(error):
+            _raise_alone(overruling)  # nobody has judged what the error says
         raise overruling from error
     if error is not None:
-        await activity.fail(error)
+        refusal = withheld_error(activity, error, await activity.fail(error))
+        if refusal is not None:
+            _raise_alone(refusal)
+
+
+def _raise_alone(refusal: GovernanceError) -> NoReturn:
+    try:
+        raise refusal
+    finally:
+        # It is raised while the error is handled, and would bring it along.
+        refusal.__context__ = None

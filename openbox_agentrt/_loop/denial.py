@@ -7,10 +7,10 @@ from typing import Any
 
 from agent_rt import ContentPart, ModelMessage, ModelResponse
 
+from .._activity.outputs import WITHHELD_OUTPUT
 from ..errors import ContractRefusedError, GovernanceError, GovernanceHaltError, UngovernedCallError
 
 BLOCKED = "governance_blocked"
-WITHHELD_OUTPUT = "the output is withheld by policy"
 
 
 class Unstored(dict[str, Any]):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from ..evidence.known_secrets import KEY_FORMS
 from .payloads import safe_text
 
-__all__ = ("error_info", "scrub")
+__all__ = ("error_info", "scrub", "whole_error")
 
 MESSAGE_LIMIT: Final = 2_000
 HIDDEN: Final = "[hidden]"
@@ -80,13 +80,42 @@ def error_info(
         ``type`` and ``message``. Never a stack trace: it holds source lines and paths of this machine.
     """
     if error is not None:
-        type = error.__class__.__name__
-        try:
-            message = str(error)
-        except Exception:  # noqa: BLE001
-            # An error that cannot say what it is still has a type, and must not hide the original failure.
-            message = ""
+        type, message = error.__class__.__name__, _message(error)
     return {
         "type": safe_text(type),
         "message": scrub(safe_text(message[: 2 * MESSAGE_LIMIT]))[:MESSAGE_LIMIT],
     }
+
+
+def whole_error(error: BaseException) -> dict[str, Any]:
+    """
+    Give all that an exception says, as the output that it is to whoever catches it.
+
+    Unlike in `error_info` nothing is taken out: what is not shown could not be judged.
+
+    Returns:
+        ``type`` and ``message``, and where there are any, ``notes``, ``cause`` and the ``errors`` of a group.
+    """
+    return _whole(error, set())
+
+
+def _whole(error: BaseException, seen: set[int]) -> dict[str, Any]:
+    seen.add(id(error))
+    info: dict[str, Any] = {"type": type(error).__name__, "message": _message(error)}
+    notes = getattr(error, "__notes__", None)
+    if notes:
+        info["notes"] = notes
+    cause = error.__cause__ or error.__context__
+    if cause is not None and id(cause) not in seen:
+        info["cause"] = _whole(cause, seen)
+    if isinstance(error, BaseExceptionGroup):
+        info["errors"] = [_whole(one, seen) for one in error.exceptions if id(one) not in seen]
+    return info
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001
+        # An error that cannot say what it is says nothing to whoever catches it either.
+        return ""

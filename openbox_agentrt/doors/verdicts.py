@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from openbox_agentrt._activity.outputs import WITHHELD_OUTPUT
 from openbox_agentrt._run.contract_events import signal_violation
 from openbox_agentrt._run.current import current_run
 from openbox_agentrt.doors.arguments import ChangedArgumentsError, UnfitArgumentsError
@@ -50,7 +51,7 @@ def stop_of(error: BaseException, tool: str) -> GovernanceError | None:
 
 def withheld(tool: str) -> GovernanceError:
     """Give the decision that nothing of a result may be seen. The work has been done."""
-    return GovernanceBlockedError("the output is withheld by policy", event=tool, ran=True)
+    return GovernanceBlockedError(WITHHELD_OUTPUT, event=tool, ran=True)
 
 
 def stops_the_run(error: BaseException) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -15,8 +16,9 @@ from agent_rt import (
     ModelResponse,
 )
 
-from openbox_agentrt import GovernanceHaltError, GovernanceOptions, OptionError
+from openbox_agentrt import GovernanceBlockedError, GovernanceHaltError, GovernanceOptions, OptionError
 from openbox_agentrt.decision import Verdict
+from openbox_agentrt.doors.callables import guard
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.testing import Call, Reply, ScriptedProvider
 
@@ -304,3 +306,219 @@ async def test_what_was_redacted_before_is_no_reason_to_withhold(make_stage: Any
 
     assert reached == ["[hidden]"]
     assert result.termination_reason == "completed"
+
+
+def fails(*_: Any, **__: Any) -> Any:
+    """A piece of work whose error says the secret, or brings it along."""
+    raise RuntimeError(f"could not look at {SECRET}")
+
+
+def fails_because(*_: Any, **__: Any) -> Any:
+    try:
+        raise KeyError(SECRET)
+    except KeyError as error:
+        raise RuntimeError("could not look") from error
+
+
+def fails_while(*_: Any, **__: Any) -> Any:
+    try:
+        raise KeyError(SECRET)
+    except KeyError:
+        raise RuntimeError("could not look") from None
+
+
+def fails_with_a_note(*_: Any, **__: Any) -> Any:
+    error = RuntimeError("could not look")
+    error.add_note(SECRET)
+    raise error
+
+
+def fails_in_a_group(*_: Any, **__: Any) -> Any:
+    raise ExceptionGroup("could not look", [RuntimeError("so"), ValueError(SECRET)])
+
+
+FAILURES = [fails, fails_because, fails_while, fails_with_a_note, fails_in_a_group]
+Fail = Callable[..., Any]
+
+
+class Failing:
+    """A model that fails, whole and streamed."""
+
+    name = "failing"
+
+    def __init__(self, fail: Fail) -> None:
+        self.fail = fail
+
+    async def complete(self, request: Any) -> Any:
+        self.fail()
+
+    async def stream(self, request: Any) -> Any:
+        self.fail()
+        yield
+
+
+async def failing_tool(stage: Any, kit: Any, fail: Fail) -> None:
+    """A tool of a registry."""
+    async with stage.governance.run_scope():
+        await stage.governance.wrap_tool_registry(kit.registry({"look": fail})).execute(kit.call("look"))
+
+
+async def failing_tool_of_a_loop(stage: Any, kit: Any, fail: Fail) -> None:
+    """A tool of a whole run."""
+    loop = AgentLoop(ScriptedProvider(Call(name="look"), "done"), tool_registry=kit.registry({"look": fail}))
+    await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("go")])
+
+
+async def failing_executor(stage: Any, kit: Any, fail: Fail) -> None:
+    """A tool of an executor."""
+
+    class Executor:
+        async def execute(self, call: Any, token: Any = None) -> Any:
+            fail()
+
+    async with stage.governance.run_scope():
+        await stage.governance.wrap_tool_executor(Executor()).execute(kit.call("look"))
+
+
+async def failing_model(stage: Any, kit: Any, fail: Fail) -> None:
+    """A model call."""
+    async with stage.governance.run_scope():
+        provider = stage.governance.wrap_provider(Failing(fail))
+        await provider.complete(ModelRequest(messages=(kit.user("go"),), model="m"))
+
+
+async def failing_stream(stage: Any, kit: Any, fail: Fail) -> None:
+    """A streamed model call."""
+    async with stage.governance.run_scope():
+        provider = stage.governance.wrap_provider(Failing(fail))
+        async for _ in provider.stream(ModelRequest(messages=(kit.user("go"),), model="m")):
+            pass
+
+
+async def failing_activity(stage: Any, kit: Any, fail: Fail) -> None:
+    """A user's own activity."""
+    async with stage.governance.run_scope(), stage.governance.activity("look", [1]):
+        fail()
+
+
+async def failing_function(stage: Any, kit: Any, fail: Fail) -> None:
+    """A function behind `guard`."""
+
+    async def look() -> None:
+        fail()
+
+    async with stage.governance.run_scope():
+        await guard(None, "look", look, governance=stage.governance)()
+
+
+async def failing_agent(stage: Any, kit: Any, fail: Fail) -> None:
+    """An agent that is a tool, and whose tool fails."""
+    model = ScriptedProvider(Call(name="look"), "done")
+    inner = stage.governance.govern_loop(AgentLoop(model, tool_registry=kit.registry({"look": fail})))
+
+    async def ask() -> Any:
+        await inner.run(kit.agent("Inner"), [kit.user("go")])
+
+    loop = AgentLoop(ScriptedProvider(Call(name="ask"), "done"), tool_registry=kit.registry({"ask": ask}))
+    await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("go")])
+
+
+FAILING = [
+    failing_tool,
+    failing_tool_of_a_loop,
+    failing_executor,
+    failing_model,
+    failing_stream,
+    failing_activity,
+    failing_function,
+    failing_agent,
+]
+
+
+def said_by(error: BaseException) -> str:
+    """All that can be read off an error by whoever catches it."""
+    return "".join(traceback.format_exception(error)) + repr(_chain(error))
+
+
+def _chain(error: BaseException | None) -> list[str]:
+    if error is None:
+        return []
+    return [
+        repr(error),
+        repr(getattr(error, "__notes__", "")),
+        *_chain(error.__cause__),
+        *_chain(error.__context__),
+    ]
+
+
+@pytest.mark.parametrize("path", FAILING, ids=lambda path: path.__name__)
+@pytest.mark.parametrize("fail", FAILURES, ids=lambda fail: fail.__name__)
+async def test_an_error_that_core_refuses_is_read_by_nobody(
+    make_stage: Any, kit: Any, path: Any, fail: Fail
+) -> None:
+    """What a piece of work says when it fails is an output like what it returns."""
+    decisions: list[Any] = []
+    stage = await make_stage(
+        core=LocalCore(refusing(BLOCK), guardrails=False), outputs="enforce", on_decision=decisions.append
+    )
+
+    with pytest.raises(GovernanceBlockedError, match=WITHHELD) as caught:
+        await path(stage, kit, fail)
+
+    assert SECRET not in said_by(caught.value)
+    assert caught.value.ran
+    assert [decision.verdict for decision in decisions].count(Verdict.BLOCK) == 1
+
+
+@pytest.mark.parametrize("path", FAILING, ids=lambda path: path.__name__)
+async def test_an_error_that_core_redacts_is_read_by_nobody(make_stage: Any, kit: Any, path: Any) -> None:
+    """It cannot be edited."""
+
+    def hide(event: Mapping[str, Any]) -> Any:
+        output = event.get("activity_output")
+        if event["event_type"] != "ActivityCompleted" or SECRET not in repr(output):
+            return None
+        assert isinstance(output, Mapping)
+        clean = {**output, "message": "could not look at [hidden]"}
+        return {"input_type": "activity_output", "validation_passed": True, "redacted_input": clean}
+
+    stage = await make_stage(core=LocalCore(guardrails=hide), outputs="enforce")
+
+    with pytest.raises(GovernanceBlockedError, match=WITHHELD) as caught:
+        await path(stage, kit, fails)
+
+    assert SECRET not in said_by(caught.value)
+
+
+@pytest.mark.parametrize("path", FAILING, ids=lambda path: path.__name__)
+@pytest.mark.parametrize("outputs", ["off", "enforce"])
+async def test_an_error_that_nobody_refuses_stays_what_it_is(
+    make_stage: Any, kit: Any, path: Any, outputs: str
+) -> None:
+    """Also where outputs are not judged, whatever Core says of it."""
+    stage = await make_stage(refusing(BLOCK) if outputs == "off" else None, outputs=outputs)
+
+    with pytest.raises(RuntimeError, match=SECRET):
+        await path(stage, kit, fails)
+
+
+async def test_a_halt_of_the_work_does_not_bring_its_error_along(make_stage: Any, kit: Any) -> None:
+    """The halt is told, and what the work made of it has not been judged."""
+
+    def halting(event: Mapping[str, Any]) -> Any:
+        started = event["event_type"] == "ActivityStarted"
+        return HALT if started and event["activity_type"] == "inside" else None
+
+    stage = await make_stage(halting, outputs="enforce")
+
+    async def look() -> None:
+        try:
+            async with stage.governance.activity("inside", [1]):
+                pass
+        except GovernanceHaltError:
+            fails()
+
+    with pytest.raises(GovernanceHaltError) as caught:
+        await failing_tool(stage, kit, look)
+
+    assert SECRET not in said_by(caught.value)
