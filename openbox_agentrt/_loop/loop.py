@@ -17,11 +17,13 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_rt import AgentConfig, AgentLoop, AgentRunResult
+from agent_rt import AgentConfig, AgentLoop, AgentRunResult, StructuredOutputValidationError
 
 from .._activity.screening import screen_prompt
 from .._run.scope import RunScope
 from .._run.suspended import marked
+from ..errors import GovernanceBlockedError
+from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import last_user_text
 from .attributes import SEAMS, govern_attribute, governing_judges
 from .stand_in import is_judged_by
@@ -192,11 +194,28 @@ async def run_governed(
         run.estimate_cost = loop.cost_estimator
         run.side_effect_of = functools.partial(_side_effect, loop)
         work = inner(*args, **kwargs)
-        result = await (_not_losing_cancellation(work) if _waits_for_helpers(loop, kwargs) else work)
+        if _waits_for_helpers(loop, kwargs):
+            work = _not_losing_cancellation(work)
+        result = await _structured(run, work)
         if run.paused and result.termination_reason == "waiting_for_approval":
             result = marked(result, run)
         run.result = result
     return result
+
+
+async def _structured(run: RunState, work: Awaitable[T]) -> T:
+    """
+    Await `work`, and say so where it fails because its last answer is not what the model gave.
+
+    Raises:
+        GovernanceBlockedError: The run has to end with structured output, and that was withheld or redacted.
+    """
+    try:
+        return await work
+    except StructuredOutputValidationError:
+        if run.altered_answer is None:
+            raise
+        raise GovernanceBlockedError(run.altered_answer, event=LLM_ACTIVITY, ran=True) from None
 
 
 def _waits_for_helpers(loop: AgentLoop, kwargs: Mapping[str, Any]) -> bool:

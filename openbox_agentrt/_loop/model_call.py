@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_rt import ModelRequest, ModelResponse
 
-from .._activity.outputs import WITHHELD, seen
+from .._activity.outputs import WITHHELD, WITHHELD_OUTPUT, seen
 from .._activity.screening import check_redacted, judge_input, take_prescreen
 from .._wire.model_input import message_elements
 from ..lifecycle_events import LLM_ACTIVITY
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .._run.state import RunState
 
 log = logging.getLogger(__name__)
+
+REDACTED = "the output, as it was redacted, is not the structured output that the agent has to give"
 
 _TEXT_ALONE = {"role", "text"}
 """Keys of the element that tells a message's text, which is the `completion`."""
@@ -78,7 +80,9 @@ async def end_model_call(
     if shown is not WITHHELD and shown.get("parts") != run.redactions.value(output.get("parts")):
         # Fail-closed: what Core redacts in parts that are no text cannot be edited from here.
         shown = WITHHELD
+    given = response
     response = withheld_response(response) if shown is WITHHELD else _as_seen(run, response, output, shown)
+    run.altered_answer = None if response is given else WITHHELD_OUTPUT if shown is WITHHELD else REDACTED
     told = shown is WITHHELD or answer is not None
     if told or not options.send_llm_end_event or options.reports_in_background:
         # Core has been told, or nobody wants it to be.

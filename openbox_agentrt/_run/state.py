@@ -70,6 +70,7 @@ class RunState:
         redactions: What was redacted in the conversation that the run belongs to.
         judged: What of the conversation Core has been shown.
         recall: Tells what a text became that was redacted in another run; None if it was not.
+        altered_answer: Why the last answer of the model is not what it gave; None if it is.
         session: The contract session, and who keeps its evidence.
         contracts: The `acel.Session` that the run belongs to; None without contracts.
         admitted: Whether the contracts have seen the run start.
@@ -112,6 +113,7 @@ class RunState:
         self.open_activities: dict[str, OpenActivity] = {}
         self.open_streams: set[OpenStream] = set()
         self.nested_suspended: list[RunState] = []
+        self.altered_answer: str | None = None
         self.pausable = pausable
         self.paused: dict[str, list[Any]] = {}
         self.suspended = False

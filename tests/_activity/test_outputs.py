@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from agent_rt import (
     AgentLoop,
+    AgentOutputRequirements,
     ContentPart,
     InMemoryIdempotencyStore,
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    StructuredOutputValidationError,
 )
 
 from openbox_agentrt import GovernanceBlockedError, GovernanceHaltError, GovernanceOptions, OptionError
@@ -522,3 +524,46 @@ async def test_a_halt_of_the_work_does_not_bring_its_error_along(make_stage: Any
         await failing_tool(stage, kit, look)
 
     assert SECRET not in said_by(caught.value)
+
+
+def says_no(event: Mapping[str, Any]) -> Any:
+    """Guardrails that take the braces out of an answer, which is JSON no more."""
+    output = event.get("activity_output")
+    if event["event_type"] != "ActivityCompleted" or not isinstance(output, Mapping):
+        return None
+    clean = {**output, "completion": "no"}
+    return {"input_type": "activity_output", "validation_passed": True, "redacted_input": clean}
+
+
+@pytest.mark.parametrize("repairs", [0, 1])
+@pytest.mark.parametrize(
+    ("core", "said"),
+    [
+        pytest.param(lambda: LocalCore(refusing(BLOCK), guardrails=False), "is withheld", id="withheld"),
+        pytest.param(lambda: LocalCore(guardrails=says_no), "as it was redacted", id="redacted"),
+    ],
+)
+async def test_structured_output_that_may_not_be_seen_is_no_parsing_error(
+    make_stage: Any, kit: Any, core: Any, said: str, repairs: int
+) -> None:
+    """The model gave what it had to: it is governance that ends the run."""
+    stage = await make_stage(core=core(), outputs="enforce")
+    agent = kit.agent(output=AgentOutputRequirements("json", max_repair_attempts=repairs))
+    loop = stage.governance.govern_loop(AgentLoop(ScriptedProvider(*[f'{{"code": "{SECRET}"}}'] * 2)))
+
+    with pytest.raises(GovernanceBlockedError, match=said) as caught:
+        await loop.run(agent, [kit.user("go")])
+
+    assert caught.value.ran
+    assert SECRET not in said_by(caught.value)
+
+
+async def test_structured_output_that_is_none_is_what_agent_rt_says(make_stage: Any, kit: Any) -> None:
+    """Nobody has withheld it."""
+    stage = await make_stage(outputs="enforce")
+    agent = kit.agent(output=AgentOutputRequirements("json", max_repair_attempts=0))
+
+    with pytest.raises(StructuredOutputValidationError):
+        await stage.governance.govern_loop(AgentLoop(ScriptedProvider("no JSON"))).run(
+            agent, [kit.user("go")]
+        )
