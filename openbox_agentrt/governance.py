@@ -22,10 +22,11 @@ from ._loop.loop import GovernedAgentLoop, govern_loop
 from ._loop.provider import wrap_provider
 from ._loop.registry import wrap_tool_registry
 from ._run.contract_events import end_shared_session, end_shared_sessions
-from ._run.contract_source import check_metrics, contract_sessions, open_evidence, read_contracts
+from ._run.contract_source import check_metrics, contract_sessions, open_evidence, rules_in_force
 from ._run.current import current_run
 from ._run.hooks import HookRefusals
 from ._run.observers import Observers, decision_meter
+from ._run.rules_in_force import Reloaded, RulesFileWatch
 from ._run.runs import Runs
 from ._run.scope import RunScope
 from ._run.services import Services
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from ._core.connection import Connection
     from ._options.in_process import InProcessCore
+    from ._run.rules_in_force import RulesInForce
     from ._run.sessions import Sessions
     from .acel.violations import Violation
 
@@ -47,6 +49,7 @@ __all__ = (
     "GovernedActivity",
     "GovernedAgentLoop",
     "OpenBoxAgentRTGovernance",
+    "Reloaded",
     "RunState",
     "create_openbox_agentrt",
     "current_run",
@@ -83,6 +86,7 @@ class OpenBoxAgentRTGovernance:
         refusals: HookRefusals,
         *,
         sessions: Sessions,
+        rules: RulesInForce,
         core: Any = None,
         close_with: ExitStack | None = None,
     ) -> None:
@@ -106,7 +110,12 @@ class OpenBoxAgentRTGovernance:
         )
         self._runs = Runs(services, refusals)
         self._installation = Installation(self._runs)
-        self._contract_tools = ContractTools(sessions.contracts)
+        self._rules = rules
+        self._contract_tools = ContractTools(() if rules.source is None else rules.source.contracts)
+        rules.tell(lambda source, _: self._contract_tools.replace(source.contracts))
+        if options.reload_rules:
+            watch = RulesFileWatch(cast("str", options.contracts), rules)
+            self._close_with.callback(watch.close)
 
     @property
     def runtime(self) -> OpenBoxRuntime:
@@ -228,6 +237,28 @@ class OpenBoxAgentRTGovernance:
         async with custom_activity(run, activity_type, items) as activity:
             yield activity
 
+    @property
+    def rules_hash(self) -> str | None:
+        """Name the rules that are in force by their hash; None where there are none, or code builds them."""
+        return self._rules.hash
+
+    def reload(self) -> Reloaded:
+        """
+        Read the rules file again, and put it in force everywhere at once.
+
+        Open sessions go on under the new rules: what equal contracts count - the same memory of the same
+        calls, key and window; limits are not part of it - stays counted, a contract that is new begins now,
+        and calls under way end by the rules that they began by. The initial state of a changed file is for
+        new sessions. The change is in the evidence, with both hashes. It blocks while the file is read.
+
+        Returns:
+            The hashes of both, and how many sessions were open.
+
+        Raises:
+            OptionError: The contracts are no file, or it cannot be used. The rules that were in force stay.
+        """
+        return self._rules.reload()
+
     def end_session(self, session_id: str) -> tuple[Violation, ...]:
         """
         End the session of `session_id`: what its runs share, contracts and redactions. A run that comes later
@@ -296,11 +327,11 @@ async def create_openbox_agentrt(
         OpenBoxNetworkError: Core could not be reached to check the key.
     """
     resolved = GovernanceOptions.resolve(environ=environ, **options)
-    source = read_contracts(resolved.contracts)
+    rules = rules_in_force(resolved)
     check_metrics(resolved.metrics)
     refusals = HookRefusals()
     with ExitStack() as opened:
-        evidence = open_evidence(resolved, opened, rules_hash=None if source is None else source.rules_hash)
+        evidence = open_evidence(resolved, opened, rules)
         core = _core_of(resolved, opened)
         connection = connect(resolved, refusals, core=core)
         try:
@@ -312,7 +343,8 @@ async def create_openbox_agentrt(
                 resolved,
                 refusals,
                 core=core,
-                sessions=contract_sessions(resolved, source, evidence),
+                sessions=contract_sessions(resolved, rules, evidence),
+                rules=rules,
                 close_with=opened.pop_all(),
             )
         except BaseException:

@@ -92,6 +92,7 @@ class GovernanceOptions(
         approval_max_wait_ms: None waits without a limit.
         approval_mode: ``wait`` for the person, or ``pause`` with Agent-RT's ``ApprovalRequiredError``.
         contracts: A rules file, an iterable of contracts, or a callable that builds an ``acel.Session``.
+        reload_rules: Read the rules file again whenever it changes, see ``reload`` of the governance.
         contract_scope: Whether the runs of one session id share their automata.
         session_idle_seconds: How long a session lasts that no run uses.
         max_sessions: How many sessions that count something may be open.

@@ -36,6 +36,12 @@ class ContractTools:
         self._named = dict(_named(contracts))
         self._known: set[str] = set()
 
+    def replace(self, contracts: Iterable[TemporalContract]) -> None:
+        """Compare the tools of other contracts from now on, those of the loops so far at once."""
+        self._named = dict(_named(contracts))
+        if self._known:
+            self._say(strict=False)
+
     def check(self, loop: AgentLoop, *, strict: bool) -> None:
         """
         Warn of each tool that contracts name and that no loop has so far, once.
@@ -49,6 +55,9 @@ class ContractTools:
         if tools is None:
             return
         self._known |= tools
+        self._say(strict=strict)
+
+    def _say(self, *, strict: bool) -> None:
         for tool, spec in list(self._named.items()):
             if tool in self._known or tool in EVENTS:
                 continue

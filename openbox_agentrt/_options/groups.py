@@ -196,6 +196,7 @@ class ContractOptions:
     contracts_mode: Literal["enforce", "shadow"] = field(
         default="enforce", metadata=holds(kinds.choice("enforce", "shadow"))
     )
+    reload_rules: bool = field(default=False, metadata=holds(kinds.FLAG))
     contract_scope: Literal["session", "run"] = field(
         default="session", metadata=holds(kinds.choice("session", "run"))
     )

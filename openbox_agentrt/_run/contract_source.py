@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..acel.contracts.base import TemporalContract
@@ -16,6 +15,7 @@ from ..acel.session import Session, engine_of
 from ..errors import OptionError
 from ..evidence.redaction import redactor_of
 from .evidence import Recorder, SessionRecorder, foreign_evidence
+from .rules_in_force import BuildOwn, ContractSource, RulesInForce
 from .sessions import ContractSession, Sessions
 
 if TYPE_CHECKING:
@@ -26,26 +26,6 @@ MAX_TRACE = 256
 """Rows of its trace that a session keeps for evidence. What contracts have counted does not depend on it."""
 
 log = logging.getLogger(__name__)
-
-BuildOwn = Callable[..., Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContractSource:
-    """
-    Hold what the option ``contracts`` stands for.
-
-    Attributes:
-        contracts: The contracts, for sessions that are built here.
-        state: Initial state of such a session.
-        build: The user's own way to build a session; None for sessions that are built here.
-        rules_hash: Hash of `contracts`.
-    """
-
-    contracts: tuple[TemporalContract, ...] = ()
-    state: Mapping[str, Any] = field(default_factory=dict)
-    build: BuildOwn | None = None
-    rules_hash: str | None = None
 
 
 def check_metrics(metrics: Any) -> None:
@@ -97,13 +77,13 @@ def _rules_file(path: str | os.PathLike[str]) -> ContractSource:
 
 
 def open_evidence(
-    options: GovernanceOptions, opened: ExitStack, *, rules_hash: str | None
+    options: GovernanceOptions, opened: ExitStack, rules: RulesInForce
 ) -> EvidenceFile | Recorder | None:
     """
     Open the place where evidence goes: a file, which `opened` closes, or an object of the user's own.
 
     Args:
-        rules_hash: Rules that a new file is for, or None where each session may have its own.
+        rules: What a new file is for.
 
     Raises:
         OptionError: The file or the key cannot be used.
@@ -128,7 +108,7 @@ def open_evidence(
             signer=signer,
             redact_fields=redactor_of(options.redact_fields),
             record=options.record,
-            rules_hash=rules_hash,
+            rules_hash=rules.hash,
         )
     except EvidenceError as error:
         raise OptionError("evidence", f"cannot be used: {error}", remedy=error.remedy) from error
@@ -141,13 +121,34 @@ def open_evidence(
     return file
 
 
+def rules_in_force(options: GovernanceOptions) -> RulesInForce:
+    """
+    Read the option ``contracts`` as what is in force from now on.
+
+    Raises:
+        OptionError: See `read_contracts`; or there is no file, and ``reload_rules`` is to watch one.
+    """
+    named = options.contracts
+    is_file = isinstance(named, str | os.PathLike)
+    if options.reload_rules and not is_file:
+        raise OptionError("reload_rules", "watches a rules file, and the option 'contracts' names none")
+    return RulesInForce(read_contracts(named), (lambda: read_contracts(named)) if is_file else None)
+
+
 def contract_sessions(
-    options: GovernanceOptions, source: ContractSource | None, evidence: EvidenceFile | Recorder | None
+    options: GovernanceOptions, rules: RulesInForce, evidence: EvidenceFile | Recorder | None
 ) -> Sessions:
     """Make the sessions of a governance with these options."""
 
     def build(name: str, shared: bool) -> ContractSession:
-        recorder = _recorder(evidence, name, None if source is None else source.rules_hash)
+        with rules.building() as note:
+            built = build_by(rules.source, name, shared)
+            if built.contracts is not None:
+                note(built.contracts)
+        return built
+
+    def build_by(source: ContractSource | None, name: str, shared: bool) -> ContractSession:
+        recorder = _recorder(evidence, name, lambda: rules.hash)
         if source is None:
             return ContractSession(contracts=None, recorder=recorder, shared=shared)
         if source.build is not None:
@@ -166,17 +167,19 @@ def contract_sessions(
         )
         return ContractSession(contracts=session, recorder=recorder, shared=shared)
 
+    keep = getattr(evidence, "record_reload", None)
+    if keep is not None:
+        rules.tell(lambda _, change: keep(change.before, change.after))
     return Sessions(
         build,
         per_session=options.contract_scope == "session",
-        contracts=() if source is None else source.contracts,
         idle_seconds=options.session_idle_seconds,
         limit=options.max_sessions,
     )
 
 
 def _recorder(
-    evidence: EvidenceFile | Recorder | None, name: str, hash_of_rules: str | None
+    evidence: EvidenceFile | Recorder | None, name: str, hash_of_rules: Callable[[], str | None]
 ) -> Recorder | None:
     from ..evidence import EvidenceFile
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,7 +29,7 @@ class SessionRecorder:
     Show an evidence file as one session sees it.
 
     The file is told of the session when there is something to record about it, so that runs in which nothing
-    happened leave nothing behind.
+    happened leave nothing behind. `rules_hash` gives the rules that the session is under then.
     """
 
     __slots__ = ("_file", "_log", "_rules_hash", "_session_id")
@@ -37,7 +37,7 @@ class SessionRecorder:
     # What Core redacts is redacted in the evidence too, and contracts are asked before Core is.
     late_arguments = True
 
-    def __init__(self, file: EvidenceFile, session_id: str, rules_hash: str | None) -> None:
+    def __init__(self, file: EvidenceFile, session_id: str, rules_hash: Callable[[], str | None]) -> None:
         self._file = file
         self._session_id = session_id
         self._rules_hash = rules_hash
@@ -64,7 +64,7 @@ class SessionRecorder:
         # Two threads may both come here; the file then names the session twice, which says the same.
         log = self._log
         if log is None:
-            log = self._log = self._file.for_session(self._session_id, rules_hash=self._rules_hash)
+            log = self._log = self._file.for_session(self._session_id, rules_hash=self._rules_hash())
         return log
 
 

@@ -26,7 +26,6 @@ from .evidence import Recorder
 
 if TYPE_CHECKING:
     from .._wire.identity import RunIdentity
-    from ..acel.contracts.base import TemporalContract
     from ..acel.session import Session
     from ..acel.violations import Violation
 
@@ -111,7 +110,6 @@ class Sessions:
     Args:
         build: Makes contracts.
         per_session: Whether runs with one session id share their contracts.
-        contracts: The contracts, where all sessions have the same ones.
         idle_seconds: How long a session lasts that no run uses.
         limit: How many sessions that count something may be open.
         clock: Tells the time.
@@ -122,12 +120,10 @@ class Sessions:
         build: BuildSession,
         *,
         per_session: bool,
-        contracts: tuple[TemporalContract, ...] = (),
         idle_seconds: float = 86_400.0,
         limit: int = 100_000,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.contracts = contracts
         self._build = build
         self._per_session = per_session
         self._idle_seconds = idle_seconds

@@ -33,7 +33,7 @@ class Outcome:
 
     report: Report
     again: RerunReport | None
-    rules: Rules | None
+    rules: list[Rules]
     wrong_checkpoints: list[str]
     has_key: bool
 
@@ -48,9 +48,9 @@ class Outcome:
     @property
     def other_rules(self) -> list[str]:
         """List the rules under which sessions ran, and which were not asked for."""
-        if self.again is None or self.rules is None:
+        if self.again is None or not self.rules:
             return []
-        return sorted(set(self.again.rules) - set(self.rules.hashes))
+        return sorted(set(self.again.rules).difference(*(rules.hashes for rules in self.rules)))
 
     def passes(self, *, allow_gaps: bool, allow_unsigned: bool) -> bool:
         """Say whether all is as it should be."""
@@ -71,7 +71,8 @@ class Outcome:
 def print_outcome(name: str, outcome: Outcome, *, as_json: bool) -> None:
     """Print it; as JSON, what is wrong only, on standard error."""
     report = outcome.report
-    if outcome.rules is not None and report.rules_hash == outcome.rules.old_rules_hash:
+    earlier = [rules.old_rules_hash for rules in outcome.rules]
+    if report.rules_hash is not None and report.rules_hash in earlier:
         print("note: the rules are known by the hash of an earlier version", file=sys.stderr)
     if not as_json:
         for note in _notes(outcome):

@@ -45,8 +45,12 @@ def verify(
         str | None, typer.Option(help="Session that the log has to be of (format 2).", metavar="ID")
     ] = None,
     rules: Annotated[
-        str | None,
-        typer.Option(help="Rules file that its sessions have to have run under (format 2).", metavar="FILE"),
+        list[str] | None,
+        typer.Option(
+            help="Rules file that its sessions have to have run under (format 2); may be repeated, for rules "
+            "that changed meanwhile.",
+            metavar="FILE",
+        ),
     ] = None,
     log_id: Annotated[
         str | None, typer.Option(help="Identity that the log has to have (format 2).", metavar="ID")
@@ -102,7 +106,7 @@ def verify(
     question = _Question(
         public_key=None if public_key is None else read_public_key(public_key),
         session_id=session_id,
-        rules=None if rules is None else read_rules(rules),
+        rules=[read_rules(name) for name in rules or ()],
         log_id=log_id,
         head=None if head is None else _head(head),
         partial=partial,
@@ -130,7 +134,7 @@ class _Question:
 
     public_key: str | None
     session_id: str | None
-    rules: Rules | None
+    rules: list[Rules]
     log_id: str | None
     head: dict[str, Any] | None
     partial: bool
@@ -143,7 +147,7 @@ class _Question:
             log,
             self.public_key,
             session_id=self.session_id,
-            rules_hash=None if self.rules is None else self.rules.hashes,
+            rules_hash=[known for rules in self.rules for known in rules.hashes] or None,
             log_id=self.log_id,
             head=self.head,
             partial=self.partial,

@@ -228,6 +228,15 @@ class EvidenceFile:
             self._rules.add(known)
         return number
 
+    def record_reload(self, before: str, after: str) -> int | None:
+        """
+        Record that other rules are in force from here on, by the hashes of both.
+
+        Returns:
+            The number of its line, or None if that failed.
+        """
+        return self._add("session", lambda: {"before": before, "rules_hash": after}, None)
+
     def for_session(
         self, session_id: str, *, rules_hash: str | None = None
     ) -> "SessionEvidence[EvidenceFile]":
