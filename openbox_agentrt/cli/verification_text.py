@@ -127,10 +127,7 @@ def _success(report: Report, has_key: bool) -> str:
         signed = " and every signature checks out" if has_key else ""
         return f"OK — {report.count} bundle(s) verified. Hash chain is intact{signed}, no tampering detected."
     signed = "" if not has_key else " and signed" if report.authenticated else f", {report.signed} are signed"
-    return (
-        f"OK — {report.count} line(s) with {report.records} record(s) verified. Hash chain is intact, "
-        f"its head is there{signed}, no tampering detected."
-    )
+    return f"OK — {report.count} line(s), {report.records} record(s): chain intact, head there{signed}."
 
 
 def _print_rerun(again: RerunReport) -> None:

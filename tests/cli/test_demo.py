@@ -47,7 +47,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
         pytest.param("delete       block by core: this record is protected", id="core"),
         pytest.param("stopped: 'user_prompt' was blocked", id="prompt"),
         pytest.param("0 activities, 0 runs", id="nothing is open"),
-        pytest.param("Hash chain is intact, its head is there and signed", id="evidence"),
+        pytest.param("chain intact, head there and signed", id="evidence"),
     ],
 )
 def test_the_demo_shows(shown: tuple[str, Path], line: str) -> None:
