@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from .plan import FleetPlan
-
 __all__ = ("Broken", "Finished", "How", "Lease", "Measured", "Reserved")
 
-How = Literal["commit", "fail", "undo"]
-"""`commit`: it ran and succeeded. `fail`: it ran and failed. `undo`: it never ran."""
+How = Literal["commit", "fail", "undo", "lose"]
+"""`commit`: it ran and succeeded. `fail`: it ran and failed. `undo`: it never ran. `lose`: nobody knows."""
 
 Measured = Mapping[int, int | tuple[str, ...]]
 """What was known only after the call: units or values, by the position of the move in the plan."""
@@ -24,12 +22,14 @@ class Lease:
 
     Attributes:
         id: Its name: the worker's id, a point, and a number.
-        plan: What was reserved.
+        worker: The worker that reserved it.
+        cells: Names of its cells in the store.
         local: Whether it was counted in this process only, since the store did not answer.
     """
 
     id: str
-    plan: FleetPlan
+    worker: str
+    cells: tuple[str, ...]
     local: bool = False
 
 

@@ -1,0 +1,177 @@
+"""Tables as dicts, for one process: what counts during an outage, and what tests compare the stores with."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..periods import SECOND
+from ..steps import Answer, LeaseState, Step
+from ..wire import WireCell, WirePlan
+from .cell import CellState, Saved
+from .ledger import Ledger
+from .tables import LeaseRow, WorkerRow
+
+__all__ = ("MemoryLine", "MemoryRows", "MemoryTables", "wall_clock")
+
+
+def wall_clock() -> int:
+    """Give the host's time in microseconds."""
+    return time.time_ns() // 1000
+
+
+class MemoryRows:
+    """Rows of one cell."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, tuple[int, int]] = {}
+
+    def get(self, at: str) -> tuple[int, int] | None:
+        return self._rows.get(at)
+
+    def set(self, at: str, edge: int, value: int) -> None:
+        self._rows[at] = (edge, value)
+
+    def drop(self, at: str) -> None:
+        self._rows.pop(at, None)
+
+    def clear(self) -> None:
+        self._rows.clear()
+
+    def size(self) -> int:
+        return len(self._rows)
+
+    def older(self, than: int) -> list[tuple[str, int]]:
+        return [(at, value) for at, (edge, value) in self._rows.items() if edge < than]
+
+    def all(self) -> list[tuple[int, int]]:
+        return sorted(self._rows.values())
+
+    def first(self) -> tuple[str, int]:
+        at, (edge, _) = min(self._rows.items(), key=lambda row: (row[1][0], row[0]))
+        return at, edge
+
+    def set_edges(self, latest: int) -> None:
+        """Let no edge be later."""
+        self._rows = {at: (min(edge, latest), value) for at, (edge, value) in self._rows.items()}
+
+
+class MemoryTables:
+    """Everything in dicts. It grows with its leases, for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._generation = ""
+        self._workers: dict[str, WorkerRow] = {}
+        self._leases: dict[str, LeaseRow] = {}
+        self._dies: dict[str, int] = {}
+        self._cells: dict[str, tuple[Saved, MemoryRows]] = {}
+
+    def generation(self) -> str:
+        return self._generation
+
+    def set_generation(self, generation: str) -> None:
+        self._generation = generation
+
+    def worker(self, worker: str) -> WorkerRow | None:
+        return self._workers.get(worker)
+
+    def set_worker(self, worker: str, row: WorkerRow) -> None:
+        self._workers[worker] = row
+
+    def drop_worker(self, worker: str) -> None:
+        self._workers.pop(worker, None)
+
+    def overdue(self, now: int) -> tuple[str, ...]:
+        return tuple(name for name, row in self._workers.items() if row.until < now)
+
+    def has_open(self, worker: str) -> bool:
+        return bool(self.open_leases(worker))
+
+    def open_leases(self, worker: str) -> dict[str, WirePlan]:
+        """List what a worker has not finished."""
+        return {
+            name: row.plan
+            for name, row in self._leases.items()
+            if row.worker == worker and row.state in ("r", "s") and row.plan is not None
+        }
+
+    def lease(self, lease: str) -> LeaseRow | None:
+        return self._leases.get(lease)
+
+    def add_lease(self, lease: str, row: LeaseRow, dies: int | None) -> None:
+        self._leases[lease] = row
+        if dies is not None:
+            self._dies[lease] = dies
+
+    def set_state(self, lease: str, state: LeaseState, dies: int | None) -> None:
+        row = self._leases[lease]
+        row.state = state
+        if state in ("c", "f"):
+            row.plan, row.tickets = None, ()
+        if dies is not None:
+            self._dies[lease] = dies
+
+    def set_owner(self, lease: str, worker: str) -> None:
+        self._leases[lease].worker = worker
+
+    def cell(self, spec: WireCell, now: int) -> CellState:
+        saved, rows = self._cells.setdefault(spec.id, (Saved(), MemoryRows()))
+        return CellState(spec, replace(saved), rows, now)
+
+    def save(self, cell: CellState) -> None:
+        cell.saved.now = cell.now
+        self._cells[cell.spec.id] = (cell.saved, self._cells[cell.spec.id][1])
+
+    def mend(self, cell: str, now: int) -> bool:
+        if cell not in self._cells:
+            return False
+        saved, rows = self._cells[cell]
+        saved.mend(now)
+        rows.set_edges(now)
+        return True
+
+    def sweep(self, now: int) -> None:
+        """Forget leases that are over."""
+        for lease in [name for name, dies in self._dies.items() if dies < now]:
+            del self._dies[lease], self._leases[lease]
+
+
+class MemoryLine:
+    """
+    A store in this process, locked for one batch of steps at a time.
+
+    Args:
+        tables: The rows, which several lines may share.
+        clock: The time in microseconds.
+    """
+
+    def __init__(
+        self,
+        tables: MemoryTables | None = None,
+        *,
+        lock: threading.Lock | None = None,
+        clock: Callable[[], int] = wall_clock,
+    ) -> None:
+        self._tables = MemoryTables() if tables is None else tables
+        self._lock = threading.Lock() if lock is None else lock
+        self._clock = clock
+
+    def run(self, steps: Sequence[Step]) -> list[Answer]:
+        with self._lock:
+            return [Ledger(self._tables, self._clock()).take(step) for step in steps]
+
+    def open_leases(self, worker: str) -> dict[str, WirePlan]:
+        with self._lock:
+            return self._tables.open_leases(worker)
+
+    def tell(self, names: dict[str, bytes]) -> None:
+        """Nobody looks at a store in this process from outside of it."""
+
+    def sweep(self) -> None:
+        with self._lock:
+            self._tables.sweep(self._clock() - SECOND)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""

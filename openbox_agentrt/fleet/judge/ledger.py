@@ -1,0 +1,200 @@
+"""The steps of the protocol over tables, each within a transaction that its caller opens and ends."""
+
+from __future__ import annotations
+
+import uuid
+from functools import singledispatchmethod
+from typing import Any, Final
+
+from ..periods import SECOND
+from ..steps import Adopt, Answer, Beat, Finish, LeaseState, Mend, Park, Reserve, Start, Step, parked
+from ..wire import WirePlan
+from .cell import CellState
+from .guards import broken, holds
+from .moves import reserve, settle
+from .tables import LeaseRow, Tables, WorkerRow
+
+__all__ = ("DAY", "TOMBSTONE", "Ledger", "unknown_for")
+
+TOMBSTONE: Final = 60 * SECOND
+"""So long a finished lease is remembered: what comes late finds its id used up."""
+
+DAY: Final = 86_400 * SECOND
+
+_TO: Final[dict[str, LeaseState]] = {"commit": "c", "fail": "f", "undo": "g", "lose": "u"}
+
+
+def unknown_for(plan: WirePlan) -> int:
+    """Say how long a call is remembered of which nobody knows how it ended."""
+    return max([DAY, *(cell.w or 0 for cell in plan.c)])
+
+
+class Ledger:
+    """
+    Take one step, on tables that are locked.
+
+    Args:
+        tables: The rows.
+        now: The store's time in microseconds.
+    """
+
+    def __init__(self, tables: Tables, now: int) -> None:
+        self.tables = tables
+        self.now = now
+        self._generation = ""
+        self._ops = 0
+        self._worker: WorkerRow | None = None
+
+    def take(self, step: Step) -> Answer:
+        """Take a step and answer it."""
+        self._look(step)
+        answer: Answer = self._take(step)
+        return answer
+
+    @singledispatchmethod
+    def _take(self, step: Any) -> Answer:
+        raise TypeError(f"no step of the protocol: {step!r}")
+
+    @_take.register
+    def _(self, step: Beat) -> Answer:
+        if step.leave:
+            if self.tables.has_open(step.worker):
+                return self._say("open")
+            self.tables.drop_worker(step.worker)
+            return self._say("ok")
+        if not step.join and not self._alive():
+            return self._say("dead")
+        self.tables.set_worker(step.worker, WorkerRow(self.now + step.lease_us, self._ops))
+        return self._say("ok", dead=self.tables.overdue(self.now))
+
+    @_take.register
+    def _(self, step: Reserve) -> Answer:
+        had = self.tables.lease(step.lease)
+        if had is not None:
+            return self._say("gone" if had.state == "g" else "ok", state=had.state)
+        if not self._alive():
+            return self._say("dead")
+        if step.generation and step.generation != self._generation and not step.force:
+            return self._say("lost")
+        if step.by is not None and self.now > step.by and not step.force:
+            return self._say("stale")
+        cells = [self.tables.cell(spec, self.now) for spec in step.plan.c]
+        if any(cell.bad for cell in cells):
+            self._save(cells)
+            return self._say("edges")
+        failed = [(i, guard) for i, guard in enumerate(step.guards) if not holds(guard, cells[guard.c])]
+        reports = tuple(broken(i, guard, cells[guard.c]) for i, guard in failed)
+        if any(guard.e for _, guard in failed) and not step.force:
+            self._save(cells)
+            return self._say("no", broken=reports, dead=self.tables.overdue(self.now))
+        tickets = tuple(reserve(move, cells[move.c]) for move in step.plan.m)
+        self._save(cells)
+        state: LeaseState = "s" if step.started else "r"
+        self.tables.add_lease(step.lease, LeaseRow(state, step.worker, step.plan, tickets), None)
+        self._tick(step.worker)
+        return self._say("ok", broken=reports, state=state)
+
+    @_take.register
+    def _(self, step: Start) -> Answer:
+        had = self.tables.lease(step.lease)
+        if had is not None and had.state == "s" and had.worker == step.worker:
+            return self._say("ok", state="s")
+        if had is None or had.state != "r" or had.worker != step.worker or not self._alive():
+            return self._say("no", state=had.state if had else "")
+        self.tables.set_state(step.lease, "s", None)
+        self._tick(step.worker)
+        return self._say("ok", state="s")
+
+    @_take.register
+    def _(self, step: Finish) -> Answer:
+        had = self.tables.lease(step.lease)
+        if had is None:
+            if step.how == "undo":
+                self.tables.add_lease(step.lease, LeaseRow("g", step.worker), self.now + TOMBSTONE)
+            return self._say("gone")
+        if step.how == "settle":
+            if self._alive() and not step.person:
+                return self._say("alive")
+            if had.state not in ("r", "s"):
+                return self._say("again", state=had.state)
+        to = _TO.get(step.how) or ("g" if had.state == "r" else "u")
+        if had.state == to:
+            return self._say("again", state=to)
+        if had.plan is None or had.state in ("c", "f") or (had.state == "g" and step.how == "settle"):
+            return self._say("no", state=had.state)
+        return self._settle(step, had, had.plan, to)
+
+    @_take.register
+    def _(self, step: Park) -> Answer:
+        had, guardian = self.tables.lease(step.lease), parked(step.lease)
+        if had is not None and had.state == "r" and had.worker == guardian:
+            return self._say("ok", state="r")
+        if had is None or had.state != "r" or had.worker != step.worker or not self._alive():
+            return self._say("no", state=had.state if had else "")
+        self.tables.set_worker(guardian, WorkerRow(self.now + step.for_us))
+        self.tables.set_owner(step.lease, guardian)
+        self._tick(step.worker)
+        return self._say("ok", state="r")
+
+    @_take.register
+    def _(self, step: Adopt) -> Answer:
+        had, guardian = self.tables.lease(step.lease), parked(step.lease)
+        if had is None or had.state != "r" or not self._alive():
+            return self._say("no", state=had.state if had else "")
+        if had.worker != step.worker:
+            keeper = self.tables.worker(guardian)
+            if had.worker != guardian or keeper is None or keeper.until < self.now:
+                return self._say("no", state=had.state)
+            self.tables.set_owner(step.lease, step.worker)
+            self.tables.drop_worker(guardian)
+            self._tick(step.worker)
+        return self._say("ok", state="r", plan=had.plan)
+
+    @_take.register
+    def _(self, step: Mend) -> Answer:
+        return self._say("ok" if self.tables.mend(step.cell, self.now) else "no")
+
+    def _look(self, step: Step) -> None:
+        self._generation = self.tables.generation()
+        self._worker = self.tables.worker(step.worker)
+        self._ops = 0 if self._worker is None else self._worker.ops
+        if not self._generation or (self._worker is not None and self._ops < step.acked):
+            self._generation = uuid.uuid4().hex[:12]
+            self.tables.set_generation(self._generation)
+            if self._worker is not None:
+                self._ops = self._worker.ops = max(self._ops, step.acked)
+                self.tables.set_worker(step.worker, self._worker)
+
+    def _alive(self) -> bool:
+        return self._worker is not None and self._worker.until >= self.now
+
+    def _tick(self, worker: str) -> None:
+        if self._worker is not None:
+            self._ops = self._worker.ops = self._ops + 1
+            self.tables.set_worker(worker, self._worker)
+
+    def _settle(self, step: Finish, had: LeaseRow, plan: WirePlan, to: LeaseState) -> Answer:
+        cells = [self.tables.cell(spec, self.now) for spec in plan.c]
+        tickets = had.tickets
+        if had.state == "g":
+            tickets = tuple(reserve(move, cells[move.c]) for move in plan.m)
+        seen = step.measured or {}
+        over = tuple(
+            position
+            for position, (move, ticket) in enumerate(zip(plan.m, tickets, strict=True))
+            if settle(move, cells[move.c], ticket, to, seen.get(position), step.lease)
+        )
+        self._save(cells)
+        stays = unknown_for(plan) if to == "u" else TOMBSTONE
+        self.tables.set_state(step.lease, to, self.now + stays)
+        if step.how != "settle":
+            self._tick(step.worker)
+        return self._say("late" if had.state == "g" else "ok", over=over, state=to)
+
+    def _save(self, cells: list[CellState]) -> None:
+        for cell in cells:
+            if cell.moved:
+                self.tables.save(cell)
+
+    def _say(self, said: Any, **more: Any) -> Answer:
+        return Answer(said=said, now=self.now, generation=self._generation, ops=self._ops, **more)

@@ -1,0 +1,198 @@
+"""Tables in SQLite, within a transaction that the line opens and ends."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import msgspec
+
+from ..steps import LeaseState
+from ..wire import WireCell, WirePlan
+from .cell import CellState, Saved, Ticket
+from .tables import LeaseRow, WorkerRow
+
+__all__ = ("SCHEMA", "SqlTables")
+
+SCHEMA = """
+create table if not exists meta(k text primary key, v text) without rowid;
+create table if not exists worker(id text primary key, until integer, ops integer) without rowid;
+create table if not exists lease(id text primary key, s text, w text, q blob, t blob,
+  dies integer) without rowid;
+create index if not exists lease_open on lease(w) where s in ('r', 's');
+create index if not exists lease_dies on lease(dies) where dies is not null;
+create table if not exists cell(id text primary key, live integer, done integer, total integer,
+  unread integer, unread_by text, now integer, period integer, given integer, last integer,
+  dies integer) without rowid;
+create index if not exists cell_dies on cell(dies) where dies is not null;
+create table if not exists bucket(cell text, at text, edge integer, value integer,
+  primary key(cell, at)) without rowid;
+create index if not exists bucket_edge on bucket(cell, edge);
+create table if not exists about(id text primary key, told blob) without rowid;
+"""
+
+_GRACE = 60_000_000
+_PLANS = msgspec.json.Decoder(WirePlan)
+_TICKETS = msgspec.json.Decoder(tuple[Ticket, ...])
+_ENCODE = msgspec.json.Encoder().encode
+
+
+class SqlRows:
+    """Rows of one cell."""
+
+    def __init__(self, db: sqlite3.Connection, cell: str) -> None:
+        self._db = db
+        self._cell = cell
+
+    def get(self, at: str) -> tuple[int, int] | None:
+        sql = "select edge, value from bucket where cell=? and at=?"
+        row: tuple[int, int] | None = self._db.execute(sql, (self._cell, at)).fetchone()
+        return row
+
+    def set(self, at: str, edge: int, value: int) -> None:
+        self._db.execute("insert or replace into bucket values(?,?,?,?)", (self._cell, at, edge, value))
+
+    def drop(self, at: str) -> None:
+        self._db.execute("delete from bucket where cell=? and at=?", (self._cell, at))
+
+    def clear(self) -> None:
+        self._db.execute("delete from bucket where cell=?", (self._cell,))
+
+    def size(self) -> int:
+        row = self._db.execute("select count(*) from bucket where cell=?", (self._cell,)).fetchone()
+        return int(row[0])
+
+    def older(self, than: int) -> list[tuple[str, int]]:
+        sql = "select at, value from bucket where cell=? and edge<?"
+        return self._db.execute(sql, (self._cell, than)).fetchall()
+
+    def all(self) -> list[tuple[int, int]]:
+        sql = "select edge, value from bucket where cell=? order by edge, value"
+        return self._db.execute(sql, (self._cell,)).fetchall()
+
+    def first(self) -> tuple[str, int]:
+        sql = "select at, edge from bucket where cell=? order by edge, at limit 1"
+        row: tuple[str, int] = self._db.execute(sql, (self._cell,)).fetchone()
+        return row
+
+
+class SqlTables:
+    """The rows of one file, over one connection."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def generation(self) -> str:
+        return self.meta("generation")
+
+    def set_generation(self, generation: str) -> None:
+        self.set_meta("generation", generation)
+
+    def meta(self, key: str) -> str:
+        """Read what is kept about the store; empty if nothing is."""
+        row = self._db.execute("select v from meta where k=?", (key,)).fetchone()
+        return "" if row is None else str(row[0])
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Keep something about the store."""
+        self._db.execute("insert or replace into meta values(?,?)", (key, value))
+
+    def worker(self, worker: str) -> WorkerRow | None:
+        row = self._db.execute("select until, ops from worker where id=?", (worker,)).fetchone()
+        return None if row is None else WorkerRow(*row)
+
+    def set_worker(self, worker: str, row: WorkerRow) -> None:
+        self._db.execute("insert or replace into worker values(?,?,?)", (worker, row.until, row.ops))
+
+    def drop_worker(self, worker: str) -> None:
+        self._db.execute("delete from worker where id=?", (worker,))
+
+    def overdue(self, now: int) -> tuple[str, ...]:
+        rows = self._db.execute("select id from worker where until<? limit 16", (now,)).fetchall()
+        return tuple(str(row[0]) for row in rows)
+
+    def has_open(self, worker: str) -> bool:
+        sql = "select 1 from lease where w=? and s in ('r', 's') limit 1"
+        return self._db.execute(sql, (worker,)).fetchone() is not None
+
+    def open_leases(self, worker: str) -> dict[str, WirePlan]:
+        """List what a worker has not finished."""
+        sql = "select id, q from lease where w=? and s in ('r', 's')"
+        return {str(name): _PLANS.decode(plan) for name, plan in self._db.execute(sql, (worker,)).fetchall()}
+
+    def lease(self, lease: str) -> LeaseRow | None:
+        row = self._db.execute("select s, w, q, t from lease where id=?", (lease,)).fetchone()
+        if row is None:
+            return None
+        plan = None if row[2] is None else _PLANS.decode(row[2])
+        return LeaseRow(row[0], row[1], plan, () if plan is None else _TICKETS.decode(row[3]))
+
+    def add_lease(self, lease: str, row: LeaseRow, dies: int | None) -> None:
+        plan = None if row.plan is None else _ENCODE(row.plan)
+        values = (lease, row.state, row.worker, plan, _ENCODE(row.tickets), dies)
+        self._db.execute("insert into lease values(?,?,?,?,?,?)", values)
+
+    def set_state(self, lease: str, state: LeaseState, dies: int | None) -> None:
+        if state in ("c", "f"):
+            sql = "update lease set s=?, dies=?, q=null, t=null where id=?"
+        else:
+            sql = "update lease set s=?, dies=? where id=?"
+        self._db.execute(sql, (state, dies, lease))
+
+    def set_owner(self, lease: str, worker: str) -> None:
+        self._db.execute("update lease set w=? where id=?", (worker, lease))
+
+    def cell(self, spec: WireCell, now: int) -> CellState:
+        row = self._db.execute(
+            "select live, done, total, unread, unread_by, now, period, given, last from cell where id=?",
+            (spec.id,),
+        ).fetchone()
+        saved = Saved() if row is None else Saved(*row)
+        return CellState(spec, saved, SqlRows(self._db, spec.id), now)
+
+    def save(self, cell: CellState) -> None:
+        kept = cell.saved
+        kept.now = cell.now
+        self._db.execute(
+            "insert or replace into cell values(?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                cell.spec.id,
+                kept.live,
+                kept.done,
+                kept.total,
+                kept.unread,
+                kept.unread_by,
+                kept.now,
+                kept.period,
+                kept.given,
+                kept.last,
+                _dies(cell),
+            ),
+        )
+
+    def mend(self, cell: str, now: int) -> bool:
+        sql = "select live, done, total, unread, unread_by, now, period, given, last from cell where id=?"
+        row = self._db.execute(sql, (cell,)).fetchone()
+        if row is None:
+            return False
+        kept = Saved(*row)
+        kept.mend(now)
+        self._db.execute(
+            "update cell set unread=?, now=?, period=?, last=? where id=?",
+            (kept.unread, kept.now, kept.period, kept.last, cell),
+        )
+        self._db.execute("update bucket set edge=min(edge, ?) where cell=?", (now, cell))
+        return True
+
+    def sweep(self, now: int) -> None:
+        """Delete leases, windows and periods that are over."""
+        self._db.execute("delete from lease where dies<?", (now,))
+        over = "select id from cell where dies<?"
+        self._db.execute(f"delete from bucket where cell in ({over})", (now,))
+        self._db.execute("delete from cell where dies<?", (now,))
+
+
+def _dies(cell: CellState) -> int | None:
+    if cell.end is not None:
+        return cell.end + _GRACE
+    # The last bucket may be out a hundredth of the window later.
+    return None if cell.spec.w is None else cell.now + cell.spec.w + (cell.spec.b or 0) + _GRACE

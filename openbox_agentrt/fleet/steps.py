@@ -1,0 +1,185 @@
+"""
+The steps of the protocol. Each is atomic, and safe to repeat.
+
+States of a lease: r reserved, s started, c committed, f failed, g given back, u unknown.
+    reserve -> r, or s at once
+    start    r -> s, while its worker lives
+    commit   r s u -> c
+    fail     r s u -> f
+    lose     r s   -> u
+    undo     r s u -> g
+    settle   of a dead worker: r -> g, s -> u
+c and f are final. commit, fail and lose of g are "late": it ran on what was given back, so it counts
+by force.
+
+A worker's id is its fencing token. Only a `Beat` that joins makes a worker, and an id whose lease is over is
+dead for good. A lease that waits for a person belongs to a worker of its own, which lives until the deadline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from .answers import Broken, How, Measured
+from .wire import WireGuard, WirePlan
+
+__all__ = (
+    "Adopt",
+    "Answer",
+    "Beat",
+    "Finish",
+    "LeaseState",
+    "Line",
+    "Mend",
+    "Park",
+    "Reserve",
+    "Said",
+    "Start",
+    "Step",
+    "parked",
+)
+
+LeaseState = Literal["", "r", "s", "c", "f", "g", "u"]
+Said = Literal["ok", "no", "dead", "gone", "stale", "edges", "lost", "again", "late", "alive", "open"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """Renew a worker's lease; `join` makes the worker, `leave` ends it if nothing of it is open."""
+
+    worker: str
+    lease_us: int
+    join: bool = False
+    leave: bool = False
+    acked: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve:
+    """Judge a plan and make its moves. By `by`, in the store's time, nobody waits for it any more."""
+
+    lease: str
+    worker: str
+    plan: WirePlan
+    guards: tuple[WireGuard, ...]
+    by: int | None = None
+    started: bool = False
+    force: bool = False
+    generation: str = ""
+    acked: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Say that the call begins now."""
+
+    lease: str
+    worker: str
+    acked: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """Settle a lease over these cells. `person`: somebody who knows says that its worker is dead."""
+
+    lease: str
+    worker: str
+    how: How | Literal["settle"]
+    cells: tuple[str, ...]
+    measured: Measured | None = None
+    person: bool = False
+    acked: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Park:
+    """Give a reserved lease a deadline of its own, in microseconds from now."""
+
+    lease: str
+    worker: str
+    for_us: int
+    acked: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt:
+    """Take a parked lease, for a worker that lives."""
+
+    lease: str
+    worker: str
+    acked: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mend:
+    """Set a cell's times that are ahead of the store's clock to now, and forget that an amount is missing."""
+
+    cell: str
+    worker: str = ""
+    acked: int = 0
+
+
+Step = Beat | Reserve | Start | Finish | Park | Adopt | Mend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """
+    What a step was answered.
+
+    Attributes:
+        said: The outcome.
+        now: The store's time in microseconds.
+        generation: What the store's data is called; another name means that some was lost.
+        ops: Steps of the worker that changed something.
+        broken: Guards that do not hold.
+        state: What the lease is now.
+        dead: Workers whose lease is over.
+        over: Moves whose limit was broken by what was measured.
+        plan: What an adopted lease holds.
+    """
+
+    said: Said
+    now: int
+    generation: str
+    ops: int = 0
+    broken: tuple[Broken, ...] = ()
+    state: LeaseState = ""
+    dead: tuple[str, ...] = ()
+    over: tuple[int, ...] = ()
+    plan: WirePlan | None = field(default=None)
+
+
+class Line(Protocol):
+    """
+    One connection to a store, for one thread.
+
+    `OSError` means that nobody knows whether the steps were taken.
+    """
+
+    def run(self, steps: Sequence[Step]) -> list[Answer]:
+        """Take steps in this order, in one trip."""
+        ...
+
+    def open_leases(self, worker: str) -> dict[str, WirePlan]:
+        """List what a worker has not finished."""
+        ...
+
+    def tell(self, names: dict[str, bytes]) -> None:
+        """Keep what cells are about, for people who look."""
+        ...
+
+    def sweep(self) -> None:
+        """Forget what is over, where the store does not do so by itself."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        ...
+
+
+def parked(lease: str) -> str:
+    """Name the worker to which a lease belongs while a person is asked."""
+    return f"parked-{lease}"
