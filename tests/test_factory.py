@@ -120,7 +120,7 @@ async def test_a_remote_core_is_asked_over_http(kit: Any) -> None:
 def own_runtime() -> Iterator[tuple[OpenBoxRuntime, LocalCore]]:
     from openbox_core.client import EvaluationClient
 
-    from openbox_agentrt._core.breaker import Breaker
+    from openbox_agentrt._breaker import Breaker
 
     core = LocalCore()
     transport = LocalCoreTransport(core, breaker=Breaker(), on_unknown="block")

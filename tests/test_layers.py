@@ -31,7 +31,7 @@ LAYERS = [
     {"decision"},
     {"_plain"},
     {"_files"},
-    {"_extras", "_ids", "_version"},
+    {"_breaker", "_extras", "_ids", "_version"},
 ]
 """What a part imports stands in its own row or below it."""
 

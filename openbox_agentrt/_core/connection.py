@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from openbox_core.runtime import OpenBoxRuntime
 
+from .._breaker import Breaker
 from .._plain.times import utc_now
-from .breaker import Breaker
 from .gate import CoreGate
 from .hooks.adapter import HookAdapter, HookRecorder
 from .hooks.context_store import BoundedContextStore

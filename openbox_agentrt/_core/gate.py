@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 from openbox_core.contracts.events import EventEnvelope
 from openbox_core.errors import OpenBoxAuthError
 
+from .._breaker import Breaker, Permit
 from .._plain.times import rfc3339, utc_now
 from ..decision import Answer, Verdict
 from ..errors import GovernanceError, GovernanceUnavailableError
 from ..lifecycle_events import PartialEvent
 from .approvals import ApprovalKey, ApprovalWait, PollAnswer
 from .attempt import TOO_MANY_REQUESTS, Outage, attempt, stamped
-from .breaker import Breaker, Permit
 from .counts import GateCounts
 from .reports import ReportQueue
 

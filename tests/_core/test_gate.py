@@ -85,7 +85,7 @@ OWN_MISTAKES = (301, 302, 307, 308, 400, 402, 404, 405, 409, 410, 413, 415, 418,
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries wait a hundredth of the usual time, and an outage is one as soon."""
     monkeypatch.setattr("openbox_agentrt._core.gate.FIRST_BACKOFF", 0.001)
-    monkeypatch.setattr("openbox_agentrt._core.breaker.SHORTEST_OUTAGE", 0.0)
+    monkeypatch.setattr("openbox_agentrt._breaker.SHORTEST_OUTAGE", 0.0)
 
 
 def evaluations(faulty: FaultyCore) -> list[dict[str, Any]]:
@@ -779,7 +779,7 @@ class TestReports:
     ) -> None:
         """Neither the reports behind it nor the end of the run; it is given up and counted."""
         monkeypatch.setattr("openbox_agentrt._core.outbox.TRY_SECONDS", 0.0)
-        monkeypatch.setattr("openbox_agentrt._core.breaker.SHORTEST_OUTAGE", 0.5)
+        monkeypatch.setattr("openbox_agentrt._breaker.SHORTEST_OUTAGE", 0.5)
         gate = to().gate
         outbox = gate.reports.outbox()
         with faulty.always(Fault.respond(500), holding=b"poison"):

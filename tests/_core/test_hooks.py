@@ -272,7 +272,7 @@ async def test_in_an_outage_a_nested_request_is_one_short_try(
     connection = hooked(timeout_seconds=0.3, on_api_error="fail_open")
     breaker = connection.gate.breaker
     monkeypatch.setattr(breaker, "_first_limit", 0.01)
-    monkeypatch.setattr("openbox_agentrt._core.breaker.SHORTEST_OUTAGE", 0.0)
+    monkeypatch.setattr("openbox_agentrt._breaker.SHORTEST_OUTAGE", 0.0)
     with faulty.always(Fault.black_hole()):
         for _ in range(3):  # each asks before and tells after
             await fetch(connection, target.url)

@@ -20,7 +20,7 @@ import httpx
 import pytest
 import trustme
 
-from openbox_agentrt._core.breaker import Breaker
+from openbox_agentrt._breaker import Breaker
 from openbox_agentrt._core.transport.clients import AT_ONCE
 from openbox_agentrt._core.transport.exchange import MAX_ANSWER_BYTES, AnswerTooLargeError, CutAnswerError
 from openbox_agentrt._core.transport.http import HttpLine, http_line

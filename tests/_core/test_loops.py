@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from openbox_agentrt._core.breaker import Breaker
+from openbox_agentrt._breaker import Breaker
 from openbox_agentrt._core.connection import Connection, connect
 from openbox_agentrt._core.hooks.adapter import HookRecorder
 from openbox_agentrt._core.transport import clients as loop_clients

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from ..breaker import Breaker, Permit
+from ..._breaker import Breaker, Permit
 from ..hooks.answers import hardened, is_completed_stage
 from ..parsing import UnknownVerdict
 from .clients import LoopClients, ProcessClient

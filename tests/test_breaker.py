@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from openbox_agentrt._core import breaker as module
-from openbox_agentrt._core.breaker import Breaker, Permit
+from openbox_agentrt import _breaker as module
+from openbox_agentrt._breaker import Breaker, Permit
 from openbox_agentrt.testing import ManualClock
 
 

@@ -1,12 +1,12 @@
 """
-A circuit breaker: while Core does not answer, nothing waits for it for long.
+A circuit breaker: while a service does not answer - Core, or a shared store - nothing waits for it for long.
 
 Closed, it lets everything through. It opens after `failures` attempts in a row without an answer, never
-for one: a Core that is slow for one event may be well for the next. Open, it lets a question through as one
+for one: what is slow for one event may be well for the next. Open, it lets a question through as one
 short try, since what a policy blocks must not run unasked because other questions failed; and it holds back
-what can wait, which are reports. After a pause it is half open: one attempt at a time goes through as a
+what can wait, or can be refused. After a pause it is half open: one attempt at a time goes through as a
 probe. A probe that fails opens it again for twice as long, with twice the time for the next one, so that a
-Core that is merely slow is found again too.
+service that is merely slow is found again too.
 
 No locks: a fork or a second thread may at worst see two probes instead of one.
 """
@@ -46,7 +46,7 @@ _FREE: Final = Permit(started=0.0)
 
 class Breaker:
     """
-    State of the line to one Core.
+    State of the line to one service.
 
     Args:
         failures: Attempts in a row without an answer that open it.
@@ -85,8 +85,13 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """True while Core has not been answering."""
+        """True while it has not been answering."""
         return self._open_until is not None
+
+    @property
+    def pause_left(self) -> float:
+        """Seconds until the next probe; 0 while closed."""
+        return 0.0 if self._open_until is None else max(0.0, self._open_until - self._clock())
 
     def to_ask(self) -> Permit:
         """Give leave for one attempt of a question: a short one while open."""
@@ -100,7 +105,7 @@ class Breaker:
         return _FREE if self._open_until is None else self._next_probe(self._clock())
 
     def answered(self) -> None:
-        """An attempt got an answer, whatever it said: Core is there."""
+        """An attempt got an answer, whatever it said: the service is there."""
         if self._failed_in_a_row == 0 and self._open_until is None:
             return
         self._failed_in_a_row = 0
@@ -127,7 +132,7 @@ class Breaker:
             self._times_opened += 1
 
     def abandoned(self, permit: Permit) -> None:
-        """The attempt was given up before it had a result, for a reason that says nothing about Core."""
+        """The attempt was given up before it had a result, for a reason that says nothing about it."""
         if permit is self._probe:
             self._probe = None
 
