@@ -11,7 +11,7 @@ from ..wire import WireCell, WirePlan
 from .cell import CellState, Saved, Ticket
 from .tables import LeaseRow, WorkerRow
 
-__all__ = ("SCHEMA", "SqlTables")
+__all__ = ("SCHEMA", "SqlRows", "SqlTables")
 
 SCHEMA = """
 create table if not exists meta(k text primary key, v text) without rowid;
