@@ -11,16 +11,21 @@ from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .answers import Broken, Finished, How, Lease, Measured, Reserved
+    from .answers import Broken, Finished, FleetCounts, How, Lease, Measured, Reserved
     from .errors import AmountError, FleetConfigError, FleetError, FleetUnavailableError
+    from .fleet import Fleet
+    from .opening import open_fleet
     from .plan import FleetCell, FleetGuard, FleetMove, FleetPlan
+    from .sqlite import SqliteFleet
 
 _HOME = {
     "AmountError": "errors",
     "Broken": "answers",
     "Finished": "answers",
+    "Fleet": "fleet",
     "FleetCell": "plan",
     "FleetConfigError": "errors",
+    "FleetCounts": "answers",
     "FleetError": "errors",
     "FleetGuard": "plan",
     "FleetMove": "plan",
@@ -30,14 +35,18 @@ _HOME = {
     "Lease": "answers",
     "Measured": "answers",
     "Reserved": "answers",
+    "SqliteFleet": "sqlite",
+    "open_fleet": "opening",
 }
 
 __all__ = (
     "AmountError",
     "Broken",
     "Finished",
+    "Fleet",
     "FleetCell",
     "FleetConfigError",
+    "FleetCounts",
     "FleetError",
     "FleetGuard",
     "FleetMove",
@@ -47,6 +56,8 @@ __all__ = (
     "Lease",
     "Measured",
     "Reserved",
+    "SqliteFleet",
+    "open_fleet",
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ("Broken", "Finished", "How", "Lease", "Measured", "Reserved")
+__all__ = ("Broken", "Finished", "FleetCounts", "How", "Lease", "Measured", "Reserved")
 
 How = Literal["commit", "fail", "undo", "lose"]
 """`commit`: it ran and succeeded. `fail`: it ran and failed. `undo`: it never ran. `lose`: nobody knows."""
@@ -90,3 +90,31 @@ class Finished:
 
     said: Literal["ok", "again", "late", "no", "gone"]
     over: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetCounts:
+    """
+    What happened between a worker and the store since it was opened.
+
+    Attributes:
+        outages: Questions without an answer in time.
+        local: Calls that were counted in this process only.
+        doubtful: Reservations of which nobody knew whether the store had them; they were given back.
+        late: Calls that ran although their reservation was given back. They count by force.
+        lost: How often the store turned out to have lost data.
+        repeated: Leases that were told again to a store that had lost data, or was away.
+        renewed: How often the worker's lease was over, so that it went on under another name.
+        clock_jumps: How often the store's clock jumped.
+        settled: Leases of dead workers that this one settled.
+    """
+
+    outages: int = 0
+    local: int = 0
+    doubtful: int = 0
+    late: int = 0
+    lost: int = 0
+    repeated: int = 0
+    renewed: int = 0
+    clock_jumps: int = 0
+    settled: int = 0

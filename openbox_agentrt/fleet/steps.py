@@ -33,6 +33,7 @@ __all__ = (
     "LeaseState",
     "Line",
     "Mend",
+    "NoAnswerError",
     "Park",
     "Reserve",
     "Said",
@@ -152,11 +153,22 @@ class Answer:
     plan: WirePlan | None = field(default=None)
 
 
+class NoAnswerError(Exception):
+    """
+    The store gave no answer. Nobody knows whether the steps were taken; repeating them is safe.
+
+    Attributes:
+        slow: Whether it was waited for until the end of the time that there is.
+    """
+
+    def __init__(self, reason: str, *, slow: bool = False) -> None:
+        super().__init__(reason)
+        self.slow = slow
+
+
 class Line(Protocol):
     """
-    One connection to a store, for one thread.
-
-    `OSError` means that nobody knows whether the steps were taken.
+    One connection to a store, for one thread. It is made at first use, and again after `NoAnswerError`.
     """
 
     def run(self, steps: Sequence[Step]) -> list[Answer]:

@@ -15,12 +15,25 @@ import msgspec
 
 from .plan import CellKind, FleetCell, FleetGuard, FleetMove, FleetPlan, GuardKind, MoveKind, Per
 
-__all__ = ("BUCKETS", "About", "WireCell", "WireGuard", "WireMove", "WirePlan", "about", "cell_id", "wire")
+__all__ = (
+    "BUCKETS",
+    "About",
+    "WireCell",
+    "WireGuard",
+    "WireMove",
+    "WirePlan",
+    "about",
+    "cell_id",
+    "encoded",
+    "wire",
+)
 
 BUCKETS = 100
 """In so many pieces a window is kept: memory and time of a step do not grow with its calls."""
 
 LONGEST_KEY = 256
+
+_ENCODE = msgspec.json.Encoder().encode
 
 
 class WireCell(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -119,6 +132,11 @@ def about(plan: FleetPlan) -> dict[str, About]:
             limit=min(limits, default=None),
         )
     return told
+
+
+def encoded(value: object) -> bytes:
+    """Write a value of the protocol as JSON."""
+    return _ENCODE(value)
 
 
 def _move(move: FleetMove) -> WireMove:

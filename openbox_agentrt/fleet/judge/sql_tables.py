@@ -183,6 +183,15 @@ class SqlTables:
         self._db.execute("update bucket set edge=min(edge, ?) where cell=?", (now, cell))
         return True
 
+    def someone_lives(self, now: int) -> bool:
+        """Tell whether a worker's lease still runs. A lease that waits for a person needs no worker."""
+        sql = "select 1 from worker where until>=? and id not like 'parked-%' limit 1"
+        return self._db.execute(sql, (now,)).fetchone() is not None
+
+    def tell(self, names: dict[str, bytes]) -> None:
+        """Keep what cells are about."""
+        self._db.executemany("insert or replace into about values(?,?)", names.items())
+
     def sweep(self, now: int) -> None:
         """Delete leases, windows and periods that are over."""
         self._db.execute("delete from lease where dies<?", (now,))

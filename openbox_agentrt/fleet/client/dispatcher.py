@@ -1,0 +1,420 @@
+"""
+One thread that carries everything a worker asks to the store, in order and over one connection.
+
+Callers put requests into a queue and wait, an event loop like any thread, so a store that hangs holds up this
+thread and nobody else. Whatever is in the queue goes in one trip. How calls ended is not waited for: it goes
+ahead of the next question, or by itself within 50 ms, so a worker finds its own successes.
+
+A question without an answer is refused. The store may have it nevertheless: the lease is doubtful, and is
+given back as soon as the store answers.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, islice
+
+from ..._breaker import Breaker
+from ..answers import Finished, Lease, Reserved
+from ..errors import FleetError, FleetUnavailableError
+from ..periods import edges_around
+from ..plan import FleetPlan
+from ..steps import Adopt, Answer, Beat, Finish, Line, NoAnswerError, Park, Reserve, Start, Step
+from ..wire import about, encoded, wire
+from .journal import Entry, Journal, steps_again
+from .local import LocalCounts
+from .requests import ForLease, Request, ToFinish, ToReserve, deliver
+from .settling import settle_all
+from .standing import Standing
+
+__all__ = ("Dispatcher",)
+
+SOON = 0.05
+"""Seconds within which the end of a call is told."""
+
+AT_ONCE = 64
+"""Steps that go in one trip."""
+
+TURNS = 4
+"""How often a question is asked anew: after dead workers are settled, under a new id, with new periods."""
+
+_log = logging.getLogger("openbox_agentrt.fleet")
+
+
+class Dispatcher:
+    """
+    Ask the store for the callers of one worker.
+
+    Args:
+        connect: Makes a connection; it connects when it is first used.
+        standing: What the worker knows of itself.
+        local: What is counted here while the store is away.
+        keeps: Whether the store can lose what it has acknowledged, so that a journal is kept.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Line], standing: Standing, local: LocalCounts, *, keeps: bool
+    ) -> None:
+        self._line = connect()
+        self._standing = standing
+        self._local = local
+        self._journal = Journal(keeps=keeps)
+        self._breaker = Breaker()
+        self._numbers = count(1)
+        self._asked: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        # Appending is atomic and takes no lock: a call may be found lost by a finalizer, anywhere.
+        self._ends: deque[ToFinish] = deque()
+        self._asleep = False
+        self._closing = False
+        self._names: set[tuple[str, int]] = set()
+        self._again: list[Entry] = []
+        self._dead = False
+        self.thread = threading.Thread(target=self._run, name="openbox-fleet", daemon=True)
+
+    def ask(self, request: Request) -> None:
+        """Put a question into the queue."""
+        self._asked.put(request)
+
+    def tell(self, end: ToFinish, *, soon: bool) -> None:
+        """Put the end of a call into the queue: `soon` with the next question, else at once."""
+        self._ends.append(end)
+        if self._asleep or not soon:
+            self._asked.put(None)
+
+    def wake(self) -> None:
+        """Look whether there is something to do that nobody asked for."""
+        self._asked.put(None)
+
+    def close(self) -> None:
+        """Send what is queued, leave the store, and end the thread."""
+        self._closing = True
+        self._asked.put(None)
+
+    def next_lease(self) -> str:
+        """Give a lease id that was never used."""
+        return f"{self._standing.worker.id}.{next(self._numbers)}"
+
+    def _run(self) -> None:
+        while True:
+            requests = self._collect()
+            ends = list(_taken(self._ends, AT_ONCE))
+            if ends or requests or self._standing.suspect or self._local.left():
+                self._serve(ends, requests)
+            elif self._closing:
+                self._leave()
+                return
+            if self._closing and self._breaker.is_open:
+                self._give_up()
+                return
+
+    def _collect(self) -> list[Request]:
+        requests = []
+        try:
+            first = self._asked.get(timeout=0 if self._closing else self._patience())
+            while True:
+                if first is not None:
+                    requests.append(first)
+                if len(requests) >= AT_ONCE:
+                    break
+                first = self._asked.get_nowait()
+        except queue.Empty:
+            pass
+        self._asleep = False
+        return [request for request in requests if not request.is_over()]
+
+    def _patience(self) -> float | None:
+        # INVARIANT: `_asleep` is set before the queue of ends is looked at, so whoever adds to it later wakes
+        # this thread.
+        self._asleep = True
+        if self._ends or self._local.left() or self._standing.suspect:
+            self._asleep = False
+            return SOON
+        return None
+
+    def _serve(self, ends: list[ToFinish], requests: list[Request]) -> None:
+        permit = self._breaker.to_tell()
+        if permit is None:
+            self._refuse(requests, "it has not answered for a while")
+            self._ends.extendleft(reversed(ends))
+            if self._closing:
+                return
+            time.sleep(0 if requests else SOON)
+            return
+        try:
+            self._exchange(ends, requests)
+        except NoAnswerError as error:
+            self._breaker.failed(permit)
+            self._ends.extendleft(reversed([end for end in ends if not end.future.done()]))
+            self._refuse(requests, str(error))
+            if not requests:
+                time.sleep(SOON)
+        except Exception as error:  # noqa: BLE001 - fail-closed: whoever waits is refused, and it is logged
+            if not isinstance(error, FleetError):
+                _log.exception("the fleet's dispatcher failed")
+            self._fail(ends, requests, error)
+
+    def _exchange(self, ends: list[ToFinish], requests: list[Request]) -> None:
+        self._attend()
+        for _ in range(TURNS):
+            steps = [self._end_step(end) for end in ends]
+            steps += [self._step(request) for request in requests]
+            answers = self._ask(steps)
+            self._breaker.answered()
+            for end, answer in zip(ends, answers, strict=False):
+                self._ended(end, answer)
+            asked = zip(requests, answers[len(ends) :], strict=True)
+            requests = [request for request, answer in asked if self._goes_on(request, answer)]
+            ends = []
+            self._attend()
+            if not requests:
+                return
+        self._refuse(requests, "it gave no lasting answer")
+
+    def _ask(self, steps: Sequence[Step]) -> list[Answer]:
+        worker = self._standing.worker
+        try:
+            answers = self._line.run(steps)
+        except NoAnswerError as error:
+            if error.slow:
+                raise
+            # A connection that was cut says nothing about the store: once more, with the same ids.
+            answers = self._line.run(steps)
+        for step, answer in zip(steps, answers, strict=True):
+            if step.worker == worker.id:
+                self._standing.heard(worker, answer)
+        return answers
+
+    def _attend(self) -> None:
+        """Join, repeat what was lost, and hand over what was counted here, if there is anything of it."""
+        if not self._standing.worker.beaten:
+            self._join()
+        for _ in range(TURNS):
+            if self._standing.suspect:
+                self._repair()
+            elif self._dead:
+                self._standing.renew()
+                self._join()
+            else:
+                break
+        if self._local.left():
+            # Only a store that is there gets what was counted here: until then, it counts here.
+            worker = self._standing.worker
+            self._ask([Beat(worker=worker.id, lease_us=self._standing.lease_us, acked=worker.acked)])
+            self._again += [self._adopted(entry) for entry in self._local.take()]
+        if self._again:
+            self._repeat(self._again)
+            self._again = []
+
+    def _join(self) -> None:
+        worker, asked = self._standing.worker, time.monotonic()
+        answer = self._line.run([Beat(worker=worker.id, lease_us=self._standing.lease_us, join=True)])[0]
+        self._standing.beaten(worker, asked)
+        self._standing.heard(worker, answer)
+        self._dead = False
+
+    def _repair(self) -> None:
+        self._standing.suspect = False
+        self._names.clear()
+        if self._standing.outlived():
+            # What was not started was somebody else's to take: only what ran is repeated.
+            self._standing.renew()
+            for entry in self._journal:
+                if not entry.started and entry.how is None:
+                    self._journal.drop(entry.lease)
+        self._join()
+        self._repeat(list(self._journal))
+
+    def _repeat(self, entries: list[Entry]) -> None:
+        worker = self._standing.worker.id
+        for at in range(0, len(entries), AT_ONCE // 2):
+            some = entries[at : at + AT_ONCE // 2]
+            for entry in some:
+                entry.worker = worker
+            self._ask([step for entry in some for step in steps_again(entry, worker)])
+            self._standing.counts.repeated += len(some)
+
+    def _adopted(self, entry: Entry) -> Entry:
+        self._journal.add(entry)
+        return entry
+
+    def _step(self, request: Request) -> Step:
+        worker = self._standing.worker
+        if isinstance(request, ToReserve):
+            return self._reserve_step(request)
+        assert isinstance(request, ForLease)
+        entry = self._journal.get(request.lease)
+        owner = entry.worker if entry else request.worker
+        acked = worker.acked if owner == worker.id else 0
+        if request.step == "start":
+            return Start(lease=request.lease, worker=owner, acked=acked)
+        if request.step == "park":
+            return Park(lease=request.lease, worker=owner, for_us=request.for_us, acked=acked)
+        return Adopt(lease=request.lease, worker=worker.id, acked=worker.acked)
+
+    def _reserve_step(self, request: ToReserve) -> Step:
+        worker = self._standing.worker
+        if request.worker != worker.id or not request.lease:
+            request.worker, request.lease = worker.id, self.next_lease()
+        now = self._standing.store_time()
+        request.sent, guards = wire(request.plan, lambda per, tz: edges_around(per, tz, now))
+        return Reserve(
+            lease=request.lease,
+            worker=worker.id,
+            plan=request.sent,
+            guards=guards,
+            by=now + int((request.deadline - time.monotonic()) * 1_000_000),
+            started=request.started,
+            force=request.force,
+            generation=self._standing.generation,
+            acked=worker.acked,
+        )
+
+    def _end_step(self, end: ToFinish) -> Step:
+        worker, entry = self._standing.worker, self._journal.get(end.lease.id)
+        owner = entry.worker if entry else end.lease.worker
+        acked = worker.acked if owner == worker.id else 0
+        return Finish(
+            lease=end.lease.id,
+            worker=owner,
+            how=end.how,
+            cells=end.lease.cells,
+            measured=end.measured,
+            acked=acked,
+        )
+
+    def _ended(self, end: ToFinish, answer: Answer) -> None:
+        said = answer.said
+        self._journal.finish(end.lease.id, end.how, end.measured)
+        if said == "gone" and end.how != "undo" and self._force(end):
+            said = "late"
+        if said == "late":
+            self._standing.counts.late += 1
+            _log.warning("lease %s was given back, and its call ran: it counts by force", end.lease.id)
+        if said not in ("ok", "again", "late", "no"):
+            said = "gone"
+        if end.future.set_running_or_notify_cancel():
+            end.future.set_result(Finished(said=said, over=answer.over))
+
+    def _force(self, end: ToFinish) -> bool:
+        entry = self._journal.get(end.lease.id)
+        if entry is None or self._standing.suspect:
+            # What the store has lost is repeated as a whole.
+            return entry is not None
+        self._journal.drop(entry.lease)
+        entry = Entry(self.next_lease(), entry.worker, entry.plan, True, end.how, end.measured)
+        self._journal.add(entry)
+        self._again.append(entry)
+        return True
+
+    def _goes_on(self, request: Request, answer: Answer) -> bool:
+        """Deliver an answer, or say that the question has to be asked again."""
+        if isinstance(request, ToReserve):
+            return self._reserve_goes_on(request, answer)
+        assert isinstance(request, ForLease)
+        done = answer.said == "ok"
+        if request.step == "start" and done:
+            self._note_start(request.lease)
+        if request.step != "adopt":
+            deliver(request, done)
+        else:
+            deliver(request, self._taken_over(request.lease, answer) if done else None)
+        return False
+
+    def _note_start(self, lease: str) -> None:
+        entry = self._journal.get(lease)
+        if entry is not None:
+            entry.started = True
+
+    def _taken_over(self, lease: str, answer: Answer) -> Lease:
+        worker = self._standing.worker.id
+        cells: tuple[str, ...] = ()
+        if answer.plan is not None:
+            cells = tuple(cell.id for cell in answer.plan.c)
+            self._journal.add(Entry(lease, worker, answer.plan, False))
+        return Lease(id=lease, worker=worker, cells=cells)
+
+    def _reserve_goes_on(self, request: ToReserve, answer: Answer) -> bool:
+        said = answer.said
+        if said == "ok":
+            self._grant(request, answer)
+        elif said == "no" and answer.dead and not request.settled:
+            request.settled = True
+            settled = settle_all(self._line, (w for w in answer.dead if w != request.worker))
+            self._standing.counts.settled += settled
+            if settled:
+                return True
+            deliver(request, Reserved(lease=None, broken=answer.broken, now=answer.now))
+        elif said == "no":
+            deliver(request, Reserved(lease=None, broken=answer.broken, now=answer.now))
+        elif said == "stale":
+            self._refuse([request], "it answered too late")
+        else:
+            self._dead |= said == "dead"
+            if said == "gone":
+                request.lease = ""
+            return not request.is_over()
+        return False
+
+    def _grant(self, request: ToReserve, answer: Answer) -> None:
+        lease, plan = request.granted(), request.sent
+        assert plan is not None
+        self._journal.add(Entry(lease.id, lease.worker, plan, request.started))
+        if not deliver(request, Reserved(lease=lease, broken=answer.broken, now=answer.now)):
+            self._undo(lease)
+        self._name(request.plan)
+
+    def _name(self, plan: FleetPlan) -> None:
+        names = {(cell.name, cell.scale) for cell in plan.cells} - self._names
+        if names:
+            self._names |= names
+            self._line.tell({cell: encoded(told) for cell, told in about(plan).items()})
+
+    def _undo(self, lease: Lease) -> None:
+        self._standing.counts.doubtful += 1
+        self._ends.append(ToFinish(lease, "undo"))
+
+    def _refuse(self, requests: list[Request], reason: str) -> None:
+        self._standing.counts.outages += len(requests)
+        retry_after = max(0.1, self._breaker.pause_left)
+        self._fail([], requests, FleetUnavailableError(reason, retry_after=retry_after))
+
+    def _fail(self, ends: list[ToFinish], requests: list[Request], error: Exception) -> None:
+        for request in requests:
+            if isinstance(request, ToReserve) and request.lease and self._journal.get(request.lease) is None:
+                self._undo(request.granted())
+            if not request.future.done():
+                deliver(request, error)
+        for end in ends:
+            if not end.future.done():
+                end.future.set_exception(error)
+
+    def _give_up(self) -> None:
+        ends = list(_taken(self._ends, len(self._ends)))
+        if ends or self._local.left():
+            _log.warning("the fleet's store does not answer: how the last calls ended was not told")
+        error = FleetUnavailableError("it was closed during an outage", retry_after=0.0)
+        self._fail(ends, [], error)
+        self._line.close()
+
+    def _leave(self) -> None:
+        worker = self._standing.worker
+        if worker.beaten:
+            try:
+                self._line.run([Beat(worker=worker.id, lease_us=0, leave=True, acked=worker.acked)])
+            except NoAnswerError:
+                # Nothing depends on it: the lease ends by itself.
+                _log.debug("worker %s could not say that it leaves", worker.id)
+        self._line.close()
+
+
+def _taken(ends: deque[ToFinish], most: int) -> Iterator[ToFinish]:
+    for _ in islice(count(), most):
+        try:
+            yield ends.popleft()
+        except IndexError:
+            return

@@ -1,0 +1,82 @@
+"""
+A thread that gives the worker's signs of life, over a connection of its own.
+
+An event loop that is busy, or a dispatcher whose question hangs, must not cost the worker its leases.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from ..steps import Beat, Line, NoAnswerError
+from .settling import settle_all
+from .standing import Standing
+
+__all__ = ("Heartbeat",)
+
+BEATS_PER_LEASE = 3
+SWEEP_EVERY = 6
+
+_log = logging.getLogger("openbox_agentrt.fleet")
+
+
+class Heartbeat:
+    """
+    Renew the worker's lease three times in its length, and settle the leases of workers that died.
+
+    Args:
+        connect: Makes a connection.
+        standing: What the worker knows of itself.
+        wake: Tells the dispatcher that there is something to repeat.
+    """
+
+    def __init__(self, connect: Callable[[], Line], standing: Standing, wake: Callable[[], None]) -> None:
+        self._line = connect()
+        self._standing = standing
+        self._wake = wake
+        self._stop = threading.Event()
+        self._turn = 0
+        self.thread = threading.Thread(target=self._run, name="openbox-fleet-beat", daemon=True)
+
+    def stop(self) -> None:
+        """End the thread after the beat that it is giving."""
+        self._stop.set()
+
+    def beat(self) -> None:
+        """
+        Give one sign of life.
+
+        Raises:
+            NoAnswerError: The store gave no answer.
+        """
+        worker, asked = self._standing.worker, time.monotonic()
+        if not worker.beaten:
+            return
+        step = Beat(worker=worker.id, lease_us=self._standing.lease_us, acked=worker.acked)
+        answer = self._line.run([step])[0]
+        if answer.said == "ok":
+            self._standing.beaten(worker, asked)
+        if worker is self._standing.worker:
+            self._standing.heard(worker, answer)
+        if self._standing.suspect:
+            self._wake()
+        dead = (other for other in answer.dead if other != worker.id)
+        self._standing.counts.settled += settle_all(self._line, dead)
+        self._turn += 1
+        if self._turn % SWEEP_EVERY == 0:
+            self._line.sweep()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._standing.lease_seconds / BEATS_PER_LEASE):
+            try:
+                self.beat()
+            except NoAnswerError as error:
+                # Whoever reserves is told of the outage. If it lasts, the lease ends, on the strict side.
+                _log.debug("no sign of life could be given: %s", error)
+            except Exception:  # noqa: BLE001 - logged, and the next beat follows
+                # The thread has to live on: without it, every lease of this worker ends.
+                _log.exception("the fleet's heartbeat failed")
+        self._line.close()

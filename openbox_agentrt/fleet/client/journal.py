@@ -1,0 +1,106 @@
+"""
+What a worker did lately, to be repeated to a store that has lost it.
+
+A store that was emptied, or whose replica took over without the last writes, gets the leases of the last
+seconds and all open ones again, by force and under the same ids. What it still knows by id changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ..answers import How, Measured
+from ..steps import Finish, Reserve, Step
+from ..wire import WirePlan
+
+__all__ = ("Entry", "Journal", "steps_again")
+
+KEPT_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class Entry:
+    """A lease as its worker knows it."""
+
+    lease: str
+    worker: str
+    plan: WirePlan
+    started: bool
+    how: How | None = None
+    measured: Measured | None = None
+    ended: float = 0.0
+
+
+class Journal:
+    """
+    Keep the leases that are open, and those that ended within the last seconds.
+
+    Args:
+        keeps: Whether the store can lose what it has acknowledged; else only open leases are kept.
+    """
+
+    def __init__(self, *, keeps: bool, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._kept_seconds = KEPT_SECONDS if keeps else 0.0
+        self._monotonic = monotonic
+        self._entries: dict[str, Entry] = {}
+        self._ended: deque[Entry] = deque()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(list(self._entries.values()))
+
+    def get(self, lease: str) -> Entry | None:
+        """Find a lease."""
+        return self._entries.get(lease)
+
+    def add(self, entry: Entry) -> None:
+        """Keep a lease that was granted."""
+        self._entries[entry.lease] = entry
+        if entry.how is not None:
+            self._end(entry)
+
+    def finish(self, lease: str, how: How, measured: Measured | None) -> None:
+        """Note how a lease ended, and forget those that ended long ago."""
+        entry = self._entries.get(lease)
+        if entry is None:
+            return
+        entry.how, entry.measured = how, measured
+        self._end(entry)
+
+    def drop(self, lease: str) -> None:
+        """Forget a lease."""
+        self._entries.pop(lease, None)
+
+    def _end(self, entry: Entry) -> None:
+        now = self._monotonic()
+        entry.ended = now
+        self._ended.append(entry)
+        while self._ended and now - self._ended[0].ended >= self._kept_seconds:
+            over = self._ended.popleft()
+            if now - over.ended >= self._kept_seconds:
+                self._entries.pop(over.lease, None)
+
+
+def steps_again(entry: Entry, worker: str) -> list[Step]:
+    """Give the steps that make a store know a lease again, whatever it knows of it."""
+    steps: list[Step] = [
+        Reserve(
+            lease=entry.lease,
+            worker=worker,
+            plan=entry.plan,
+            guards=(),
+            started=entry.started or entry.how is not None,
+            force=True,
+        )
+    ]
+    if entry.how is not None:
+        cells = tuple(cell.id for cell in entry.plan.c)
+        steps.append(
+            Finish(lease=entry.lease, worker=worker, how=entry.how, cells=cells, measured=entry.measured)
+        )
+    return steps

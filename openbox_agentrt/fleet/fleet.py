@@ -1,0 +1,311 @@
+"""The store that many processes share, as one of its workers sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import time
+import weakref
+from abc import ABC, abstractmethod
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Literal
+
+from .answers import Finished, FleetCounts, How, Lease, Measured, Reserved
+from .client.dispatcher import Dispatcher
+from .client.heartbeat import Heartbeat
+from .client.local import LocalCounts
+from .client.requests import ForLease, Request, ToFinish, ToReserve
+from .client.standing import Standing
+from .errors import FleetConfigError, FleetUnavailableError
+from .periods import SECOND
+from .plan import FleetPlan
+from .steps import Line
+
+__all__ = ("Fleet", "OnOutage")
+
+OnOutage = Literal["refuse", "local"]
+
+PATIENCE = 0.25
+"""Seconds that a call waits for the store."""
+
+# What a forked process inherited. Closing it would end the parent's connections, so nothing may collect it.
+_inherited: list[object] = []
+
+
+class _Worker:
+    """The threads and counts of one process."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.process = os.getpid()
+        self.standing = Standing(fleet.lease_seconds)
+        self.local = LocalCounts(self.standing.store_time)
+        self.dispatcher = Dispatcher(fleet._connect, self.standing, self.local, keeps=fleet._keeps_journal)
+        self.heartbeat = Heartbeat(fleet._connect, self.standing, self.dispatcher.wake)
+        self.dispatcher.thread.start()
+        self.heartbeat.thread.start()
+
+    def close(self) -> None:
+        self.heartbeat.stop()
+        self.dispatcher.close()
+        self.dispatcher.thread.join(timeout=2.0)
+
+
+class Fleet(ABC):
+    """
+    Reserve, start and finish calls in a store that many processes share.
+
+    It connects at first use. Every method can be called from any thread, and none but those that say so
+    waits: what is asked goes to the store from a thread of its own. A process that was forked becomes a
+    worker of its own at its first call.
+
+    Args:
+        lease_seconds: So long after its last sign of life a worker counts as dead, and what it had reserved
+            and not started is free again.
+        on_outage: What a call meets while the store does not answer: `refuse`, or `local`: it is counted in
+            this process only, and told to the store later.
+
+    Raises:
+        FleetConfigError: An argument makes no sense.
+    """
+
+    _keeps_journal = False
+
+    def __init__(self, *, lease_seconds: float = 30, on_outage: OnOutage = "refuse") -> None:
+        if not 1 <= lease_seconds <= 3600:
+            raise FleetConfigError(f"lease_seconds is {lease_seconds!r}: write a number from 1 to 3600")
+        if on_outage not in ("refuse", "local"):
+            raise FleetConfigError(f"on_outage is {on_outage!r}: write 'refuse' or 'local'")
+        self.lease_seconds = lease_seconds
+        self.on_outage = on_outage
+        self._running: _Worker | None = None
+        self._closed = False
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """The store's address, without a password."""
+
+    @property
+    def worker(self) -> str:
+        """The name under which this process holds its leases now."""
+        return self._worker().standing.worker.id
+
+    @property
+    def counts(self) -> FleetCounts:
+        """What happened so far."""
+        return self._worker().standing.counts.snapshot()
+
+    def reserve(
+        self, plan: FleetPlan, *, started: bool = False, force: bool = False, timeout: float = PATIENCE
+    ) -> Reserved:
+        """
+        Judge a call and reserve what it takes, in one step. The calling thread waits.
+
+        Args:
+            plan: What the call asks.
+            started: The call begins at once: no `start` follows.
+            force: It is let through whatever is broken: it is only watched, or ran already.
+            timeout: Seconds to wait for the store.
+
+        Returns:
+            The lease, or what would be broken. A lease has to be finished, whatever happens.
+
+        Raises:
+            FleetUnavailableError: No answer in time, and `on_outage` is `refuse`. Nothing stays reserved.
+            FleetConfigError: The store cannot be used as it is configured.
+        """
+        request = ToReserve(time.monotonic() + timeout, plan=plan, started=started, force=force)
+        try:
+            answer: Reserved = self._wait(request, timeout)
+        except FleetUnavailableError:
+            if self.on_outage == "refuse":
+                raise
+            return self._count_here(plan, started=started, force=force)
+        return answer
+
+    async def areserve(
+        self, plan: FleetPlan, *, started: bool = False, force: bool = False, timeout: float = PATIENCE
+    ) -> Reserved:
+        """Do as `reserve`, and let the event loop go on."""
+        request = ToReserve(time.monotonic() + timeout, plan=plan, started=started, force=force)
+        try:
+            answer: Reserved = await self._await(request, timeout)
+        except FleetUnavailableError:
+            if self.on_outage == "refuse":
+                raise
+            return self._count_here(plan, started=started, force=force)
+        return answer
+
+    def start(self, lease: Lease, *, timeout: float = PATIENCE) -> bool:
+        """
+        Say that a reserved call begins now. The calling thread waits.
+
+        Returns:
+            Whether it may. False: it was given back meanwhile, since this worker's lease was over.
+
+        Raises:
+            FleetUnavailableError: No answer in time. The call must not run.
+        """
+        if lease.local and self._worker().local.start(lease.id):
+            return True
+        return bool(self._wait(_for_lease("start", lease, timeout), timeout))
+
+    async def astart(self, lease: Lease, *, timeout: float = PATIENCE) -> bool:
+        """Do as `start`, and let the event loop go on."""
+        if lease.local and self._worker().local.start(lease.id):
+            return True
+        return bool(await self._await(_for_lease("start", lease, timeout), timeout))
+
+    def finish(
+        self, lease: Lease, how: How, *, measured: Measured | None = None, soon: bool = True
+    ) -> Future[Finished]:
+        """
+        Say how a call ended. Waits for nothing and takes no lock, so a finalizer may call it.
+
+        It is told until the store has answered. What this worker asks later is judged after it.
+
+        Args:
+            lease: The call's.
+            how: How it ended.
+            measured: What was known only after the call.
+            soon: Whether it may wait up to 50 ms for the next question, in whose trip it goes.
+
+        Returns:
+            The answer, when there is one.
+        """
+        end = ToFinish(lease, how, measured)
+        worker = self._worker()
+        if not (lease.local and worker.local.tell(end)):
+            worker.dispatcher.tell(end, soon=soon)
+        return end.future
+
+    def park(self, lease: Lease, seconds: float, *, timeout: float = PATIENCE) -> bool:
+        """
+        Keep a reserved lease until a deadline of its own, whatever becomes of this process.
+
+        Returns:
+            Whether it is kept. False: it was given back meanwhile.
+
+        Raises:
+            FleetUnavailableError: No answer in time.
+        """
+        return bool(self._wait(_for_lease("park", lease, timeout, seconds), timeout))
+
+    async def apark(self, lease: Lease, seconds: float, *, timeout: float = PATIENCE) -> bool:
+        """Do as `park`, and let the event loop go on."""
+        return bool(await self._await(_for_lease("park", lease, timeout, seconds), timeout))
+
+    def adopt(self, lease_id: str, *, timeout: float = PATIENCE) -> Lease | None:
+        """
+        Take a parked lease for this worker.
+
+        Returns:
+            The lease; None if it was taken before, or its deadline is over.
+
+        Raises:
+            FleetUnavailableError: No answer in time.
+        """
+        request = ForLease(time.monotonic() + timeout, step="adopt", lease=lease_id)
+        answer: Lease | None = self._wait(request, timeout)
+        return answer
+
+    async def aadopt(self, lease_id: str, *, timeout: float = PATIENCE) -> Lease | None:
+        """Do as `adopt`, and let the event loop go on."""
+        request = ForLease(time.monotonic() + timeout, step="adopt", lease=lease_id)
+        answer: Lease | None = await self._await(request, timeout)
+        return answer
+
+    def close(self) -> None:
+        """Tell the store what is left to tell, for at most two seconds, and let go of it."""
+        worker, self._running = self._running, None
+        self._closed = True
+        if worker is not None and worker.process == os.getpid():
+            worker.close()
+
+    async def aclose(self) -> None:
+        """Do as `close`, and let the event loop go on."""
+        await asyncio.to_thread(self.close)
+
+    @abstractmethod
+    def _connect(self) -> Line:
+        """Make a connection that connects when it is first used."""
+
+    def _worker(self) -> _Worker:
+        running = self._running
+        if running is not None and running.process == os.getpid():
+            return running
+        if self._closed:
+            raise FleetConfigError("the fleet is closed: make another one")
+        if running is not None:
+            _inherited.append(running)
+        self._running = _Worker(self)
+        atexit.register(_close, weakref.ref(self))
+        return self._running
+
+    def _wait(self, request: Request, timeout: float) -> Any:
+        self._worker().dispatcher.ask(request)
+        try:
+            return request.future.result(timeout)
+        except TimeoutError:
+            return self._give_up(request, timeout)
+
+    async def _await(self, request: Request, timeout: float) -> Any:
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+
+        def told(_: Future[Any]) -> None:
+            # A loop that was closed has nobody who waits.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(_wake, waiter)
+
+        request.future.add_done_callback(told)
+        self._worker().dispatcher.ask(request)
+        try:
+            async with asyncio.timeout(timeout):
+                await waiter
+            return request.future.result()
+        except TimeoutError:
+            return self._give_up(request, timeout)
+        except asyncio.CancelledError:
+            self._abandon(request)
+            raise
+
+    def _give_up(self, request: Request, timeout: float) -> Any:
+        if not request.future.done():
+            self._abandon(request)
+            self._worker().standing.counts.outages += 1
+            raise FleetUnavailableError(f"no answer within {timeout:g} s", retry_after=1.0)
+        return request.future.result()
+
+    def _abandon(self, request: Request) -> None:
+        # Nobody takes the answer any more: what was granted is given back.
+        if not request.future.cancel() and isinstance(request, ToReserve):
+            request.future.add_done_callback(self._undo)
+
+    def _undo(self, future: Future[Any]) -> None:
+        answer = None if future.exception() else future.result()
+        if isinstance(answer, Reserved) and answer.lease is not None:
+            self.finish(answer.lease, "undo")
+
+    def _count_here(self, plan: FleetPlan, *, started: bool, force: bool) -> Reserved:
+        worker = self._worker()
+        worker.standing.counts.local += 1
+        return worker.local.reserve(plan, worker.standing.worker.id, started=started, force=force)
+
+
+def _for_lease(step: Literal["start", "park"], lease: Lease, timeout: float, seconds: float = 0) -> ForLease:
+    deadline = time.monotonic() + timeout
+    return ForLease(deadline, step=step, lease=lease.id, worker=lease.worker, for_us=int(seconds * SECOND))
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def _close(fleet: weakref.ref[Fleet]) -> None:
+    alive = fleet()
+    if alive is not None:
+        alive.close()

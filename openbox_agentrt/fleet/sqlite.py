@@ -1,0 +1,217 @@
+"""
+A store in one file, for the workers of one machine.
+
+A transaction takes the file's own lock and, before that, the lock of a second file, whose waiters the system
+serves as they come: SQLite's own way of waiting lets some starve. Both are taken in a thread of the worker's,
+never in an event loop.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from .errors import FleetConfigError
+from .fleet import Fleet, OnOutage
+from .judge.in_memory import wall_clock
+from .judge.ledger import Ledger
+from .judge.sql_tables import SCHEMA, SqlTables
+from .steps import Answer, Line, NoAnswerError, Step
+from .wire import WirePlan
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ("SqliteFleet", "SqliteLine", "Synchronous")
+
+Synchronous = Literal["normal", "full"]
+
+PATIENCE = 0.25
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class SqliteFleet(Fleet):
+    """
+    Share contracts between the workers of one machine, in a file.
+
+    The file is made if it is not there. It must not lie on a network share.
+
+    Args:
+        path: The file.
+        lease_seconds: See `Fleet`.
+        on_outage: See `Fleet`.
+        synchronous: `full` keeps what was acknowledged through a loss of power; `normal` may lose the last
+            moments then, and nothing when a process is killed.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        lease_seconds: float = 30,
+        on_outage: OnOutage = "refuse",
+        synchronous: Synchronous = "normal",
+    ) -> None:
+        super().__init__(lease_seconds=lease_seconds, on_outage=on_outage)
+        if synchronous not in ("normal", "full"):
+            raise FleetConfigError(f"synchronous is {synchronous!r}: write 'normal' or 'full'")
+        self.path = Path(path).absolute()
+        self._synchronous: Synchronous = synchronous
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.path}"
+
+    def _connect(self) -> Line:
+        return SqliteLine(self.path, synchronous=self._synchronous)
+
+
+class SqliteLine:
+    """
+    One connection to the file.
+
+    Args:
+        path: The file.
+        synchronous: How SQLite writes.
+        clock: The time in microseconds.
+        create: Whether to make a file that is not there.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        synchronous: Synchronous = "normal",
+        clock: Callable[[], int] = wall_clock,
+        create: bool = True,
+    ) -> None:
+        self._path = path
+        self._synchronous = synchronous
+        self._clock = clock
+        self._create = create
+        self._db: sqlite3.Connection | None = None
+        self._gate: int | None = None
+        self._file: tuple[int, int] | None = None
+
+    def run(self, steps: Sequence[Step]) -> list[Answer]:
+        if not steps:
+            return []
+        with self.transaction() as tables:
+            now = self._clock()
+            return [Ledger(tables, now).take(step) for step in steps]
+
+    def open_leases(self, worker: str) -> dict[str, WirePlan]:
+        with self.transaction() as tables:
+            return tables.open_leases(worker)
+
+    def tell(self, names: dict[str, bytes]) -> None:
+        with self.transaction() as tables:
+            tables.tell(names)
+
+    def sweep(self) -> None:
+        with self.transaction() as tables:
+            tables.sweep(self._clock())
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+        if self._gate is not None:
+            os.close(self._gate)
+        self._db = self._gate = self._file = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[SqlTables]:
+        """
+        Hold the file's lock, and keep what was written, or nothing of it after an error.
+
+        Raises:
+            NoAnswerError: The file cannot be read or written now.
+            FleetConfigError: It is no store, or another machine's.
+        """
+        try:
+            db = self._open()
+            with self._turn():
+                db.execute("begin immediate")
+                try:
+                    yield SqlTables(db)
+                    db.execute("commit")
+                except BaseException:
+                    db.execute("rollback")
+                    raise
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
+                raise FleetConfigError(f"{str(self._path)!r} is no SQLite file") from error
+            raise NoAnswerError(f"{str(self._path)!r}: {error}", slow="locked" in str(error)) from error
+
+    def _open(self) -> sqlite3.Connection:
+        if self._db is not None and self._is_there():
+            return self._db
+        self.close()
+        if not self._create and not self._path.exists():
+            raise FleetConfigError(f"there is no file {str(self._path)!r}")
+        if not self._path.parent.is_dir():
+            raise FleetConfigError(f"there is no folder {str(self._path.parent)!r}")
+        db = sqlite3.connect(self._path, isolation_level=None, timeout=PATIENCE, check_same_thread=False)
+        try:
+            self._gate = os.open(f"{self._path}.gate", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with self._turn():
+                db.execute("pragma journal_mode=wal")
+                db.execute(f"pragma synchronous={self._synchronous}")
+                db.executescript(SCHEMA)
+                self._claim(SqlTables(db))
+        except BaseException:
+            db.close()
+            self.close()
+            raise
+        stat = self._path.stat()
+        self._db, self._file = db, (stat.st_dev, stat.st_ino)
+        return db
+
+    def _is_there(self) -> bool:
+        # A file that was removed lives on for those who have it open: two would count apart.
+        try:
+            stat = self._path.stat()
+        except FileNotFoundError:
+            return False
+        return (stat.st_dev, stat.st_ino) == self._file
+
+    def _claim(self, tables: SqlTables) -> None:
+        host = _host()
+        other = tables.meta("host")
+        if other == host:
+            return
+        if other and tables.someone_lives(self._clock()):
+            raise FleetConfigError(
+                f"{str(self._path)!r} is in use on another machine, or was until the last start of this one:"
+                " a file on a network share is not safe; use redis for many machines"
+            )
+        tables.set_meta("host", host)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if sys.platform == "win32" or self._gate is None:
+            yield
+            return
+        fcntl.flock(self._gate, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            if self._gate is not None:
+                fcntl.flock(self._gate, fcntl.LOCK_UN)
+
+
+def _host() -> str:
+    """Name this machine since its last start."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        # Elsewhere a start cannot be told from the next one; another machine can.
+        return f"{platform.node()}-{uuid.getnode():x}"
