@@ -27,7 +27,7 @@ class GovernedExecutor(StandIn[ToolExecutor]):
         if self.__lent__ and not judge.is_around():
             return await inner.execute(call, *args, **kwargs)
         if call.name in judge.options.skip_tools:
-            return await run_skipped(call.name, inner.execute(call, *args, **kwargs))
+            return await run_skipped(call, inner.execute(call, *args, **kwargs))
 
         async def invoke(ready: ToolCall, tool_run: ToolRun) -> Any:
             return await tool_run.run(

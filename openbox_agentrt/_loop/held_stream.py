@@ -39,10 +39,10 @@ async def held_events(activity: Activity, open_stream: OpenStream) -> AsyncItera
     else:
         thoughts = "".join(event.text or "" for event in events if event.type == "reasoning_delta")
         shown = await end_model_call(activity, response, reasoning=thoughts)
-        enforced = activity.run.services.options.enforces_outputs
-        if shown is not response or (enforced and _says_more(events, shown)):
+        if activity.run.services.options.enforces_outputs:
             # Core was told the response, and only what that says has been judged.
-            events = list(_respoken(events, shown))
+            said = shown.message is response.message and not _says_more(events, response)
+            events = list(_bare(events, shown) if said else _respoken(shown))
     for event in events:
         yield event
 
@@ -85,7 +85,15 @@ def _read(arguments: str) -> object:
         return None
 
 
-def _respoken(events: Sequence[ModelStreamEvent], response: ModelResponse) -> Iterator[ModelStreamEvent]:
+def _bare(events: Sequence[ModelStreamEvent], response: ModelResponse) -> Iterator[ModelStreamEvent]:
+    """Give the events without what Core was not told: a provider's own objects, and how it says it fares."""
+    for event in events:
+        if event.type in SPOKEN:
+            yield replace(event, status=None, raw=None)
+    yield ModelStreamEvent(type="completed", response=response)
+
+
+def _respoken(response: ModelResponse) -> Iterator[ModelStreamEvent]:
     """Give the events that lead to `response`, in the place of those that were spoken."""
     if text := message_text(response.message):
         yield ModelStreamEvent(type="text_delta", text=text)
@@ -96,7 +104,4 @@ def _respoken(events: Sequence[ModelStreamEvent], response: ModelResponse) -> It
             tool_name=call.name,
             arguments_delta=json.dumps(call.arguments, default=str),
         )
-    for event in events:
-        if event.type not in SPOKEN and event.response is None:
-            yield replace(event, text=None, raw=None)
     yield ModelStreamEvent(type="completed", response=response)

@@ -80,9 +80,10 @@ async def end_model_call(
     if shown is not WITHHELD and shown.get("parts") != run.redactions.value(output.get("parts")):
         # Fail-closed: what Core redacts in parts that are no text cannot be edited from here.
         shown = WITHHELD
-    given = response
+    given = response.message
     response = withheld_response(response) if shown is WITHHELD else _as_seen(run, response, output, shown)
-    run.altered_answer = None if response is given else WITHHELD_OUTPUT if shown is WITHHELD else REDACTED
+    same = response.message is given
+    run.altered_answer = None if same else WITHHELD_OUTPUT if shown is WITHHELD else REDACTED
     told = shown is WITHHELD or answer is not None
     if told or not options.send_llm_end_event or options.reports_in_background:
         # Core has been told, or nobody wants it to be.
@@ -129,6 +130,7 @@ def _as_seen(
         message = without_reasoning(message)
     # Core was not shown what it has redacted before, and says nothing about it.
     (message,) = run.redactions.messages((message,))
-    if message is response.message and not thoughts_redacted:
+    if message is response.message and response.raw is None:
         return response
+    # What the provider's own object holds was neither shown to Core nor redacted.
     return replace(response, message=message, raw=None)

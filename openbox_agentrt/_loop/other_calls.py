@@ -7,16 +7,23 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_rt import EmbeddingRequest, ModelRequest
+from agent_rt import CancellationToken, EmbeddingRequest, ModelRequest
 
+from .._activity.outputs import WITHHELD_OUTPUT, seen
 from .._activity.perform import perform
 from .._activity.screening import check_elements, judge_elements
+from .._plain.arguments import plain_value
+from .._plain.unseen import Unseen, unseen_in
+from .._run.record import refused
 from .._wire.model_input import Element, message_elements
+from ..decision import Verdict
+from ..errors import GovernanceBlockedError, GovernanceUnavailableError
 from ..lifecycle_events import LLM_ACTIVITY
 from .stand_in import StandIn
 
 if TYPE_CHECKING:
     from .._run.runs import Runs
+    from .._run.state import RunState
 
 __all__ = ("JUDGED", "create_batch", "embed", "is_asynchronous")
 
@@ -67,13 +74,18 @@ async def _judged(
     model: str | None = None,
 ) -> T:
     run = judge.around(LLM_ACTIVITY)
-    activity = await judge_elements(run, _elements(run.redactions.value(given)), model=model)
+    elements = _elements(run.redactions.value(given))
+    _check_seen(run, elements)
+    activity = await judge_elements(run, elements, model=model)
     ready = run.redactions.value(given)
     await check_elements(activity, _elements(ready))
     result = await perform(activity, lambda: work(ready))
     output = told(result)
     measured: dict[str, Any] = {name: output[name] for name in TOKENS if output.get(name) is not None}
-    await activity.complete(output, result=output, measured=measured)
+    answer = await activity.complete(output, result=output, measured=measured)
+    if seen(activity, output, answer) is not output:
+        # Vectors and jobs cannot be edited, and there are no words to put in their place.
+        raise GovernanceBlockedError(WITHHELD_OUTPUT, event=LLM_ACTIVITY, ran=True)
     return result
 
 
@@ -95,13 +107,43 @@ def _elements(given: Any) -> list[Element]:
             return [
                 element
                 for item in given.values()
-                for element in (_elements(item) if _is_several(item) else [{"role": "user", "json": item}])
+                for element in (_elements(item) if _is_several(item) else _opened(item))
             ]
-    return [{"role": "user", "json": given}]
+    return _opened(given)
 
 
 def _is_several(item: object) -> bool:
-    return isinstance(item, list | tuple) and all(isinstance(part, ModelRequest) for part in item)
+    return isinstance(item, list | tuple) and any(_holds(part) for part in item)
+
+
+def _opened(item: object) -> list[Element]:
+    """Give what an object holds that shows no fields, and anything else as data."""
+    if isinstance(item, CancellationToken):
+        return []
+    return _elements(vars(item)) if _holds(item) else [{"role": "user", "json": item}]
+
+
+def _holds(item: object) -> bool:
+    """Tell whether an item is a request, or an object of somebody's own that may hold some."""
+    if isinstance(item, ModelRequest):
+        return True
+    return isinstance(plain_value(item), Unseen) and bool(getattr(item, "__dict__", None))
+
+
+def _check_seen(run: RunState, elements: list[Element]) -> None:
+    """
+    Refuse what Core cannot be shown.
+
+    Raises:
+        GovernanceUnavailableError: There is an object in it that nobody can look into.
+    """
+    unseen = next(unseen_in(plain_value(elements)), None)
+    if unseen is not None:
+        reason = f"core cannot be shown what the call holds: {unseen}"
+        error = GovernanceUnavailableError(
+            reason, kind="unreadable", event=LLM_ACTIVITY, remedy="pass plain data, or requests"
+        )
+        raise refused(run, error, LLM_ACTIVITY, Verdict.BLOCK, "unreachable", reason=reason)
 
 
 def _embedded(response: Any) -> dict[str, Any]:

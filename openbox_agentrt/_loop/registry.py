@@ -57,7 +57,7 @@ class GovernedRegistry(StandIn[ToolRegistry | Toolbase]):
         if self.__lent__ and not judge.is_around():
             return await inner.execute(call, *args, **kwargs)
         if call.name in judge.options.skip_tools:
-            return await run_skipped(call.name, inner.execute(call, *args, **kwargs))
+            return await run_skipped(call, inner.execute(call, *args, **kwargs))
         definition = handler = None
         try:
             registered = inner.get(call.name)

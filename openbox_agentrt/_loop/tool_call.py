@@ -66,6 +66,7 @@ class ToolRun:
     def __init__(self, activity: Activity, call: ToolCall, *, side_effect: str | None, shared: bool) -> None:
         self.activity = activity
         self.name = call.name
+        self._id = call.id
         self._side_effect = side_effect
         self._judged = JudgedInput(activity.content, shared=shared)
         self._clock: asyncio.Timeout | None = None
@@ -114,11 +115,11 @@ class ToolRun:
         answer = await activity.complete(value, result=value, outcome=outcome, error=failure)
         shown = seen(activity, value, answer)
         if shown is WITHHELD:
-            return _known(activity.run, withheld(self.name))
+            return _known(activity.run, self._id, withheld(self.name))
         options = activity.run.services.options
         if answer is not None or not options.send_tool_end_event or options.reports_in_background:
             # Core has been told, or nobody wants it to be.
-            _known(activity.run, shown)
+            _known(activity.run, self._id, shown)
         return shown
 
     async def within(self, seconds: float, work: Callable[[], Awaitable[Any]]) -> Any:
@@ -214,7 +215,7 @@ async def call_tool(
             write(run, call.name, error.verdict, "core", reason=error.reason, redacted=True)
             soft = True
         if soft:
-            return _known(run, denial(call.name, error))
+            return _known(run, call.id, denial(call.name, error))
         raise
 
 
@@ -236,18 +237,19 @@ async def _check_content(activity: Activity, definition: ToolDefinition | None) 
         raise
 
 
-async def run_skipped(tool: str, work: Awaitable[Any]) -> Any:
+async def run_skipped(call: ToolCall, work: Awaitable[Any]) -> Any:
     """Run a tool that is not governed. What it gives is not put to Core with the next model call either."""
     run = current_run()
     if run is None:
         return await work
-    write(run, tool, Verdict.ALLOW, "skipped")
-    return _known(run, await work)
+    write(run, call.name, Verdict.ALLOW, "skipped")
+    return _known(run, call.id, await work)
 
 
-def _known(run: RunState, value: Any) -> Any:
+def _known(run: RunState, call_id: str, value: Any) -> Any:
     """Note what the model will be given as the result of a tool, and return it."""
-    run.judged.remember(content_elements("tool", marshal_tool_result(run.redactions.value(value))))
+    content = marshal_tool_result(run.redactions.value(value))
+    run.judged.remember(content_elements("tool", content, call_id=run.redactions.value(call_id)))
     return value
 
 

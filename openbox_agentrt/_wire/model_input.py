@@ -24,22 +24,38 @@ Element = dict[str, Any]
 
 MEDIA: Final = frozenset({"image", "audio", "video", "pdf", "document", "file"})
 _TEXTUAL: Final = ("text/", "application/json", "application/xml", "application/yaml")
-_EDITABLE: Final = frozenset({"prompt", "text", "json"})
+_EDITABLE: Final = frozenset({"prompt", "text", "json", "tool_call_id"})
 
 
 def message_elements(messages: Iterable[Any]) -> list[Element]:
     """List what messages say to a model, oldest first: texts, parts that are no text, and tool calls."""
     elements: list[Element] = []
     for message in messages:
-        elements += content_elements(message.role, message.content)
+        elements += content_elements(message.role, message.content, call_id=message.tool_call_id)
         for call in message.tool_calls:
-            said = {"tool": call.name, "arguments": call.arguments}
+            said = {"tool": call.name, "arguments": call.arguments, "id": call.id}
+            if call.argument_error is not None:
+                said["argument_error"] = call.argument_error
             elements.append({"role": message.role, "json": said})
     return elements
 
 
-def content_elements(role: str, content: Iterable[Any]) -> list[Element]:
-    """List what the parts of one message say."""
+def content_elements(role: str, content: Iterable[Any], *, call_id: str | None = None) -> list[Element]:
+    """
+    List what the parts of one message say.
+
+    Args:
+        call_id: The call that it answers, which the first element names: an id is text for a model as well.
+    """
+    elements = _parts(role, content)
+    if call_id:
+        if not elements:
+            elements.append({"role": role})
+        elements[0]["tool_call_id"] = call_id
+    return elements
+
+
+def _parts(role: str, content: Iterable[Any]) -> list[Element]:
     key = "prompt" if role == "user" else "text"
     texts: list[str] = []
     others: list[Element] = []
@@ -79,7 +95,7 @@ def _checked(new: object, old: Element) -> Element:
         raise _unfit("core's redaction of a message is not an element like the one it was sent")
     if any(new[key] != old[key] for key in old if "media" in old or key not in _EDITABLE):
         raise _unfit("core's redaction changes a part of a message that cannot be changed")
-    for key in ("prompt", "text"):
+    for key in ("prompt", "text", "tool_call_id"):
         if new.get(key, "") is None:
             new = {**new, key: ""}
         elif not isinstance(new.get(key, ""), str):

@@ -15,6 +15,7 @@ from agent_rt import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    ModelStreamEvent,
     StructuredOutputValidationError,
 )
 
@@ -567,3 +568,38 @@ async def test_structured_output_that_is_none_is_what_agent_rt_says(make_stage: 
         await stage.governance.govern_loop(AgentLoop(ScriptedProvider("no JSON"))).run(
             agent, [kit.user("go")]
         )
+
+
+class Talkative:
+    """A model whose provider says more than the answer: in its own objects, and in how it says it fares."""
+
+    name = "talkative"
+    response = ModelResponse(ModelMessage("assistant", (ContentPart("text", "fine"),)), raw={"also": SECRET})
+
+    async def complete(self, request: Any) -> Any:
+        return self.response
+
+    async def stream(self, request: Any) -> Any:
+        yield ModelStreamEvent(type="status", status=SECRET)
+        yield ModelStreamEvent(type="text_delta", text="fi", status=SECRET, raw={"also": SECRET})
+        yield ModelStreamEvent(type="text_delta", text="ne")
+        yield ModelStreamEvent(type="completed", response=self.response, raw={"also": SECRET})
+
+
+@pytest.mark.parametrize("outputs", ["off", "enforce"])
+async def test_what_a_provider_says_beside_its_answer_is_not_handed_on(
+    make_stage: Any, kit: Any, outputs: str
+) -> None:
+    """Core is not told of it, so nobody can have judged it."""
+    stage = await make_stage(outputs=outputs)
+    provider = stage.governance.wrap_provider(Talkative())
+    request = ModelRequest(messages=(kit.user("go"),), model="m")
+
+    async with stage.governance.run_scope():
+        response = await provider.complete(request)
+        events = [event async for event in provider.stream(request)]
+
+    assert (SECRET in repr([response, events])) == (outputs == "off")
+    assert response.message is Talkative.response.message
+    assert [event.text for event in events if event.type == "text_delta"] == ["fi", "ne"]
+    assert events[-1].response.message is Talkative.response.message

@@ -70,6 +70,18 @@ HISTORIES = {
         says("tool", ContentPart("json", data={"said": BAD}), tool_call_id="1"),
         says("user", "Go on."),
     ],
+    "the id of a forged tool call": [
+        says("assistant", tool_calls=(ToolCall(BAD, "read", {}),)),
+        says("tool", "fine", tool_call_id="1"),
+        says("user", "Go on."),
+    ],
+    "the error of a forged tool call": [
+        says("assistant", tool_calls=(ToolCall("1", "read", {}, argument_error=BAD),)),
+        says("tool", "fine", tool_call_id="1"),
+        says("user", "Go on."),
+    ],
+    "the id of a forged tool result": [says("tool", "fine", tool_call_id=BAD), says("user", "Go on.")],
+    "the id of an empty tool result": [says("tool", "", tool_call_id=BAD), says("user", "Go on.")],
     "a JSON part": [says("user", "See the data.", ContentPart("json", data={"note": BAD}))],
     "nothing but a JSON part": [says("user", ContentPart("json", data=BAD))],
     "a text part that is data": [says("user", "Look.", ContentPart("text", data={"note": BAD}))],
@@ -179,8 +191,8 @@ async def test_the_shape_of_the_question(make_stage: Any, kit: Any) -> None:
             {"prompt": "what is this?"},
             {"role": "user", "prompt": "first"},
             {"role": "assistant", "text": "yes?"},
-            {"role": "assistant", "json": {"tool": "read", "arguments": {"id": 7}}},
-            {"role": "tool", "json": {"total": 3}},
+            {"role": "assistant", "json": {"tool": "read", "arguments": {"id": 7}, "id": "1"}},
+            {"role": "tool", "json": {"total": 3}, "tool_call_id": "1"},
             {"role": "user", "media": "image/png", "sha256": sha256(b"pixels").hexdigest(), "bytes": 6},
         ]
     ]
@@ -425,7 +437,7 @@ async def test_a_redaction_that_does_not_fit_refuses(make_stage: Any, kit: Any, 
 CHANGED: dict[str, tuple[Callable[[Any], ModelMessage], dict[str, Any]]] = {
     "the arguments of a call": (
         lambda data: says("assistant", tool_calls=(ToolCall("1", "read", data),)),
-        {"role": "assistant", "json": {"tool": "read", "arguments": {"note": BAD}}},
+        {"role": "assistant", "json": {"tool": "read", "arguments": {"note": BAD}, "id": "1"}},
     ),
     "the data of an answer": (
         lambda data: says("assistant", ContentPart("json", data=data)),
@@ -433,7 +445,7 @@ CHANGED: dict[str, tuple[Callable[[Any], ModelMessage], dict[str, Any]]] = {
     ),
     "a result": (
         lambda data: says("tool", ContentPart("json", data=data), tool_call_id="1"),
-        {"role": "tool", "json": {"note": BAD}},
+        {"role": "tool", "json": {"note": BAD}, "tool_call_id": "1"},
     ),
 }
 

@@ -18,6 +18,7 @@ from agent_rt import (
 )
 
 from openbox_agentrt import GovernanceBlockedError, GovernanceUnavailableError, UngovernedCallError
+from openbox_agentrt.decision import Verdict
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.testing import ScriptedProvider
 
@@ -44,6 +45,27 @@ def no_bad(event: Mapping[str, Any]) -> str | None:
     return "BLOCK" if BAD in json.dumps(event.get("activity_input")) else None
 
 
+class Job:
+    """An object that shows no fields, as a user may write one."""
+
+    def __init__(self, request: ModelRequest) -> None:
+        self.request = request
+
+
+class Jobs:
+    def __init__(self, jobs: list[Job]) -> None:
+        self.jobs = jobs
+
+
+class Closed:
+    """An object that nobody can look into."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
 def calls(kit: Any, text: str) -> dict[str, Any]:
     request = ModelRequest(messages=(kit.user("fine"), kit.user(text)))
     return {
@@ -54,6 +76,7 @@ def calls(kit: Any, text: str) -> dict[str, Any]:
         "embed a generator": lambda p: p.embed(EmbeddingRequest(input=(each for each in ["fine", text]))),
         "a batch from a generator": lambda p: p.create_batch(requests=(each for each in [request])),
         "a batch of mappings": lambda p: p.create_batch(requests=[{"params": {"prompt": text}}]),
+        "a batch of an object of one's own": lambda p: p.create_batch(Jobs([Job(request)])),
         "a batch from a file": lambda p: p.create_batch(input_file_id=text, endpoint="/v1/chat"),
     }
 
@@ -66,6 +89,7 @@ NAMES = (
     "embed a generator",
     "a batch from a generator",
     "a batch of mappings",
+    "a batch of an object of one's own",
     "a batch from a file",
 )
 
@@ -109,7 +133,10 @@ def redact(event: Mapping[str, Any]) -> Any:
     return {"validation_passed": True, "redacted_input": json.loads(text.replace("s3cret-word", "[gone]"))}
 
 
-@pytest.mark.parametrize("name", NAMES)
+REDACTED = [name for name in NAMES if name != "a batch of an object of one's own"]
+
+
+@pytest.mark.parametrize("name", REDACTED)
 async def test_what_is_redacted_is_not_sent(make_stage: Any, kit: Any, name: str) -> None:
     """Wherever it stood."""
     stage = await make_stage(core=LocalCore(guardrails=redact))
@@ -155,3 +182,55 @@ async def test_a_method_that_cannot_wait_escapes_and_is_reported(make_stage: Any
     assert [(e.path, e.kind) for e in stage.governance.coverage(loop).escapes] == [
         ("loop.provider.embed", "provider")
     ]
+
+
+async def test_what_is_redacted_in_an_object_of_ones_own_refuses(make_stage: Any, kit: Any) -> None:
+    """It cannot be made again without what was redacted."""
+    stage = await make_stage(core=LocalCore(guardrails=redact))
+    provider = Provider()
+
+    async with stage.governance.run_scope():
+        with pytest.raises(GovernanceUnavailableError):
+            await calls(kit, "s3cret-word")["a batch of an object of one's own"](
+                stage.governance.wrap_provider(provider)
+            )
+
+    assert provider.given == []
+
+
+@pytest.mark.parametrize(
+    "send",
+    [
+        pytest.param(lambda p: p.create_batch(Closed("anything")), id="a batch"),
+        pytest.param(lambda p: p.create_batch(requests=[Closed("anything")]), id="in a list"),
+        pytest.param(lambda p: p.create_batch(requests=[{"params": Closed("anything")}]), id="in data"),
+        pytest.param(lambda p: p.embed(EmbeddingRequest(input=Closed("anything"))), id="an embedding"),
+    ],
+)
+async def test_what_nobody_can_look_into_is_not_sent(make_stage: Any, send: Any) -> None:
+    """Core would be told the name of a type."""
+    stage = await make_stage()
+    provider = Provider()
+
+    async with stage.governance.run_scope() as run:
+        with pytest.raises(GovernanceUnavailableError, match="Closed"):
+            await send(stage.governance.wrap_provider(provider))
+
+    assert provider.given == []
+    assert [decision.verdict for decision in run.decisions] == [Verdict.BLOCK]
+
+
+@pytest.mark.parametrize("name", ["embed a text", "a batch of requests"])
+async def test_what_core_refuses_of_an_output_is_not_handed_on(make_stage: Any, kit: Any, name: str) -> None:
+    """The same answer has the same effect as for a whole answer of a model."""
+
+    def policy(event: Mapping[str, Any]) -> str | None:
+        return "BLOCK" if event["event_type"] == "ActivityCompleted" else None
+
+    stage = await make_stage(policy, outputs="enforce")
+
+    async with stage.governance.run_scope():
+        with pytest.raises(GovernanceBlockedError, match="withheld") as caught:
+            await calls(kit, "fine")[name](stage.governance.wrap_provider(Provider()))
+
+    assert caught.value.ran
