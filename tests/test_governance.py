@@ -838,6 +838,8 @@ def test_what_a_governance_offers() -> None:
         "end_session",
         "govern_loop",
         "install",
+        "reload",
+        "rules_hash",
         "run_scope",
         "runtime",
         "uninstall",
