@@ -95,6 +95,17 @@ class Coverage:
         """Tell whether nothing was found to escape."""
         return not self.escapes
 
+    def __str__(self) -> str:
+        """Write it for a person, a line for each thing."""
+        lines = [
+            f"governed: {', '.join(self.governed) or 'nothing'}",
+            *(f"escapes: {escape.path} ({escape.kind}): {escape.remedy}" for escape in self.escapes),
+            *(f"skipped: tool {tool!r}, by option 'skip_tools'" for tool in self.skipped_tools),
+            f"judged inside an activity: {', '.join(self.instrumented) or 'nothing'}",
+            *(f"not visible: {path}" for path in self.not_visible),
+        ]
+        return "\n".join(lines)
+
 
 def coverage_of(loop: Any, judge: Runs, *, installed: bool, hooks: Sequence[str]) -> Coverage:
     """

@@ -27,6 +27,10 @@ async def test_a_governed_loop_is_covered(make_stage: Any, kit: Any) -> None:
     assert coverage.governed == ("provider", "tool_registry")
     assert coverage.complete
     assert coverage.not_visible
+    assert str(coverage).splitlines()[:2] == [
+        "governed: provider, tool_registry",
+        "judged inside an activity: nothing",
+    ]
 
 
 async def test_an_ordinary_loop_is_not(make_stage: Any) -> None:
