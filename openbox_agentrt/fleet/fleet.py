@@ -23,7 +23,7 @@ from .periods import SECOND
 from .plan import FleetPlan
 from .steps import Line
 
-__all__ = ("Fleet", "OnOutage")
+__all__ = ("PATIENCE", "Fleet", "OnOutage")
 
 OnOutage = Literal["refuse", "local"]
 
@@ -65,6 +65,7 @@ class Fleet(ABC):
             and not started is free again.
         on_outage: What a call meets while the store does not answer: `refuse`, or `local`: it is counted in
             this process only, and told to the store later.
+        timeout_seconds: So long a call waits for the store.
 
     Raises:
         FleetConfigError: An argument makes no sense.
@@ -72,12 +73,21 @@ class Fleet(ABC):
 
     _keeps_journal = False
 
-    def __init__(self, *, lease_seconds: float = 30, on_outage: OnOutage = "refuse") -> None:
+    def __init__(
+        self,
+        *,
+        lease_seconds: float = 30,
+        on_outage: OnOutage = "refuse",
+        timeout_seconds: float = PATIENCE,
+    ) -> None:
         if not 1 <= lease_seconds <= 3600:
             raise FleetConfigError(f"lease_seconds is {lease_seconds!r}: write a number from 1 to 3600")
         if on_outage not in ("refuse", "local"):
             raise FleetConfigError(f"on_outage is {on_outage!r}: write 'refuse' or 'local'")
+        if not 0.001 <= timeout_seconds <= 60:
+            raise FleetConfigError(f"timeout_seconds is {timeout_seconds!r}: write a number from 0.001 to 60")
         self.lease_seconds = lease_seconds
+        self.timeout_seconds = timeout_seconds
         self.on_outage = on_outage
         self._running: _Worker | None = None
         self._closed = False
@@ -98,7 +108,7 @@ class Fleet(ABC):
         return self._worker().standing.counts.snapshot()
 
     def reserve(
-        self, plan: FleetPlan, *, started: bool = False, force: bool = False, timeout: float = PATIENCE
+        self, plan: FleetPlan, *, started: bool = False, force: bool = False, timeout: float | None = None
     ) -> Reserved:
         """
         Judge a call and reserve what it takes, in one step. The calling thread waits.
@@ -107,7 +117,7 @@ class Fleet(ABC):
             plan: What the call asks.
             started: The call begins at once: no `start` follows.
             force: It is let through whatever is broken: it is only watched, or ran already.
-            timeout: Seconds to wait for the store.
+            timeout: Seconds to wait for the store, if not as long as usual.
 
         Returns:
             The lease, or what would be broken. A lease has to be finished, whatever happens.
@@ -116,9 +126,9 @@ class Fleet(ABC):
             FleetUnavailableError: No answer in time, and `on_outage` is `refuse`. Nothing stays reserved.
             FleetConfigError: The store cannot be used as it is configured.
         """
-        request = ToReserve(time.monotonic() + timeout, plan=plan, started=started, force=force)
+        request = ToReserve(self._until(timeout), plan=plan, started=started, force=force)
         try:
-            answer: Reserved = self._wait(request, timeout)
+            answer: Reserved = self._wait(request)
         except FleetUnavailableError:
             if self.on_outage == "refuse":
                 raise
@@ -126,19 +136,19 @@ class Fleet(ABC):
         return answer
 
     async def areserve(
-        self, plan: FleetPlan, *, started: bool = False, force: bool = False, timeout: float = PATIENCE
+        self, plan: FleetPlan, *, started: bool = False, force: bool = False, timeout: float | None = None
     ) -> Reserved:
         """Do as `reserve`, and let the event loop go on."""
-        request = ToReserve(time.monotonic() + timeout, plan=plan, started=started, force=force)
+        request = ToReserve(self._until(timeout), plan=plan, started=started, force=force)
         try:
-            answer: Reserved = await self._await(request, timeout)
+            answer: Reserved = await self._await(request)
         except FleetUnavailableError:
             if self.on_outage == "refuse":
                 raise
             return self._count_here(plan, started=started, force=force)
         return answer
 
-    def start(self, lease: Lease, *, timeout: float = PATIENCE) -> bool:
+    def start(self, lease: Lease, *, timeout: float | None = None) -> bool:
         """
         Say that a reserved call begins now. The calling thread waits.
 
@@ -150,13 +160,13 @@ class Fleet(ABC):
         """
         if lease.local and self._worker().local.start(lease.id):
             return True
-        return bool(self._wait(_for_lease("start", lease, timeout), timeout))
+        return bool(self._wait(self._for_lease("start", lease, timeout)))
 
-    async def astart(self, lease: Lease, *, timeout: float = PATIENCE) -> bool:
+    async def astart(self, lease: Lease, *, timeout: float | None = None) -> bool:
         """Do as `start`, and let the event loop go on."""
         if lease.local and self._worker().local.start(lease.id):
             return True
-        return bool(await self._await(_for_lease("start", lease, timeout), timeout))
+        return bool(await self._await(self._for_lease("start", lease, timeout)))
 
     def finish(
         self, lease: Lease, how: How, *, measured: Measured | None = None, soon: bool = True
@@ -181,7 +191,7 @@ class Fleet(ABC):
             worker.dispatcher.tell(end, soon=soon)
         return end.future
 
-    def park(self, lease: Lease, seconds: float, *, timeout: float = PATIENCE) -> bool:
+    def park(self, lease: Lease, seconds: float, *, timeout: float | None = None) -> bool:
         """
         Keep a reserved lease until a deadline of its own, whatever becomes of this process.
 
@@ -191,13 +201,13 @@ class Fleet(ABC):
         Raises:
             FleetUnavailableError: No answer in time.
         """
-        return bool(self._wait(_for_lease("park", lease, timeout, seconds), timeout))
+        return bool(self._wait(self._for_lease("park", lease, timeout, seconds)))
 
-    async def apark(self, lease: Lease, seconds: float, *, timeout: float = PATIENCE) -> bool:
+    async def apark(self, lease: Lease, seconds: float, *, timeout: float | None = None) -> bool:
         """Do as `park`, and let the event loop go on."""
-        return bool(await self._await(_for_lease("park", lease, timeout, seconds), timeout))
+        return bool(await self._await(self._for_lease("park", lease, timeout, seconds)))
 
-    def adopt(self, lease_id: str, *, timeout: float = PATIENCE) -> Lease | None:
+    def adopt(self, lease_id: str, *, timeout: float | None = None) -> Lease | None:
         """
         Take a parked lease for this worker.
 
@@ -207,14 +217,14 @@ class Fleet(ABC):
         Raises:
             FleetUnavailableError: No answer in time.
         """
-        request = ForLease(time.monotonic() + timeout, step="adopt", lease=lease_id)
-        answer: Lease | None = self._wait(request, timeout)
+        request = ForLease(self._until(timeout), step="adopt", lease=lease_id)
+        answer: Lease | None = self._wait(request)
         return answer
 
-    async def aadopt(self, lease_id: str, *, timeout: float = PATIENCE) -> Lease | None:
+    async def aadopt(self, lease_id: str, *, timeout: float | None = None) -> Lease | None:
         """Do as `adopt`, and let the event loop go on."""
-        request = ForLease(time.monotonic() + timeout, step="adopt", lease=lease_id)
-        answer: Lease | None = await self._await(request, timeout)
+        request = ForLease(self._until(timeout), step="adopt", lease=lease_id)
+        answer: Lease | None = await self._await(request)
         return answer
 
     def close(self) -> None:
@@ -244,14 +254,24 @@ class Fleet(ABC):
         atexit.register(_close, weakref.ref(self))
         return self._running
 
-    def _wait(self, request: Request, timeout: float) -> Any:
+    def _until(self, timeout: float | None) -> float:
+        return time.monotonic() + (self.timeout_seconds if timeout is None else timeout)
+
+    def _for_lease(
+        self, step: Literal["start", "park"], lease: Lease, timeout: float | None, seconds: float = 0
+    ) -> ForLease:
+        return ForLease(
+            self._until(timeout), step=step, lease=lease.id, worker=lease.worker, for_us=int(seconds * SECOND)
+        )
+
+    def _wait(self, request: Request) -> Any:
         self._worker().dispatcher.ask(request)
         try:
-            return request.future.result(timeout)
+            return request.future.result(max(0.0, request.deadline - time.monotonic()))
         except TimeoutError:
-            return self._give_up(request, timeout)
+            return self._give_up(request)
 
-    async def _await(self, request: Request, timeout: float) -> Any:
+    async def _await(self, request: Request) -> Any:
         loop = asyncio.get_running_loop()
         waiter = loop.create_future()
 
@@ -263,20 +283,20 @@ class Fleet(ABC):
         request.future.add_done_callback(told)
         self._worker().dispatcher.ask(request)
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(request.deadline - time.monotonic()):
                 await waiter
             return request.future.result()
         except TimeoutError:
-            return self._give_up(request, timeout)
+            return self._give_up(request)
         except asyncio.CancelledError:
             self._abandon(request)
             raise
 
-    def _give_up(self, request: Request, timeout: float) -> Any:
+    def _give_up(self, request: Request) -> Any:
         if not request.future.done():
             self._abandon(request)
             self._worker().standing.counts.outages += 1
-            raise FleetUnavailableError(f"no answer within {timeout:g} s", retry_after=1.0)
+            raise FleetUnavailableError("no answer in time", retry_after=1.0)
         return request.future.result()
 
     def _abandon(self, request: Request) -> None:
@@ -293,11 +313,6 @@ class Fleet(ABC):
         worker = self._worker()
         worker.standing.counts.local += 1
         return worker.local.reserve(plan, worker.standing.worker.id, started=started, force=force)
-
-
-def _for_lease(step: Literal["start", "park"], lease: Lease, timeout: float, seconds: float = 0) -> ForLease:
-    deadline = time.monotonic() + timeout
-    return ForLease(deadline, step=step, lease=lease.id, worker=lease.worker, for_us=int(seconds * SECOND))
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -12,6 +12,7 @@ import os
 import platform
 import sqlite3
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,8 @@ from pathlib import Path
 from typing import Literal
 
 from .errors import FleetConfigError
-from .fleet import Fleet, OnOutage
+from .fleet import PATIENCE, Fleet, OnOutage
+from .forking import watch
 from .judge.in_memory import wall_clock
 from .judge.ledger import Ledger
 from .judge.sql_tables import SCHEMA, SqlTables
@@ -33,7 +35,6 @@ __all__ = ("SqliteFleet", "SqliteLine", "Synchronous")
 
 Synchronous = Literal["normal", "full"]
 
-PATIENCE = 0.25
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -47,6 +48,7 @@ class SqliteFleet(Fleet):
         path: The file.
         lease_seconds: See `Fleet`.
         on_outage: See `Fleet`.
+        timeout_seconds: See `Fleet`.
         synchronous: `full` keeps what was acknowledged through a loss of power; `normal` may lose the last
             moments then, and nothing when a process is killed.
     """
@@ -57,9 +59,10 @@ class SqliteFleet(Fleet):
         *,
         lease_seconds: float = 30,
         on_outage: OnOutage = "refuse",
+        timeout_seconds: float = PATIENCE,
         synchronous: Synchronous = "normal",
     ) -> None:
-        super().__init__(lease_seconds=lease_seconds, on_outage=on_outage)
+        super().__init__(lease_seconds=lease_seconds, on_outage=on_outage, timeout_seconds=timeout_seconds)
         if synchronous not in ("normal", "full"):
             raise FleetConfigError(f"synchronous is {synchronous!r}: write 'normal' or 'full'")
         self.path = Path(path).absolute()
@@ -70,15 +73,19 @@ class SqliteFleet(Fleet):
         return f"sqlite:///{self.path}"
 
     def _connect(self) -> Line:
-        return SqliteLine(self.path, synchronous=self._synchronous)
+        return SqliteLine(self.path, timeout_seconds=self.timeout_seconds, synchronous=self._synchronous)
 
 
 class SqliteLine:
     """
     One connection to the file.
 
+    Attributes:
+        in_use: Held during a transaction.
+
     Args:
         path: The file.
+        timeout_seconds: How long to wait for whoever has locked it.
         synchronous: How SQLite writes.
         clock: The time in microseconds.
         create: Whether to make a file that is not there.
@@ -88,17 +95,21 @@ class SqliteLine:
         self,
         path: Path,
         *,
+        timeout_seconds: float = PATIENCE,
         synchronous: Synchronous = "normal",
         clock: Callable[[], int] = wall_clock,
         create: bool = True,
     ) -> None:
         self._path = path
+        self._timeout = timeout_seconds
         self._synchronous = synchronous
         self._clock = clock
         self._create = create
         self._db: sqlite3.Connection | None = None
         self._gate: int | None = None
         self._file: tuple[int, int] | None = None
+        self.in_use = threading.Lock()
+        watch(self)
 
     def run(self, steps: Sequence[Step]) -> list[Answer]:
         if not steps:
@@ -136,15 +147,10 @@ class SqliteLine:
             FleetConfigError: It is no store, or another machine's.
         """
         try:
-            db = self._open()
-            with self._turn():
-                db.execute("begin immediate")
-                try:
+            with self.in_use:
+                db = self._open()
+                with self._turn(), _begun(db):
                     yield SqlTables(db)
-                    db.execute("commit")
-                except BaseException:
-                    db.execute("rollback")
-                    raise
         except (sqlite3.Error, OSError) as error:
             self.close()
             if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
@@ -159,7 +165,7 @@ class SqliteLine:
             raise FleetConfigError(f"there is no file {str(self._path)!r}")
         if not self._path.parent.is_dir():
             raise FleetConfigError(f"there is no folder {str(self._path.parent)!r}")
-        db = sqlite3.connect(self._path, isolation_level=None, timeout=PATIENCE, check_same_thread=False)
+        db = sqlite3.connect(self._path, isolation_level=None, timeout=self._timeout, check_same_thread=False)
         try:
             self._gate = os.open(f"{self._path}.gate", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             with self._turn():
@@ -206,6 +212,17 @@ class SqliteLine:
         finally:
             if self._gate is not None:
                 fcntl.flock(self._gate, fcntl.LOCK_UN)
+
+
+@contextmanager
+def _begun(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("begin immediate")
+    try:
+        yield
+        db.execute("commit")
+    except BaseException:
+        db.execute("rollback")
+        raise
 
 
 def _host() -> str:

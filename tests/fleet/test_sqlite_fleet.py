@@ -23,14 +23,14 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fleet(path: Path) -> Iterator[SqliteFleet]:
-    fleet = SqliteFleet(path)
+    fleet = SqliteFleet(path, timeout_seconds=20)
     yield fleet
     fleet.close()
 
 
 @pytest.fixture
 def other(path: Path) -> Iterator[SqliteFleet]:
-    fleet = SqliteFleet(path)
+    fleet = SqliteFleet(path, timeout_seconds=20)
     yield fleet
     fleet.close()
 
@@ -132,7 +132,7 @@ def test_a_forked_process_is_a_worker_of_its_own(fleet: SqliteFleet) -> None:
 
 def test_a_parked_lease_is_taken_by_another_worker_once(path: Path, other: SqliteFleet) -> None:
     """It outlives the worker that reserved it."""
-    first = SqliteFleet(path)
+    first = SqliteFleet(path, timeout_seconds=20)
     lease = first.reserve(at_most(1)).lease
     assert lease is not None
     assert first.park(lease, 60)
@@ -149,7 +149,7 @@ def test_a_parked_lease_is_taken_by_another_worker_once(path: Path, other: Sqlit
 
 def test_a_parked_lease_is_given_back_after_its_deadline(path: Path, other: SqliteFleet) -> None:
     """Whoever is refused settles it."""
-    first = SqliteFleet(path)
+    first = SqliteFleet(path, timeout_seconds=20)
     lease = first.reserve(at_most(1)).lease
     assert lease is not None
     assert first.park(lease, 0)
@@ -159,9 +159,10 @@ def test_a_parked_lease_is_given_back_after_its_deadline(path: Path, other: Sqli
     assert other.adopt(lease.id) is None
 
 
-def test_a_file_that_is_locked_is_an_outage(fleet: SqliteFleet, path: Path) -> None:
+def test_a_file_that_is_locked_is_an_outage(path: Path) -> None:
     """The call is refused in time, with a wait; afterwards it goes on by itself."""
-    fleet.reserve(at_most(9))
+    fleet = SqliteFleet(path)
+    when_it_answers(fleet, at_most(9))
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("begin immediate")
     try:
@@ -176,6 +177,7 @@ def test_a_file_that_is_locked_is_an_outage(fleet: SqliteFleet, path: Path) -> N
     # Of two, one was taken before; the doubtful one was given back.
     assert when_it_answers(fleet, at_most(2)).lease is not None
     assert fleet.counts.outages >= 1
+    fleet.close()
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,7 @@ def test_a_file_that_is_no_store_is_said(tmp_path: Path) -> None:
     """Nobody waits for it to become one."""
     path = tmp_path / "notes.txt"
     path.write_text("no database at all, and longer than a header is" * 50, encoding="utf-8")
-    fleet = SqliteFleet(path)
+    fleet = SqliteFleet(path, timeout_seconds=20)
 
     with pytest.raises(FleetConfigError, match="is no SQLite file"):
         fleet.reserve(at_most(1))
