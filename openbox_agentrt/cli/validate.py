@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
+from ..acel.analysis.inspection import matches_nothing
 from ..acel.contracts.template import Template
-from ..acel.rulesfile import Rules, read_rules
+from ..acel.rulesfile import Rules, RulesWarning, contract_lines, read_rules
 from .text import compact_json, print_warnings, printable
 
 app = typer.Typer(add_completion=False)
@@ -26,6 +28,7 @@ def validate(
 ) -> int:
     """Read a rules file strictly and print the contracts that it declares."""
     understood = read_rules(rules)
+    understood = replace(understood, warnings=(*understood.warnings, *_pointless(rules, understood)))
     failed = strict and bool(understood.warnings)
     print_warnings(rules, understood.warnings)
     if as_json:
@@ -35,6 +38,16 @@ def validate(
         for line in _lines(understood):
             print(printable(line))
     return 2 if failed else 0
+
+
+def _pointless(name: str, rules: Rules) -> Iterator[RulesWarning]:
+    """Warn of patterns that are in no text, as far as looking at them tells."""
+    lines: tuple[int | None, ...] | None = None
+    for place, contract in enumerate(rules.contracts):
+        for pattern, field in matches_nothing(contract):
+            lines = contract_lines(name) if lines is None else lines
+            message = f"no text contains /{pattern}/, so it matches no {field}; see openbox-agentrt analyse"
+            yield RulesWarning(message=message, line=lines[place])
 
 
 def _verdict(name: str, warnings: int, failed: bool) -> str:

@@ -8,13 +8,14 @@ dropped guards nothing.
 from .document import Document, parse_document, read_document
 from .errors import ConfigError
 from .oddities import RulesWarning
-from .rules import Rules, parse_rules, read_rules
+from .rules import Rules, contract_lines, parse_rules, read_rules
 
 __all__ = (
     "ConfigError",
     "Document",
     "Rules",
     "RulesWarning",
+    "contract_lines",
     "parse_document",
     "parse_rules",
     "read_document",

@@ -15,7 +15,7 @@ from .errors import ConfigError
 from .oddities import RulesWarning, oddities
 from .parts import Parts
 
-__all__ = ("Rules", "parse_rules", "read_rules")
+__all__ = ("Rules", "contract_lines", "parse_rules", "read_rules")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,17 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
             ``allow_empty: true``.
     """
     return _understand(read_document(path))
+
+
+def contract_lines(path: str | os.PathLike[str]) -> tuple[int | None, ...]:
+    """
+    Find the line of each contract of a rules file, in the order of `Rules.contracts`; None where unknown.
+
+    Raises:
+        ConfigError: If the file cannot be read, or its parts are not understood.
+    """
+    parts = Parts(read_document(path))
+    return tuple(parts.document.line_of(place) for place, _ in parts.contracts)
 
 
 def parse_rules(text: str | Mapping[str, Any], *, format: Format = "yaml", name: str | None = None) -> Rules:

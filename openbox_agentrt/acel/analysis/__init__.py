@@ -1,0 +1,12 @@
+"""
+Know rules before they run: what can never happen under them, what contradicts what, what a change changes.
+
+Every state that a session can reach is searched with the engine itself, so nothing here can read a contract
+in another way than a session does. Every trace that is shown was tried on a real session.
+"""
+
+from .analyse import analyse
+from .findings import Analysis, Finding, Named
+from .traces import Row
+
+__all__ = ("Analysis", "Finding", "Named", "Row", "analyse")

@@ -1,0 +1,125 @@
+"""
+Contracts that have nothing to do with one another are searched apart.
+
+Two that remember something belong together where one call is about both. One that remembers nothing, such as
+`never`, joins none, and is asked wherever a call is about it. What is too large is taken apart further:
+without one of its contracts, sessions can do no less, so what is impossible there is impossible in all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..contracts.declaration import Declaration
+from .known import guards_of, rules_of
+
+__all__ = ("Component", "components", "remembers", "taken_apart", "values_needed")
+
+_MOST_VALUES = 8
+_FEW = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """
+    Contracts that are searched together.
+
+    Attributes:
+        contracts: Their positions.
+        names: The tools whose calls are about them.
+    """
+
+    contracts: tuple[int, ...]
+    names: tuple[str, ...]
+
+
+def components(
+    contracts: Sequence[Declaration], touched: Mapping[str, Sequence[int]], among: Iterable[int]
+) -> list[Component]:
+    """
+    Put contracts together that have to do with one another.
+
+    Args:
+        contracts: All contracts.
+        touched: Of each tool, the contracts that its calls are about.
+        among: Those to be put together.
+    """
+    some = frozenset(among)
+    lasting = {place for place in some if remembers(contracts[place])}
+    parent = {place: place for place in lasting}
+
+    def root(place: int) -> int:
+        while parent[place] != place:
+            parent[place] = parent[parent[place]]
+            place = parent[place]
+        return place
+
+    for places in touched.values():
+        joined = [place for place in places if place in lasting]
+        for place in joined[1:]:
+            parent[root(place)] = root(joined[0])
+    members: dict[int | None, dict[int, None]] = {}
+    names: dict[int | None, list[str]] = {}
+    for place in sorted(lasting):
+        members.setdefault(root(place), {})[place] = None
+    for name, places in touched.items():
+        here = [place for place in places if place in some]
+        if here:
+            head = next((root(place) for place in here if place in lasting), None)
+            members.setdefault(head, {}).update(dict.fromkeys(here))
+            names.setdefault(head, []).append(name)
+    return [Component(tuple(sorted(of)), tuple(names.get(head, ()))) for head, of in members.items()]
+
+
+def taken_apart(
+    component: Component, contracts: Sequence[Declaration], touched: Mapping[str, Sequence[int]]
+) -> list[Component]:
+    """
+    Take a component apart; nothing where only one contract remembers.
+
+    Of many contracts, those that stand near each other in the file stay together. Of few, the one that is
+    about most calls is taken out.
+    """
+    lasting = [place for place in component.contracts if remembers(contracts[place])]
+    if len(lasting) < 2:
+        return []
+    if len(lasting) > _FEW:
+        one = lasting[: len(lasting) // 2]
+    else:
+        about = Counter(place for name in component.names for place in touched[name])
+        one = [max(lasting, key=lambda place: (about[place], _size(contracts[place])))]
+    still = [place for place in component.contracts if not remembers(contracts[place])]
+    taken = frozenset(one)
+    rest = [place for place in component.contracts if place not in taken]
+    return [*components(contracts, touched, [*one, *still]), *components(contracts, touched, rest)]
+
+
+def remembers(contract: Declaration) -> bool:
+    """Tell whether what happened matters to a contract."""
+    return any(rule.moves for rule in rules_of(contract)) or any(
+        guard.kind != "never" for guard in guards_of(contract)
+    )
+
+
+def values_needed(contracts: Iterable[Declaration]) -> int:
+    """Say how many values of a key are told apart: so many as limits over all values can need."""
+    most, whole, split = 2, 0, 0
+    for contract in contracts:
+        for guard in guards_of(contract):
+            if guard.cell is None:
+                continue
+            if guard.kind == "spend" and guard.cell.key is None:
+                whole = max(whole, int(guard.n))
+            elif guard.kind == "spend":
+                split = min(split, int(guard.n)) or int(guard.n)
+            elif guard.kind == "distinct" or (guard.kind in ("cap", "need") and guard.cell.key is None):
+                most = max(most, int(guard.n) + 1)
+    if split:
+        most = max(most, whole // split + 2)
+    return min(most, _MOST_VALUES)
+
+
+def _size(contract: Declaration) -> int:
+    return max((int(guard.n) for guard in guards_of(contract) if guard.kind in ("cap", "need")), default=0)

@@ -1,0 +1,217 @@
+"""
+From the states that were searched to what is told about rules.
+
+What is impossible in a search of some contracts is impossible under all of them, since more contracts let
+through no more. What is possible is shown by a trace, which a real session of all contracts has to confirm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..contracts.declaration import Declaration
+from ..match.amounts import show
+from .findings import Finding, Named
+from .known import guards_of
+from .machine import Step
+from .search import Explored, row_of, way_to
+from .traces import Row
+from .witness import played
+
+__all__ = ("Searched", "Subject", "end_findings", "may_need_more_values", "tool_findings", "watch_findings")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """
+    The rules that are looked at.
+
+    Attributes:
+        contracts: Those that can be analysed.
+        named: How each is named.
+        every: All contracts, for real sessions.
+        state: The state that a session begins with.
+    """
+
+    contracts: Sequence[Declaration]
+    named: Sequence[Named]
+    every: Sequence[Any]
+    state: Mapping[str, Any]
+
+    def names(self, places: Iterable[int]) -> tuple[Named, ...]:
+        """Name contracts in the order of the file."""
+        return tuple(self.named[place] for place in sorted(places))
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """
+    What was searched of some contracts.
+
+    Attributes:
+        contracts: Their positions.
+        found: The states.
+        whole: Whether nothing was left out.
+    """
+
+    contracts: tuple[int, ...]
+    found: Explored
+    whole: bool
+
+    def place(self, own: int) -> int:
+        """Give the position among all contracts of one that was searched."""
+        return self.contracts[own]
+
+    def trace(self, place: int, step: Step | None = None) -> list[Row]:
+        """Write the way to a state, and one more step."""
+        rows, called = way_to(self.found, place)
+        return rows if step is None else [*rows, row_of(self.found.machine, step, called, "ok")]
+
+
+def tool_findings(
+    subject: Subject, searched: Sequence[Searched], names: Mapping[str, bool]
+) -> Iterator[Finding]:
+    """Find the tools that no call of is ever let through, and that nothing bans on purpose."""
+    for name, literal in names.items():
+        about = [some for some in searched if name in some.found.denied and some.whole]
+        shut = [some for some in about if name not in some.found.allowed]
+        if not literal or not shut or _is_meant(subject, about, name):
+            continue
+        places, _ = _first_denial(shut[0], name)
+        if shut[0].found.machine.limited and any(may_need_more_values(subject.contracts[p]) for p in places):
+            continue
+        trace = played(shut[0].trace(*_first_denial(shut[0], name)[1]), subject.every, subject.state)
+        yield Finding(
+            kind="tool-never-allowed",
+            message=f"no call of {name!r} is ever let through",
+            contracts=subject.names(places),
+            witness=tuple(trace),
+            advice="look for contracts that contradict each other; if no call is meant to pass, say never",
+            note=_amounts_note(subject, shut[0]),
+        )
+
+
+def _first_denial(some: Searched, name: str) -> tuple[set[int], tuple[int, Step]]:
+    """Find the contracts that ever refuse a tool, and the first call that is refused."""
+    denied = some.found.denied[name]
+    return {some.place(own) for blocking in denied for own in blocking}, next(iter(denied.values()))
+
+
+def _is_meant(subject: Subject, about: Iterable[Searched], name: str) -> bool:
+    """Tell whether each call of a tool breaks a contract that bans it outright."""
+    for some in about:
+        denied = some.found.denied[name]
+        if name not in some.found.allowed and all(
+            any(_bans(subject.contracts[some.place(own)]) for own in blocking) for blocking in denied
+        ):
+            return True
+    return False
+
+
+def _bans(contract: Declaration) -> bool:
+    return contract.template in ("never", "only") or getattr(contract, "n", None) == 0
+
+
+def watch_findings(subject: Subject, searched: Sequence[Searched]) -> Iterator[Finding]:
+    """Find the contracts in shadow mode that would end sessions once they are in force."""
+    for place, contract in enumerate(subject.contracts):
+        if contract.mode != "shadow" or contract.on_violation != "halt":
+            continue
+        first = next((some for some in searched if place in some.contracts), None)
+        fired = None if first is None else first.found.fired.get(first.contracts.index(place))
+        if first is not None and fired is not None:
+            yield Finding(
+                kind="shadow-contract-would-halt",
+                message="it only watches, and once it is enforced it ends the session",
+                contracts=(subject.named[place],),
+                witness=tuple(played(first.trace(*fired), subject.every, subject.state)),
+                advice="leave out on_violation: halt until it is enforced, or rehearse what a halt does",
+            )
+
+
+def end_findings(subject: Subject, some: Searched) -> Iterator[Finding]:
+    """Find obligations that no session can meet, and sessions that can no more meet them all."""
+    if not some.whole:
+        return
+    found = some.found
+    enforced = {own for own, place in enumerate(some.contracts) if _is_enforced(subject, place)}
+    hopeless = set()
+    for own in sorted(frozenset().union(*found.unmet) & enforced):
+        unmet = [state for state, of in enumerate(found.unmet) if own in of]
+        met = [state for state, of in enumerate(found.unmet) if own not in of]
+        if not found.reaching(met) & set(unmet):
+            hopeless.add(own)
+            yield _obligation(subject, some, own, unmet[0])
+    goals = [s for s, of in enumerate(found.unmet) if not (of & enforced) - hopeless]
+    good = found.reaching(goals)
+    trap = next((s for s, state in enumerate(found.states) if s not in good and not state.shut), None)
+    if trap is not None:
+        yield _trap(subject, some, trap, (found.unmet[trap] & enforced) - hopeless)
+
+
+def _obligation(subject: Subject, some: Searched, own: int, state: int) -> Finding:
+    rows = [*some.trace(state), Row(kind="end")]
+    against = _against(subject, some, state)
+    return Finding(
+        kind="obligation-cannot-be-met",
+        message=f"no session meets it: {subject.contracts[some.place(own)].spec}",
+        contracts=(subject.named[some.place(own)], *subject.names(against - {some.place(own)})),
+        witness=tuple(played(rows, subject.every, subject.state)),
+        advice="let a call through that meets it, or take the obligation out",
+        note=_amounts_note(subject, some),
+    )
+
+
+def _trap(subject: Subject, some: Searched, state: int, unmet: Iterable[int]) -> Finding:
+    rows = [*some.trace(state), Row(kind="end")]
+    places = {some.place(own) for own in unmet}
+    against = _against(subject, some, state)
+    return Finding(
+        kind="session-cannot-end-well",
+        message="after this, no session ends with every obligation met",
+        contracts=(*subject.names(places), *subject.names(against - places)),
+        witness=tuple(played(rows, subject.every, subject.state)),
+        advice="let the missing call through, refuse the last of these earlier, or refund what failed",
+        note=_amounts_note(subject, some),
+    )
+
+
+def _against(subject: Subject, some: Searched, state: int) -> set[int]:
+    """Find the contracts that refuse calls in a state."""
+    machine = some.found.machine
+    against: set[int] = set()
+    for step in machine.steps(some.found.states[state]):
+        tried, _ = machine.answer(some.found.states[state], step)
+        against |= set() if tried is None else tried.blocking
+    return {some.place(own) for own in against}
+
+
+def _is_enforced(subject: Subject, place: int) -> bool:
+    return subject.contracts[place].mode == "enforce"
+
+
+def may_need_more_values(contract: Declaration) -> bool:
+    """Tell whether a contract counts over all values of keys, so that more of them could matter."""
+    return any(
+        guard.kind == "distinct"
+        or (
+            guard.kind in ("cap", "need", "spend")
+            and guard.cell is not None
+            and guard.cell.key is None
+            and guard.n > 1
+        )
+        for guard in guards_of(contract)
+    )
+
+
+def _amounts_note(subject: Subject, some: Searched) -> str | None:
+    amounts = sorted({guard.n for p in some.contracts for guard in _spends(subject.contracts[p])})
+    if not amounts:
+        return None
+    return f"searched with amounts at and just over {', '.join(map(show, amounts))}"
+
+
+def _spends(contract: Declaration) -> Iterator[Any]:
+    return (guard for guard in guards_of(contract) if guard.kind == "spend")

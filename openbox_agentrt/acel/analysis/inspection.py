@@ -1,0 +1,86 @@
+"""Find what can be told of rules without trying a call: names and patterns that nothing can match."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from difflib import get_close_matches
+
+from ..contracts.base import TemporalContract
+from ..contracts.declaration import Declaration
+from ..events import LIFECYCLE
+from ..match.matchers import is_glob, name_matches
+from ..match.names import canonical
+from ..rulesfile.never_match import unlikely_names
+from .alphabet import tools_in
+from .automata import UnknownPatternError, of_pattern
+from .findings import Finding, Named
+from .known import patterns_of
+from .texts import combinations
+
+__all__ = ("inspected", "matches_nothing")
+
+
+def inspected(
+    contracts: Sequence[TemporalContract], named: Sequence[Named], tools: Collection[str] | None
+) -> Iterator[Finding]:
+    """Inspect contracts one by one, against the tools that there are where those are known."""
+    for contract, name in zip(contracts, named, strict=True):
+        if not isinstance(contract, Declaration):
+            continue
+        yield from _odd_names(contract, name)
+        for pattern, field in matches_nothing(contract):
+            yield Finding(
+                kind="matcher-matches-nothing",
+                message=f"no text contains /{pattern}/, so it matches no {field}",
+                contracts=(name,),
+                witness=None,
+                advice="an anchor holds at the ends of the text only: ^ begins a pattern and $ ends it",
+            )
+        if tools is not None:
+            yield from _unknown_names(contract, name, tools)
+
+
+def matches_nothing(contract: Declaration) -> Iterator[tuple[str, str]]:
+    """Find the patterns of a contract that are in no text, each with its argument."""
+    for role in contract.roles:
+        for _, pattern, field in patterns_of(role.selector.form()):
+            try:
+                found = combinations([of_pattern(pattern)])
+            except UnknownPatternError:
+                continue
+            if found.whole and not any(hit for (hit,) in found.texts):
+                yield pattern, field
+
+
+def _odd_names(contract: Declaration, name: Named) -> Iterator[Finding]:
+    for _, message in unlikely_names(dict.fromkeys(_names(contract), ())):
+        yield Finding(
+            kind="looks-like-a-pattern",
+            message=message.partition(": ")[0],
+            contracts=(name,),
+            witness=None,
+            advice=message.partition(": ")[2],
+        )
+
+
+def _unknown_names(contract: Declaration, name: Named, tools: Collection[str]) -> Iterator[Finding]:
+    known = {canonical(tool) for tool in (*tools, *LIFECYCLE)}
+    for tool in dict.fromkeys(_names(contract)):
+        if any(name_matches(tool, one) for one in known):
+            continue
+        near = get_close_matches(tool.replace("*", ""), known, n=1)
+        what = "a name of none" if not is_glob(tool) else "fits none"
+        yield Finding(
+            kind="pattern-names-no-tool",
+            message=f"{tool!r} {what} of the {len(tools)} tools",
+            contracts=(name,),
+            witness=None,
+            advice=f"did you mean {near[0]!r}?" if near else "name a tool of the list",
+        )
+
+
+def _names(contract: Declaration) -> Iterable[str]:
+    if contract.template == "only":
+        # Its second role is the events of a run.
+        return tools_in(contract.roles[0].selector.form())
+    return (name for role in contract.roles for name in tools_in(role.selector.form()))

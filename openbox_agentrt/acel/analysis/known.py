@@ -1,0 +1,119 @@
+"""
+Which contracts can be analysed: those that are declared with words whose meaning is known here.
+
+A contract with code of its own, a matcher that is a function, an option or a memory that this part does not
+know: such a contract is not analysed, and named. It can only refuse more, so what is shown to be impossible
+without it is impossible with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..contracts.base import TemporalContract
+from ..contracts.declaration import Declaration, Options
+from ..contracts.registry import CLASSES
+from ..contracts.rules import Cell, Guard, Rule
+from .automata import UnknownPatternError, of_pattern
+
+__all__ = ("guards_of", "patterns_of", "rules_of", "why_unknown")
+
+_OPTIONS = frozenset(
+    ("key", "fold", "except_", "within", "id", "description", "severity", "mode", "remedy", "on_violation")
+)
+_CELLS = frozenset(("tally", "stamps", "marks", "sum", "distinct", "tokens", "pending", "latest", "step"))
+_GUARDS = frozenset(
+    ("need", "ban", "cap", "spend", "distinct", "token", "next", "state", "settled", "overdue", "never")
+)
+_TEMPLATES = frozenset(
+    (
+        "alternate_precedence",
+        "at_most_n_times",
+        "at_most_total",
+        "cannot_follow_without",
+        "chain_precedence",
+        "existence",
+        "init",
+        "max_distinct",
+        "must_precede",
+        "mutually_exclusive",
+        "never",
+        "never_after",
+        "only",
+        "rate_limit",
+        "required_before_session_end",
+        "requires_state",
+        "response",
+    )
+)
+
+
+def why_unknown(contract: TemporalContract) -> str | None:
+    """Say why a contract is not analysed; None if it is."""
+    if not isinstance(contract, Declaration) or CLASSES.get(contract.template) is not type(contract):
+        return "it has code of its own"
+    if contract.template not in _TEMPLATES:
+        return f"{contract.template} is not analysed"
+    for option in sorted(Options.__annotations__.keys() - _OPTIONS):
+        if getattr(contract, option, None) not in (None, False, "session", ()):
+            return f"the option {option.rstrip('_')!r} is not analysed"
+    if getattr(contract, "clock", None) is not None:
+        return "it has a clock of its own"
+    for rule in rules_of(contract):
+        kinds: set[str] = {guard.kind for guard in rule.guards if guard.kind not in _GUARDS}
+        kinds |= {cell.kind for cell in _cells(rule) if cell.kind not in _CELLS}
+        if kinds:
+            return f"{min(kinds)!r} is not analysed"
+    return _unknown_matcher(contract)
+
+
+def rules_of(contract: Declaration) -> Iterator[Rule]:
+    """Give the rules of a contract, for every combination of its roles."""
+    combinations: list[tuple[bool, ...]] = [()]
+    for _ in contract.roles:
+        combinations = [(*hits, hit) for hits in combinations for hit in (False, True)]
+    return map(contract.rule_for, combinations)
+
+
+def guards_of(contract: Declaration) -> Iterator[Guard]:
+    """Give the comparisons of a contract, those of the end of a session included."""
+    for rule in rules_of(contract):
+        yield from rule.guards
+    yield from contract.at_end
+
+
+def patterns_of(form: list[Any]) -> Iterator[tuple[str, str, str]]:
+    """Find the patterns in the form of a selector: the tool, the pattern, and the argument."""
+    word, *rest = form
+    if word in ("matching", "not_matching"):
+        yield rest[0], rest[1], rest[2]
+    elif word == "any_of":
+        for inner in rest:
+            yield from patterns_of(inner)
+
+
+def _cells(rule: Rule) -> Iterator[Cell]:
+    yield from (move.cell for move in rule.moves)
+    for guard in rule.guards:
+        yield from (cell for cell in (guard.cell, guard.other) if cell is not None)
+
+
+def _unknown_matcher(contract: Declaration) -> str | None:
+    for role in contract.roles:
+        for word in _words(role.selector.form()):
+            if word not in ("tool", "matching", "not_matching", "any_of"):
+                return "a matcher is a function"
+        for _, pattern, _ in patterns_of(role.selector.form()):
+            try:
+                of_pattern(pattern)
+            except UnknownPatternError as error:
+                return f"pattern {pattern!r:.60}: {error}"
+    return None
+
+
+def _words(form: list[Any]) -> Iterator[str]:
+    yield form[0]
+    if form[0] == "any_of":
+        for inner in form[1:]:
+            yield from _words(inner)

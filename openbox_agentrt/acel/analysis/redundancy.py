@@ -1,0 +1,118 @@
+"""Contracts that never decide: taken out, they change nothing that is ever refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .budget import Budget
+from .conclusions import Searched, Subject, may_need_more_values
+from .findings import Finding
+from .traces import Row
+from .witness import until_refused
+
+__all__ = ("idle_contracts",)
+
+Search = Callable[[Sequence[int], Sequence[int], Budget], Searched]
+"""Searches some contracts with the calls of more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """A contract that never decides, and the sets of contracts with which it would refuse."""
+
+    place: int
+    sets: tuple[frozenset[int], ...]
+
+
+def idle_contracts(
+    subject: Subject, searched: Sequence[Searched], search: Search, budget: Budget
+) -> Iterator[Finding]:
+    """Find contracts that never decide, and those that decide only what another decides as well."""
+    gone: set[int] = set()
+    # Of two that say the same, the later one goes.
+    for place in reversed(range(len(subject.contracts))):
+        about = [some for some in searched if place in some.contracts]
+        if not about or not all(some.whole for some in about):
+            continue
+        idle = _idle(subject, about, place, gone)
+        if idle is not None and not _is_open(subject, about, place):
+            gone.add(place)
+            yield _finding(subject, about[0], idle, search, budget)
+
+
+def _idle(subject: Subject, about: Sequence[Searched], place: int, gone: set[int]) -> _Idle | None:
+    sets: list[frozenset[int]] = []
+    for some in about:
+        own = some.contracts.index(place)
+        found = some.found
+        if subject.contracts[place].mode != "enforce":
+            if own in found.fired or any(own in unmet for unmet in found.unmet):
+                return None
+            continue
+        unblocking = own in found.fired and not any(own in blocking for blocking in found.refused)
+        if unblocking:
+            return None
+        here = [blocking for blocking in found.refused if own in blocking]
+        here += [unmet for unmet in set(found.unmet) if own in unmet]
+        sets += [frozenset(map(some.place, blocking)) for blocking in here]
+    if any(not _others(subject, blocking, place) - gone for blocking in sets):
+        return None
+    return _Idle(place, tuple(sets))
+
+
+def _others(subject: Subject, blocking: frozenset[int], place: int) -> frozenset[int]:
+    return frozenset(p for p in blocking if p != place and subject.contracts[p].mode == "enforce")
+
+
+def _is_open(subject: Subject, about: Sequence[Searched], place: int) -> bool:
+    """Tell whether more values of a key could still let it decide."""
+    limited = any(some.found.machine.limited for some in about)
+    return limited and may_need_more_values(subject.contracts[place])
+
+
+def _finding(subject: Subject, some: Searched, idle: _Idle, search: Search, budget: Budget) -> Finding:
+    place = idle.place
+    alone = search([place], some.contracts, budget.part(4))
+    own = alone.contracts.index(place)
+    fired = alone.found.fired.get(own)
+    by = frozenset() if fired is None else _implying(subject, some, idle, search, budget)
+    witness = None if fired is None else _as_far_as_let(subject, alone.trace(*fired))
+    if by:
+        others = " and ".join(subject.named[p].name for p in sorted(by))
+        return Finding(
+            kind="contract-implied-by",
+            message=f"it refuses nothing that {others} does not refuse as well",
+            contracts=(subject.named[place], *subject.names(by)),
+            witness=witness,
+            advice="take one of them out, or loosen the one that was not meant to be stricter",
+        )
+    return Finding(
+        kind="contract-never-decides",
+        message="no session gets to a call that it refuses",
+        contracts=(subject.named[place],),
+        witness=witness,
+        advice="take it out, or look for what keeps its calls from happening",
+    )
+
+
+def _implying(
+    subject: Subject, some: Searched, idle: _Idle, search: Search, budget: Budget
+) -> frozenset[int]:
+    """Find the contracts because of which one never decides, as few as are easily found."""
+    if idle.sets:
+        always = frozenset.intersection(*(_others(subject, of, idle.place) for of in idle.sets))
+        every = frozenset().union(*(_others(subject, of, idle.place) for of in idle.sets))
+        return frozenset({min(always)}) if always else every
+    for other in some.contracts:
+        if other == idle.place or budget.spent or subject.contracts[other].mode != "enforce":
+            continue
+        both = search(sorted((idle.place, other)), some.contracts, budget.part(8))
+        own = both.contracts.index(idle.place)
+        if both.whole and own not in both.found.fired and not any(own in of for of in both.found.unmet):
+            return frozenset({other})
+    return frozenset()
+
+
+def _as_far_as_let(subject: Subject, rows: Sequence[Row]) -> tuple[Row, ...]:
+    return tuple(until_refused(rows, subject.every, subject.state))

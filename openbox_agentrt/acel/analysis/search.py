@@ -1,0 +1,170 @@
+"""
+Every state that sessions can reach, nearest first.
+
+Since it goes breadth first, the way to whatever is found is as short as any.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from .budget import Budget
+from .machine import Machine, Names, Outcome, State, Step
+from .traces import Row
+
+__all__ = ("Called", "Explored", "explore", "row_of", "way_to")
+
+# How values of keys are called in a trace that people read.
+_SHOWN = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    before: int
+    step: Step
+    outcome: Outcome
+    names: Names
+
+
+@dataclass(slots=True)
+class Explored:
+    """
+    What sessions under some contracts can do.
+
+    Attributes:
+        machine: The engine.
+        states: Every state, nearest first.
+        fired: Of each contract that a call breaks, the first such call.
+        refused: Of each set of contracts for which a call is refused, the first such call.
+        allowed: The tools of which a call is let through.
+        denied: Of each tool, the sets of contracts for which a call of it is refused, each with the first.
+        unmet: Of each state, the contracts that are unmet if a session ends there.
+        before: Of each state, those from which it is reached.
+        whole: Whether there are no more states.
+    """
+
+    machine: Machine
+    states: list[State] = field(default_factory=list)
+    fired: dict[int, tuple[int, Step]] = field(default_factory=dict)
+    refused: dict[frozenset[int], tuple[int, Step]] = field(default_factory=dict)
+    allowed: set[str] = field(default_factory=set)
+    denied: dict[str, dict[frozenset[int], tuple[int, Step]]] = field(default_factory=dict)
+    unmet: list[frozenset[int]] = field(default_factory=list)
+    before: list[set[int]] = field(default_factory=list)
+    whole: bool = False
+    edges: list[_Edge | None] = field(default_factory=list)
+
+    def reaching(self, goals: Iterable[int]) -> set[int]:
+        """Find the states from which one of some states is reached, these included."""
+        seen, waiting = set(goals), list(goals)
+        while waiting:
+            for state in self.before[waiting.pop()]:
+                if state not in seen:
+                    seen.add(state)
+                    waiting.append(state)
+        return seen
+
+
+def explore(machine: Machine, budget: Budget) -> Explored:
+    """Search the states that sessions can reach, as far as the budget allows."""
+    found = Explored(machine)
+    places: dict[State, int] = {}
+    waiting: deque[int] = deque()
+
+    def reach(state: State, edge: _Edge | None) -> None:
+        place = places.get(state)
+        if place is None:
+            place = places[state] = len(found.states)
+            found.states.append(state)
+            found.edges.append(edge)
+            found.unmet.append(machine.unmet(state))
+            found.before.append(set())
+            waiting.append(place)
+        if edge is not None:
+            found.before[place].add(edge.before)
+
+    reach(machine.first(), None)
+    while waiting:
+        if not budget.take():
+            return found
+        _expand(found, waiting.popleft(), reach)
+    found.whole = True
+    return found
+
+
+def _expand(found: Explored, place: int, reach: Callable[[State, _Edge | None], None]) -> None:
+    state = found.states[place]
+    for step in found.machine.steps(state):
+        tried, ends = found.machine.answer(state, step)
+        if tried is not None and step.kind is not None:
+            for contract in tried.broken:
+                found.fired.setdefault(contract, (place, step))
+            if tried.admitted:
+                found.allowed.add(step.kind.tool)
+            else:
+                found.refused.setdefault(tried.blocking, (place, step))
+                found.denied.setdefault(step.kind.tool, {}).setdefault(tried.blocking, (place, step))
+        for outcome, after, names in ends:
+            reach(after, _Edge(place, step, outcome, names))
+
+
+def way_to(found: Explored, place: int) -> tuple[list[Row], Called]:
+    """
+    Write the way to a state as a trace.
+
+    Returns:
+        The rows, and how the values of keys in the state are called in them.
+    """
+    edges: list[_Edge] = []
+    edge = found.edges[place]
+    while edge is not None:
+        edges.append(edge)
+        edge = found.edges[edge.before]
+    rows: list[Row] = []
+    called = Called()
+    for edge in reversed(edges):
+        rows.append(row_of(found.machine, edge.step, called, edge.outcome))
+        called.rename(edge.names)
+    return rows, called
+
+
+def row_of(machine: Machine, step: Step, called: Called, outcome: str) -> Row:
+    """Write a step as a row of a trace."""
+    if step.kind is not None:
+        groups = dict(step.kind.slots)
+        names = {g: called.of(g, [v for p, v in step.values if groups[p] == g]) for g in groups.values()}
+        return Row(kind="call", tool=step.kind.tool, args=machine.args_of(step, names), outcome=outcome)
+    if step.entry is None:
+        return Row(kind="wait", seconds=step.seconds)
+    entry, value, of = step.entry
+    group = machine.group_of_entry(entry)
+    if of is not None and group is not None:
+        value = {called.of(group, [of])[of]: value}
+    return Row(kind="write", entry=(entry, value))
+
+
+class Called:
+    """How the values of keys are called in a trace: alike from their first call to the last."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, dict[str, str]] = {}
+        self._used: dict[str, int] = {}
+
+    def of(self, group: str, values: Iterable[str]) -> dict[str, str]:
+        """Give the names of some values of a group; one that is new gets a new one."""
+        known = self.names.setdefault(group, {})
+        for value in values:
+            if value not in known:
+                number = self._used.get(group, 0)
+                self._used[group] = number + 1
+                # Only values that were made up here are renamed, not texts that a pattern needs.
+                known[value] = _SHOWN[number] if len(value) == 1 and number < len(_SHOWN) else value
+        return known
+
+    def rename(self, names: Names) -> None:
+        """Go on to a state in which values have other names."""
+        for group, changed in names.items():
+            known = self.names.get(group, {})
+            self.names[group] = {new: known.get(old, old) for old, new in changed.items()}

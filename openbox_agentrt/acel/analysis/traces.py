@@ -1,0 +1,73 @@
+"""Rows of traces that show something, and how they are written for people and as data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+__all__ = ("Row", "RowKind", "shown_rows")
+
+RowKind: TypeAlias = Literal["call", "wait", "write", "end"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """
+    One thing that happens in a trace.
+
+    Attributes:
+        kind: A call, a time in which nothing happens, an entry of the state that code writes, or the end.
+        tool: Of a call, the tool.
+        args: Of a call, its arguments.
+        outcome: Of a call, how it ended: "ok", "failed", or "refused".
+        seconds: Of a time, how long.
+        entry: Of what is written, the entry and its value.
+        by: Of a call that is refused, and of the end, the contracts that object.
+    """
+
+    kind: RowKind
+    tool: str = ""
+    args: dict[str, Any] | None = None
+    outcome: str = "ok"
+    seconds: float = 0.0
+    entry: tuple[str, Any] | None = None
+    by: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON data."""
+        if self.kind == "wait":
+            return {"wait": self.seconds}
+        if self.kind == "write":
+            assert self.entry is not None
+            return {"state": {self.entry[0]: self.entry[1]}}
+        if self.kind == "end":
+            return {"end": True, "unmet": list(self.by)}
+        said: dict[str, Any] = {"tool": self.tool, "args": _json(self.args), "outcome": self.outcome}
+        return {**said, **({"by": list(self.by)} if self.by else {})}
+
+    def __str__(self) -> str:
+        if self.kind == "wait":
+            return f"wait {self.seconds:g} s"
+        if self.kind == "write":
+            assert self.entry is not None
+            return f"code writes {self.entry[0]} = {self.entry[1]!r}"
+        if self.kind == "end":
+            return "the session ends" + (f", unmet: {', '.join(self.by)}" if self.by else "")
+        args = ", ".join(f"{name}={_written(value)}" for name, value in (self.args or {}).items())
+        ended = {"ok": "", "failed": " fails"}.get(self.outcome, f" {self.outcome}")
+        return f"{self.tool}({args}){ended}" + (f" by {', '.join(self.by)}" if self.by else "")
+
+
+def shown_rows(rows: Iterable[Row]) -> str:
+    """Write a trace in one line."""
+    return "; ".join(map(str, rows)) or "(nothing)"
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _json(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=str))

@@ -1,0 +1,73 @@
+"""``openbox-agentrt analyse``: know a rules file before it runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from .._files.whole_write import write_private
+from ..acel.analysis import Analysis, analyse
+from ..acel.rulesfile import contract_lines, read_rules
+from .running import InputError
+from .sarif import sarif_of
+from .text import print_warnings, printable
+from .tool_names import read_tool_names
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(name="analyse")
+def analyse_rules(
+    rules: Annotated[str, typer.Argument(help="The rules file, JSON or YAML.", metavar="RULES")],
+    tools: Annotated[
+        str | None,
+        typer.Option(
+            help="The tools that there are: an MCP list, an OpenAI tools array, or names.", metavar="FILE"
+        ),
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="How long is searched.", min=0.1)] = 10.0,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="End with 1 also where something was not decided or analysed.")
+    ] = False,
+    sarif: Annotated[
+        str | None, typer.Option(help="Write the findings for code review to this file too.", metavar="FILE")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> int:
+    """Search what sessions under rules can do, and say what is probably not meant. Nothing is run."""
+    understood = read_rules(rules)
+    print_warnings(rules, understood.warnings)
+    names = None if tools is None else read_tool_names(tools)
+    found = analyse(understood, tools=names, lines=contract_lines(rules), seconds=seconds)
+    if sarif is not None:
+        _save(sarif, sarif_of(found, rules))
+    if as_json:
+        print(json.dumps({"ok": not found.findings, **found.to_dict()}))
+    else:
+        for line in _lines(rules, len(understood.contracts), found):
+            print(printable(line))
+    return 1 if found.findings or (strict and (found.undecided or found.not_analysed)) else 0
+
+
+def _lines(name: str, contracts: int, found: Analysis) -> Iterator[str]:
+    count = len(found.findings)
+    what = "nothing found" if not count else "1 finding" if count == 1 else f"{count} findings"
+    yield f"{what} in {contracts} contracts of {name}, {found.states} states of sessions searched"
+    for finding in found.findings:
+        first, *more = finding.lines()
+        yield f"{name}:{finding.line}: {first}" if finding.line is not None else first
+        yield from (f"    {line}" for line in more)
+    yield from (f"undecided: {what}" for what in found.undecided)
+    yield from (f"not analysed: {what}" for what in found.not_analysed)
+
+
+def _save(name: str, report: dict[str, Any]) -> None:
+    from pathlib import Path
+
+    try:
+        write_private(Path(name).expanduser(), json.dumps(report, indent=2).encode())
+    except OSError as error:
+        raise InputError(f"could not write {name!r} ({(error.strerror or 'error').lower()})") from error

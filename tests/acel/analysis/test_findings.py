@@ -1,0 +1,294 @@
+"""Each kind of finding is planted and found, with a shortest trace that a real session confirms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from openbox_agentrt.acel import Session
+from openbox_agentrt.acel.analysis import Analysis, Finding, Row, analyse
+from openbox_agentrt.acel.contracts.exclusion import never
+from openbox_agentrt.acel.contracts.precedence import must_precede
+from openbox_agentrt.acel.rulesfile import parse_rules, read_rules
+
+Analysed = Callable[..., Analysis]
+
+
+def c(template: str, *args: Any, **more: Any) -> dict[str, Any]:
+    """A contract as data."""
+    return {"template": template, "args": list(args), **more}
+
+
+def bash(pattern: str) -> dict[str, Any]:
+    return {"tool": "Bash", "matches": pattern}
+
+
+PLANTED: dict[str, tuple[str, list[dict[str, Any]], set[str], str | None]] = {
+    "a circle": (
+        "tool-never-allowed",
+        [c("must_precede", "a", "b", id="ab"), c("must_precede", "b", "a", id="ba")],
+        {"ab", "ba"},
+        "b() refused by ab",
+    ),
+    "never before and never after": (
+        "tool-never-allowed",
+        [c("must_precede", "login", "logout", id="in"), c("never_after", "logout", "login", id="out")],
+        {"in", "out"},
+        "logout() refused by in",
+    ),
+    "two patterns of which every text has one": (
+        "tool-never-allowed",
+        [
+            c("must_precede", "x", {"not": bash("^l")}, id="one"),
+            c("must_precede", "Bash", bash("^l"), id="two"),
+            c("never_after", "Bash", "x", id="three"),
+        ],
+        {"one", "two", "three"},
+        None,
+    ),
+    "a lower limit": (
+        "contract-implied-by",
+        [c("at_most_n_times", "pay", 5, id="five"), c("at_most_n_times", "pay", 2, id="two")],
+        {"five", "two"},
+        "pay(); pay(); pay() refused by two",
+    ),
+    "the same said twice": (
+        "contract-implied-by",
+        [c("must_precede", "a", "b", id="one"), c("cannot_follow_without", "b", "a", id="two")],
+        {"one", "two"},
+        "b() refused by one, two",
+    ),
+    "a glob and a name": (
+        "contract-implied-by",
+        [c("never", "db_*", id="all"), c("at_most_n_times", "db_drop", 2, id="one")],
+        {"all", "one"},
+        "db_drop() refused by all",
+    ),
+    "a way that ends": (
+        "contract-implied-by",
+        [
+            c("must_precede", "a", "b", id="ab"),
+            c("must_precede", "b", "c", id="bc"),
+            c("init", "a", id="i"),
+            c("must_precede", "a", "c", id="ac"),
+        ],
+        {"ab", "i"},
+        None,
+    ),
+    "an obligation that is banned": (
+        "obligation-cannot-be-met",
+        [c("required_before_session_end", "mail", id="must"), c("never", "mail", id="ban")],
+        {"must", "ban"},
+        "the session ends, unmet: must",
+    ),
+    "an answer that is banned": (
+        "obligation-cannot-be-met",
+        [c("response", "open", "close", id="must"), c("at_most_n_times", "close", 0, id="ban")],
+        {"must", "ban"},
+        "open(); the session ends, unmet: must",
+    ),
+    "an answer that can be used up": (
+        "session-cannot-end-well",
+        [c("response", "open", "close", id="must"), c("at_most_n_times", "close", 1, id="cap")],
+        {"must", "cap"},
+        "open(); close() fails; the session ends, unmet: must",
+    ),
+    "two obligations that exclude each other": (
+        "session-cannot-end-well",
+        [
+            c("existence", "a", id="a"),
+            c("existence", "b", id="b"),
+            c("mutually_exclusive", "a", "b", id="not-both"),
+        ],
+        {"a", "b"},
+        "the session ends, unmet: a, b",
+    ),
+    "a pattern that is in no text": (
+        "matcher-matches-nothing",
+        [c("never", bash("$rm"), id="odd")],
+        {"odd"},
+        None,
+    ),
+    "a name as another tool writes it": (
+        "looks-like-a-pattern",
+        [c("never", "Edit|Write", id="odd")],
+        {"odd"},
+        None,
+    ),
+    "a halt that nobody has seen yet": (
+        "shadow-contract-would-halt",
+        [c("never", "drop", id="stop", mode="shadow", on_violation="halt")],
+        {"stop"},
+        "drop() by stop",
+    ),
+}
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_what_is_planted_is_found(analysed: Analysed, planted: str) -> None:
+    """The finding names the contracts, and its trace is as short as any."""
+    kind, contracts, names, witness = PLANTED[planted]
+
+    findings = [finding for finding in analysed(*contracts).findings if finding.kind == kind]
+
+    assert findings
+    assert names & {named.name for finding in findings for named in finding.contracts} == names
+    if witness is not None:
+        assert witness in {"; ".join(map(str, finding.witness or ())) for finding in findings}
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_real_session_does_what_a_trace_says(analysed: Analysed, planted: str) -> None:
+    """Each call of a witness ends in a session as it does in the trace."""
+    contracts = PLANTED[planted][1]
+
+    for finding in analysed(*contracts).findings:
+        _confirm(finding, contracts)
+
+
+def _confirm(finding: Finding, contracts: list[dict[str, Any]]) -> None:
+    now = [0.0]
+    session = Session.from_rules(
+        {"contracts": contracts}, halt_on_violation=False, clock=lambda: now[0], trace_window=0
+    )
+    for row in finding.witness or ():
+        if row.kind == "call":
+            call = session.reserve(row.tool, row.args)
+            assert call.allowed is (row.outcome != "refused"), row
+            if call.allowed and row.outcome == "failed":
+                call.abort(ran=True)
+            elif call.allowed:
+                call.commit()
+        elif row.kind == "wait":
+            now[0] += row.seconds
+        elif row.kind == "end":
+            assert len(session.unmet()) == len(row.by)
+
+
+CLEAN: dict[str, list[dict[str, Any]]] = {
+    "a ban that is meant": [c("never", "drop")],
+    "an old way to ban": [c("at_most_n_times", "drop", 0)],
+    "a customer each and all together": [
+        c("at_most_n_times", "refund", 1, key="customer"),
+        c("at_most_n_times", "refund", 3),
+    ],
+    "a sum for each and one for all": [
+        c("at_most_total", "refund", "amount", 100, key="customer"),
+        c("at_most_total", "refund", "amount", 250),
+    ],
+    "a window and a limit": [c("rate_limit", "pay", 1, 60), c("at_most_n_times", "pay", 3)],
+    "a glob and a name that needs more": [c("at_most_n_times", "db_*", 5), c("must_precede", "ok", "db_x")],
+    "patterns that overlap": [
+        c("never", bash("--force")),
+        c("must_precede", "test", bash("^git push")),
+        c("at_most_n_times", bash("git"), 3),
+    ],
+    "only, and more about one of them": [c("only", {"any_of": ["a", "b"]}), c("must_precede", "a", "b")],
+    "an entry that code writes": [c("requires_state", "pay", "signed_in", True)],
+    "a chain": [c("chain_precedence", "a", "b"), c("at_most_n_times", "b", 2)],
+    "one for one": [c("alternate_precedence", "a", "b"), c("at_most_n_times", "b", 4)],
+    "many different": [c("max_distinct", "mail", "to", 3), c("at_most_n_times", "mail", 4)],
+    "a pair of keys": [c("at_most_n_times", "pay", 1, key=["payer", "payee"])],
+    "a key for each tool": [c("must_precede", "check", "pay", key={"check": "id", "pay": "customer"})],
+    "every argument": [c("at_most_n_times", "pay", 1, key="*")],
+}
+
+
+@pytest.mark.parametrize("rules", CLEAN)
+def test_what_is_well_is_not_reported(analysed: Analysed, rules: str) -> None:
+    """Nothing is found, and nothing is left open."""
+    found = analysed(*CLEAN[rules])
+
+    assert found.findings == ()
+    assert found.undecided == ()
+    assert found.states > 0
+
+
+def test_a_customer_more_than_a_limit_is_not_called_impossible(analysed: Analysed) -> None:
+    """A limit over all customers that needs more of them than are tried is left alone."""
+    found = analysed(
+        c("at_most_n_times", "refund", 1, key="customer"), c("at_most_n_times", "refund", 40, id="all")
+    )
+
+    assert found.findings == ()
+
+
+def test_what_has_code_of_its_own_is_named(analysed: Analysed) -> None:
+    """It is not analysed, and the rest is."""
+    odd = never(lambda tool, args: tool == "x")
+    found = analyse([odd, *parse_rules({"contracts": PLANTED["a circle"][1]}).contracts])
+
+    assert len(found.not_analysed) == 1
+    assert "a matcher is a function" in found.not_analysed[0]
+    assert {finding.kind for finding in found.findings} == {"tool-never-allowed"}
+
+
+def test_tools_that_there_are_show_a_name_that_is_wrong(analysed: Analysed) -> None:
+    """A name, or a pattern, that fits no tool is named with the nearest that there is."""
+    found = analysed(c("at_most_n_times", "delte_*", 3, id="typo"), tools=["delete_record", "read"])
+
+    (finding,) = found.findings
+    assert finding.kind == "pattern-names-no-tool"
+    assert "'delete_record'" in finding.advice
+
+
+def test_ten_thousand_contracts_end_in_time() -> None:
+    """What there is no time for is named; nothing breaks, and nothing is called safe."""
+    contracts = [must_precede(f"a{n}", f"a{n + 1}") for n in range(10_000)]
+    found = analyse(contracts, seconds=0.2)
+
+    assert found.undecided
+    assert found.findings == ()
+
+
+def test_too_many_states_are_taken_apart(analysed: Analysed) -> None:
+    """Without time for all contracts together, what two of them do to each other is still found."""
+    limits = [c("at_most_n_times", {"any_of": ["pay", f"t{n}"]}, 9, id=f"t{n}") for n in range(9)]
+    found = analysed(*limits, *PLANTED["a circle"][1], c("at_most_n_times", "*", 50), states=500)
+
+    assert found.undecided
+    assert "tool-never-allowed" in {finding.kind for finding in found.findings}
+
+
+def test_nothing_is_ever_called_safe() -> None:
+    """The words are those of what was shown."""
+    found = analyse(parse_rules({"contracts": [c("never", "x")]}))
+
+    assert "safe" not in str(found.to_dict()).lower()
+
+
+def test_rows_are_written_for_people_and_as_data() -> None:
+    """A row of each kind reads as a sentence, and is JSON."""
+    rows = [
+        Row(kind="call", tool="pay", args={"amount": 5}, outcome="refused", by=("cap",)),
+        Row(kind="wait", seconds=61.0),
+        Row(kind="write", entry=("signed_in", True)),
+        Row(kind="end", by=("must",)),
+    ]
+
+    assert [str(row) for row in rows] == [
+        "pay(amount=5) refused by cap",
+        "wait 61 s",
+        "code writes signed_in = True",
+        "the session ends, unmet: must",
+    ]
+    assert rows[0].to_dict() == {"tool": "pay", "args": {"amount": 5}, "outcome": "refused", "by": ["cap"]}
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "openbox_agentrt/cli/starter_rules.yaml",
+        "openbox_agentrt/demo/rules.yaml",
+        "examples/claude_code/rules.yaml",
+    ],
+)
+def test_our_own_rules_are_clean(file: str) -> None:
+    """The files that people start from have no findings."""
+    from pathlib import Path
+
+    found = analyse(read_rules(Path(__file__).parents[3] / file))
+
+    assert found.findings == ()
