@@ -54,6 +54,7 @@ COMMANDS: dict[str, Command] = {
     "hook": Command("hook", "answer the hooks of a coding agent: pre, post, end"),
     "hook-pretooluse": Command("hook_pretooluse"),
     "hook-posttooluse": Command("hook_posttooluse"),
+    "console": Command("console", "a page on this machine: what agents do, and the calls that wait for you"),
     "core": Command("core", "a local Core, and the approvals that wait in it"),
 }
 

@@ -68,7 +68,7 @@ def serve_core(
         typer.echo("Ctrl+C ends it.")
 
     with (
-        _one_line(f"{host}:{port}"),
+        one_line(f"{host}:{port}"),
         LocalCore(policy, db, api_key=api_key, guardrails=_GUARDRAILS[guardrails], on_approval=_tell) as core,
     ):
         try:
@@ -85,7 +85,7 @@ def list_approvals(
 ) -> None:
     """List what waits for a person."""
     seen: set[str] = set()
-    with _one_line(), _existing(db) as core:
+    with one_line(), _existing(db) as core:
         while True:
             for approval in core.pending_approvals():
                 if approval.id not in seen:
@@ -105,7 +105,7 @@ def show(
     as_json: AsJSON = False,
 ) -> None:
     """Show all of an approval, whatever became of it, with the whole event."""
-    with _one_line(), _existing(db) as core:
+    with one_line(), _existing(db) as core:
         found = [one for one in core.approvals() if approval_id in (one.id, one.activity_id)]
         if not found:
             raise UndecidableApprovalError(f"no approval has the id {approval_id!r}")
@@ -120,23 +120,23 @@ def show(
 @app.command("approve")
 def approve(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = "", by: By = None) -> None:
     """Let the work of an approval happen."""
-    with _one_line(), _existing(db) as core:
-        decided = core.approve(approval_id, note, by=_name() if by is None else by)
+    with one_line(), _existing(db) as core:
+        decided = core.approve(approval_id, note, by=name_of_user() if by is None else by)
     typer.echo(f"approved {decided.activity_type} {decided.id}")
 
 
 @app.command("reject")
 def reject(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = "", by: By = None) -> None:
     """Refuse the work of an approval."""
-    with _one_line(), _existing(db) as core:
-        decided = core.reject(approval_id, note, by=_name() if by is None else by)
+    with one_line(), _existing(db) as core:
+        decided = core.reject(approval_id, note, by=name_of_user() if by is None else by)
     typer.echo(f"rejected {decided.activity_type} {decided.id}")
 
 
 @app.command("check")
 def check(db: Database = DEFAULT_DATABASE) -> None:
     """List activities and runs that do not add up; exits with 1 if there are any."""
-    with _one_line(), _existing(db) as core:
+    with one_line(), _existing(db) as core:
         problems = [*map(str, core.orphans()), *map(str, core.open_workflows())]
         problems += [f"refused {r.path}: {r.status} {r.message}" for r in core.refused()]
         count = len(core.records())
@@ -156,14 +156,17 @@ def _existing(db: str) -> Iterator[LocalCore]:
 
 
 @contextmanager
-def _one_line(address: str = "") -> Iterator[None]:
+def one_line(
+    address: str = "", *, remedy: str = "use 127.0.0.1, or --allow-other-machines"
+) -> Iterator[None]:
+    """Say what cannot be done in one line, and end with the exit code that goes with it."""
     try:
         yield
     except UndecidableApprovalError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from error
     except NotLoopbackError as error:
-        typer.echo(f"error: {error}; use 127.0.0.1, or --allow-other-machines", err=True)
+        typer.echo(f"error: {error}; {remedy}", err=True)
         raise typer.Exit(2) from error
     except (PolicyError, StoreError, MissingExtraError) as error:
         typer.echo(f"error: {error}", err=True)
@@ -184,7 +187,8 @@ def _show(approval: Approval, *, as_json: bool) -> None:
     typer.echo(json.dumps(as_data(approval, now)) if as_json else described(approval, now))
 
 
-def _name() -> str:
+def name_of_user() -> str:
+    """Give the login name of whoever runs this."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):

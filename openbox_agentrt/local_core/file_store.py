@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import cast
+from typing import Any, cast
 
 from .approvals import Approval, State
 from .database import open_database
 from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 
-_APPROVAL = (
+APPROVAL_COLUMNS = (
     "id, workflow_id, run_id, activity_id, activity_type, reason, event, created_at, expires_at, state, note,"
     " decided_by, decided_at"
 )
@@ -172,7 +172,7 @@ class FileEventStore:
 
     def add_approval(self, approval: Approval) -> None:
         self._db.execute(
-            f"INSERT INTO approvals ({_APPROVAL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO approvals ({APPROVAL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 approval.id,
                 approval.workflow_id,
@@ -193,26 +193,9 @@ class FileEventStore:
     def approvals(self, **fields: str) -> list[Approval]:
         where = "".join(f" AND {name} = ?" for name in fields)
         rows = self._db.execute(
-            f"SELECT {_APPROVAL} FROM approvals WHERE 1{where} ORDER BY rowid", tuple(fields.values())
+            f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE 1{where} ORDER BY rowid", tuple(fields.values())
         )
-        return [
-            Approval(
-                id=row[0],
-                workflow_id=row[1],
-                run_id=row[2],
-                activity_id=row[3],
-                activity_type=row[4],
-                reason=row[5],
-                event=json.loads(row[6]),
-                created_at=row[7],
-                expires_at=row[8],
-                state=cast(State, row[9]),
-                note=row[10],
-                decided_by=row[11],
-                decided_at=row[12],
-            )
-            for row in rows
-        ]
+        return [approval_of(row) for row in rows]
 
     def decide(self, approval_id: str, state: State, *, note: str, by: str, now: float) -> bool:
         cursor = self._db.execute(
@@ -221,6 +204,25 @@ class FileEventStore:
             (state, note, by, now, approval_id),
         )
         return cursor.rowcount == 1
+
+
+def approval_of(row: Sequence[Any]) -> Approval:
+    """Make an approval of a row with `APPROVAL_COLUMNS`."""
+    return Approval(
+        id=row[0],
+        workflow_id=row[1],
+        run_id=row[2],
+        activity_id=row[3],
+        activity_type=row[4],
+        reason=row[5],
+        event=json.loads(row[6]),
+        created_at=row[7],
+        expires_at=row[8],
+        state=cast(State, row[9]),
+        note=row[10],
+        decided_by=row[11],
+        decided_at=row[12],
+    )
 
 
 def _known(**values: str | None) -> dict[str, str]:

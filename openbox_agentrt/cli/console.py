@@ -1,0 +1,105 @@
+"""``openbox-agentrt console``: a page for the person on call, served on this machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..evidence.keys import read_public_key
+from ..local_core import LocalCore
+from .core import DEFAULT_DATABASE, Database, name_of_user, one_line
+
+app = typer.Typer(add_completion=False)
+
+Evidence = Annotated[
+    list[str] | None,
+    typer.Option("--evidence", help="An evidence log, or a folder of them; may be repeated.", metavar="FILE"),
+]
+Rules = Annotated[
+    str | None, typer.Option("--rules", help="The rules file of the contracts.", metavar="FILE")
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        "--public-key",
+        help="Ed25519 public key that the evidence has to be signed with, or a file that holds it.",
+        metavar="KEY",
+    ),
+]
+Redacted = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--redact-field", help="An argument that nobody may see here; may be repeated.", metavar="NAME"
+    ),
+]
+As = Annotated[
+    str | None,
+    typer.Option("--as", help="Who decides here; your login name if left out.", metavar="NAME"),
+]
+
+
+@app.command()
+def console(
+    db: Database = DEFAULT_DATABASE,
+    evidence: Evidence = None,
+    rules: Rules = None,
+    key: Key = None,
+    redact_field: Redacted = None,
+    who: As = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
+    ] = 8087,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="A name under which browsers reach it; may be repeated.", metavar="HOST"),
+    ] = None,
+    allow_other_machines: Annotated[
+        bool, typer.Option(help="Listen on an address that other machines can reach; needs --tls-cert.")
+    ] = False,
+    tls_cert: Annotated[
+        str | None, typer.Option(help="A certificate with its chain, in PEM.", metavar="FILE")
+    ] = None,
+    tls_key: Annotated[
+        str | None, typer.Option(help="Its key, if it is not in the same file.", metavar="FILE")
+    ] = None,
+) -> None:
+    """
+    Show what agents do, and decide the calls that wait, until Ctrl+C.
+
+    It reads the database of a local Core, which may be served by another process at the same time.
+    """
+    from ..console import Place, Sources, serve_console
+
+    place = Place(
+        host=host,
+        port=port,
+        names=tuple(name or ()),
+        allow_other_machines=allow_other_machines,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+    )
+    remedy = "use 127.0.0.1, or --allow-other-machines with --tls-cert"
+    with one_line(f"{host}:{port}", remedy=remedy), LocalCore(path=db) as core:
+        sources = Sources.open(
+            core,
+            db,
+            evidence=evidence or (),
+            rules=rules,
+            public_key=None if key is None else read_public_key(key),
+            redact_fields=redact_field or (),
+            who=name_of_user() if who is None else who,
+        )
+        try:
+            serve_console(sources, place, on_link=tell_link)
+        except KeyboardInterrupt:
+            typer.echo("stopped")
+        finally:
+            sources.close()
+
+
+def tell_link(link: str) -> None:
+    """Print a link that signs one browser in."""
+    typer.echo(f"console: {link}")

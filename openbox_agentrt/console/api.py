@@ -1,0 +1,95 @@
+"""The same as JSON, for programs: what a page shows, under ``/api/v1``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from . import inbox
+from .sources import Sources
+from .story import tell
+
+__all__ = ("api_routes", "plain")
+
+_RUNS = 100
+
+
+def api_routes(sources: Sources) -> list[Route]:
+    """Make the routes."""
+
+    def approvals(request: Request) -> Any:
+        now = sources.now()
+        pending = sources.reader.pending(now, limit=_RUNS)
+        cards = [_card(inbox.card_of(sources, approval)) for approval in pending]
+        return {"waiting": sources.reader.count_pending(now), "approvals": cards}
+
+    def approval(request: Request) -> Any:
+        found = sources.reader.approval(request.path_params["id"])
+        return None if found is None else _card(inbox.card_of(sources, found))
+
+    def runs(request: Request) -> Any:
+        listed = sources.reader.runs(limit=_RUNS)
+        return {"runs": sources.reader.count_runs(), "latest": [plain(run) for run in listed]}
+
+    def run(request: Request) -> Any:
+        found = sources.reader.run(request.path_params["id"])
+        if found is None:
+            return None
+        story = tell(sources, found)
+        return {
+            "run": plain(found),
+            "steps": [plain(step) for step in story.judged],
+            "spent": plain(story.spent),
+        }
+
+    return [
+        Route("/api/v1/approvals", _as_json(approvals)),
+        Route("/api/v1/approvals/{id}", _as_json(approval)),
+        Route("/api/v1/runs", _as_json(runs)),
+        Route("/api/v1/runs/{id}", _as_json(run)),
+    ]
+
+
+def plain(value: Any) -> Any:
+    """Give a value of the console as JSON data. Pieces of a text become the text."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            one.name: plain(getattr(value, one.name))
+            for one in fields(value)
+            if one.repr and one.name != "event"
+        }
+    if isinstance(value, tuple | list):
+        if value and all(hasattr(one, "kind") and hasattr(one, "text") for one in value):
+            return "".join(
+                f"***REDACTED({one.text})***" if one.kind == "hidden" else one.text for one in value
+            )
+        return [plain(one) for one in value]
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _card(card: inbox.Card) -> dict[str, Any]:
+    return {
+        **plain(card),
+        "arguments": dict(card.arguments.values),
+        "sha256": card.arguments.sha256,
+    }
+
+
+def _as_json(answer: Callable[[Request], Any]) -> Callable[[Request], Response]:
+    def endpoint(request: Request) -> Response:
+        found = answer(request)
+        if found is None:
+            return JSONResponse({"error": "not_found", "message": "there is nothing of that id"}, 404)
+        return JSONResponse(found)
+
+    return endpoint

@@ -1,0 +1,54 @@
+"""Write pages: templates, and the words that they use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from . import words
+from .story import ICONS, WORDS
+
+__all__ = ("TABS", "Pages")
+
+TABS = (
+    ("/", "Overview", "home"),
+    ("/approvals", "Approvals", "approval"),
+    ("/runs", "Runs", "runs"),
+    ("/contracts", "Contracts", "rules"),
+    ("/shadow", "Shadow", "shadow"),
+    ("/evidence", "Evidence", "link"),
+)
+
+_FILTERS: Mapping[str, Callable[..., str]] = {
+    "age": words.age,
+    "clock": words.clock,
+    "count": words.count,
+    "exact": words.exact,
+    "hour": lambda moment: words.clock(moment)[:5],
+    "iso": words.iso,
+    "lasting": words.lasting,
+    "left": words.left,
+    "sentence": words.sentence,
+    "short_hash": words.short_hash,
+}
+
+
+class Pages:
+    """Write pages from the templates of the package. Everything in them is escaped."""
+
+    def __init__(self) -> None:
+        self._templates = Environment(
+            loader=PackageLoader("openbox_agentrt.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters.update(_FILTERS)
+        self._templates.globals.update(TABS=TABS, ICONS=ICONS, WORDS=WORDS)
+
+    def write(self, name: str, **values: Any) -> str:
+        """Write one page."""
+        return self._templates.get_template(f"{name}.html").render(values)

@@ -1,0 +1,119 @@
+"""What a console looks at: Core's database, evidence, rules, and whoever decides."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..acel.rulesfile import Rules, read_rules
+from ..evidence.logs import logs_in
+from ..evidence.redaction import Redactor, redactor_of
+from ..local_core import LocalCore
+from ..local_core.reading import CoreReader
+from .evidence_log import FollowedLog
+
+__all__ = ("Sources",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sources:
+    """
+    Hold what a console looks at.
+
+    Attributes:
+        core: Takes decisions down.
+        reader: Reads the same database.
+        logs: The evidence, followed as it grows.
+        rules: What the contracts are meant to be; None without a file.
+        rules_file: The name of that file.
+        redactor: Puts marks in the place of secrets before anything is shown.
+        who: Who decides here.
+        now: Seconds since 1970.
+        began: When the console was started.
+    """
+
+    core: LocalCore
+    reader: CoreReader
+    logs: tuple[FollowedLog, ...]
+    rules: Rules | None
+    rules_file: str
+    redactor: Redactor
+    who: str
+    now: Callable[[], float]
+    began: float
+
+    @classmethod
+    def open(
+        cls,
+        core: LocalCore,
+        db: str | os.PathLike[str],
+        *,
+        evidence: Iterable[str | os.PathLike[str]] = (),
+        rules: str | os.PathLike[str] | None = None,
+        public_key: str | None = None,
+        redact_fields: Iterable[str] = (),
+        who: str = "",
+        now: Callable[[], float] = time.time,
+    ) -> Sources:
+        """
+        Open what is named.
+
+        Args:
+            core: Takes decisions down.
+            db: Its database.
+            evidence: Logs and folders of them. One that is not there yet is followed from when it is.
+            rules: A rules file.
+            public_key: The key that the logs have to be signed with, in hexadecimal.
+            redact_fields: Names of arguments that nobody may see.
+            who: Who decides.
+
+        Raises:
+            StoreError: `db` is not the database of a local Core.
+            UnreadableLogError: A file is no evidence log.
+            ConfigError: The rules are not understood.
+        """
+        return cls(
+            core=core,
+            reader=CoreReader(db),
+            logs=tuple(FollowedLog(path, public_key) for path in _logs(evidence)),
+            rules=None if rules is None else read_rules(rules),
+            rules_file="" if rules is None else Path(rules).name,
+            redactor=redactor_of(redact_fields),
+            who=who,
+            now=now,
+            began=now(),
+        )
+
+    def shown(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Give an event with marks in the place of secrets."""
+        redacted: Any = self.redactor.redact(dict(event))
+        return dict(redacted)
+
+    def changes(self) -> int:
+        """Give a number that changes when a log was read or verified anew."""
+        return sum(log.changes for log in self.logs)
+
+    def refresh(self) -> None:
+        """Read what has come to the logs."""
+        for log in self.logs:
+            log.refresh()
+
+    def log_called(self, name: str) -> FollowedLog | None:
+        """Find a log by its name."""
+        return next((log for log in self.logs if log.name == name), None)
+
+    def close(self) -> None:
+        """Close what was opened; the Core is whoever gave it's to close."""
+        self.reader.close()
+
+
+def _logs(given: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    found: list[Path] = []
+    for name in given:
+        path = Path(name).expanduser()
+        found += logs_in([path]) if path.exists() and (path.is_dir() or path.stat().st_size) else [path]
+    return found

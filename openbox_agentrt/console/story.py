@@ -1,0 +1,444 @@
+"""A run as a story: what was asked, who judged it, how long that took, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..local_core.approvals import Approval
+from ..local_core.reading import RunRow
+from ..local_core.store import Record
+from . import values, words
+from .evidence_log import FollowedLog
+from .sources import Sources
+from .values import Piece
+
+__all__ = ("MOST_EVENTS", "Judge", "Spent", "Step", "Story", "Unblock", "tell")
+
+MOST_EVENTS = 2_000
+"""So many events of a run are read; a longer one is told up to there, and says so."""
+
+_SHOWN = 160
+
+Kind = Literal["prompt", "model", "tool", "end"]
+Outcome = Literal["ran", "ran ungoverned", "failed", "did not run", "waits", "is running", ""]
+
+WORDS = {
+    "allow": "Allow",
+    "constrain": "Constrain",
+    "require_approval": "Approval",
+    "block": "Block",
+    "halt": "Halt",
+}
+ICONS = {
+    "allow": "allow",
+    "constrain": "constrain",
+    "require_approval": "approval",
+    "block": "block",
+    "halt": "halt",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """Who was asked about a call, what they said, and how long it took; `off` for who was not asked."""
+
+    name: str
+    said: str
+    took: str = ""
+    verdict: str = ""
+    off: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unblock:
+    """Name a contract that was broken, and what would have made the call possible."""
+
+    contract: str
+    id: str = ""
+    needs: str = ""
+    remaining: str = ""
+    retry_after: float | None = None
+    remedy: str = ""
+    shadow: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Step:
+    """
+    One thing that was judged.
+
+    Attributes:
+        at: When, in seconds since 1970.
+        kind: What it is.
+        name: The tool, or the activity.
+        verdict: The verdict that was in effect.
+        call: Its arguments in short, with nothing of them cut unsaid.
+        said: What the user, or the model, said.
+        judges: Who was asked, in order.
+        outcome: What happened.
+        took: How long the work took.
+        out: What it gave.
+        notes: What else is to be known, a sentence each.
+        reason: What the judge said who stopped it.
+        policy: The policy that said so.
+        unblock: The contracts that it broke.
+        approval: What a person was asked.
+        proposes: The input that Core proposes in its place.
+        seconds: Who used how much time.
+    """
+
+    at: float
+    kind: Kind
+    name: str
+    activity_id: str = ""
+    verdict: str = ""
+    call: tuple[Piece, ...] = ()
+    title: str = ""
+    said: tuple[Piece, ...] = ()
+    judges: list[Judge] = field(default_factory=list)
+    outcome: Outcome = ""
+    took: float | None = None
+    out: tuple[Piece, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    reason: str = ""
+    policy: str = ""
+    unblock: list[Unblock] = field(default_factory=list)
+    approval: Approval | None = None
+    proposes: tuple[Piece, ...] = ()
+    tokens: int | None = None
+    asks_for_calls: bool = False
+    contracts_seconds: float = 0.0
+    core_seconds: float = 0.0
+    asked_contracts: bool = False
+    asked_core: bool = False
+    person_seconds: float = 0.0
+
+    @property
+    def stopped(self) -> bool:
+        """Tell whether it was refused."""
+        return self.verdict in ("block", "halt")
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether a person has to decide."""
+        return self.outcome == "waits"
+
+    @property
+    def loud(self) -> bool:
+        """Tell whether a person has to see it."""
+        return self.stopped or self.waits or self.outcome == "ran ungoverned" or self.approval is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Say who used how much time in a run."""
+
+    person: float
+    model: float
+    tools: float
+    core: float
+    contracts: float
+    asked_core: int
+    asked_contracts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """A run, and all that was judged in it, in order."""
+
+    run: RunRow
+    steps: list[Step]
+    cut: bool
+    ended: str = ""
+    rules: str = ""
+    logs: tuple[str, ...] = ()
+
+    @property
+    def judged(self) -> list[Step]:
+        """List what was judged."""
+        return [step for step in self.steps if step.kind != "end"]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Count the verdicts."""
+        found = dict.fromkeys(WORDS, 0)
+        for step in self.judged:
+            found[step.verdict] = found.get(step.verdict, 0) + 1
+        return found
+
+    @property
+    def waiting(self) -> Step | None:
+        """Find what waits for a person."""
+        return next((step for step in self.steps if step.waits), None)
+
+    @property
+    def spent(self) -> Spent:
+        """Sum up the time."""
+        steps = self.judged
+        return Spent(
+            person=sum(step.person_seconds for step in steps),
+            model=sum(step.took or 0.0 for step in steps if step.kind == "model"),
+            tools=sum(step.took or 0.0 for step in steps if step.kind == "tool"),
+            core=sum(step.core_seconds for step in steps),
+            contracts=sum(step.contracts_seconds for step in steps),
+            asked_core=sum(step.asked_core for step in steps),
+            asked_contracts=sum(step.asked_contracts for step in steps),
+        )
+
+
+def tell(sources: Sources, run: RunRow) -> Story:
+    """Tell a run by what Core was told of it, and by what its evidence says."""
+    records = sources.reader.records(run, limit=MOST_EVENTS)
+    approvals = {one.activity_id: one for one in sources.reader.approvals_of(run)}
+    now = sources.now()
+    steps: dict[str, Step] = {}
+    ended = ""
+    for record in records:
+        event = sources.shown(record.event)
+        kind = event["event_type"]
+        if kind == "SignalReceived":
+            steps[f"signal {record.seq}"] = _prompt(record, event)
+        elif kind == "ActivityStarted":
+            steps[str(event["activity_id"])] = _started(record, event)
+        elif kind == "ActivityCompleted" and str(event["activity_id"]) in steps:
+            _completed(steps[str(event["activity_id"])], event)
+        elif kind in ("WorkflowCompleted", "WorkflowFailed"):
+            ended = _ended(event)
+    rules, logs = "", []
+    for log in sources.logs:
+        decisions = log.decisions_of(run.run_id)
+        if decisions:
+            logs.append(log.name)
+            _join(sources, steps, log, decisions)
+    for step in steps.values():
+        _settle(step, approvals.get(step.activity_id), run, now)
+    told = sorted(steps.values(), key=lambda step: step.at)
+    return Story(
+        run=run, steps=told, cut=len(records) == MOST_EVENTS, ended=ended, rules=rules, logs=tuple(logs)
+    )
+
+
+def _prompt(record: Record, event: Mapping[str, Any]) -> Step:
+    said = event.get("signal_args") or ("",)
+    return Step(
+        at=record.received_at,
+        kind="prompt",
+        name="user_prompt" if event.get("signal_name") == "user_prompt" else str(event.get("signal_name")),
+        said=_some(values.text_of(said[0] if len(said) == 1 else said), 600),
+        **_answer(record),
+    )
+
+
+def _started(record: Record, event: Mapping[str, Any]) -> Step:
+    name = str(event["activity_type"])
+    given = values.named_values(event)
+    kind: Kind = "model" if name == "llm_call" else "tool"
+    return Step(
+        at=record.received_at,
+        kind=kind,
+        name=name,
+        activity_id=str(event["activity_id"]),
+        call=() if kind == "model" else _call(given),
+        title=values.title_of(given),
+        **_answer(record),
+    )
+
+
+def _answer(record: Record) -> dict[str, Any]:
+    answer = record.answer
+    verdict = str(answer.get("verdict", ""))
+    guardrails = answer.get("guardrails_result")
+    notes = []
+    if isinstance(guardrails, dict):
+        reasons = guardrails.get("reasons") or []
+        said = "; ".join(
+            str(one.get("reason", one)) if isinstance(one, dict) else str(one) for one in reasons
+        )
+        if guardrails.get("validation_passed") is False:
+            notes.append(
+                f"Guardrails did not let it pass: {said}." if said else "Guardrails did not let it pass."
+            )
+            verdict = "block" if verdict != "halt" else verdict
+        elif "redacted_input" in guardrails and guardrails["redacted_input"] is not None:
+            notes.append(f"Core replaced a part of it ({said}). What follows sees the replacement.")
+    constraints = answer.get("constraints")
+    if isinstance(constraints, list) and constraints:
+        notes.append(f"Runs inside {', '.join(map(str, constraints))}.")
+    patch = answer.get("patch")
+    proposed = patch.get("new_input") if isinstance(patch, dict) else None
+    return {
+        "verdict": verdict,
+        "reason": str(answer.get("reason") or ""),
+        "policy": str(answer.get("policy_id") or ""),
+        "notes": notes,
+        "proposes": () if proposed is None else _some(values.text_of(proposed), 400),
+        "asked_core": True,
+    }
+
+
+def _completed(step: Step, event: Mapping[str, Any]) -> None:
+    status = event.get("status")
+    duration = event.get("duration_ms")
+    step.took = duration / 1000 if isinstance(duration, int | float) else None
+    if not step.stopped:
+        step.outcome = "ran" if status == "completed" else "failed"
+    output = event.get("activity_output")
+    if step.kind == "model" and isinstance(output, dict):
+        tokens = output.get("total_tokens")
+        step.tokens = tokens if isinstance(tokens, int) else None
+        step.asks_for_calls = bool(output.get("has_tool_calls"))
+        if output.get("completion"):
+            step.said = _some(str(output["completion"]), 400)
+    elif output is not None and step.kind == "tool":
+        step.out = _some(values.text_of(output) if isinstance(output, str) else _json(output), 400)
+    error = event.get("error")
+    if isinstance(error, dict) and not step.stopped:
+        step.notes.append(f"{error.get('type', 'Error')}: {str(error.get('message', ''))[:300]}")
+
+
+def _ended(event: Mapping[str, Any]) -> str:
+    if event["event_type"] == "WorkflowCompleted":
+        return str(event.get("status") or "completed")
+    error = event.get("error")
+    return f"failed with {error.get('type')}" if isinstance(error, dict) else "failed"
+
+
+def _join(sources: Sources, steps: dict[str, Step], log: FollowedLog, decisions: Sequence[Any]) -> None:
+    """Add what the evidence says: who judged and how long, and calls that Core was not asked about."""
+    prompts = [step for step in steps.values() if step.kind == "prompt"]
+    for line in decisions:
+        data = line.parsed.data() if line.parsed is not None else {}
+        activity = str(data.get("activity_id") or "")
+        step = steps.get(activity)
+        if step is None and data.get("event") == "user_prompt" and prompts:
+            step = prompts.pop(0)
+        if step is None and data.get("event") in ("run_started", "run_ended", "session_ended"):
+            continue
+        session, place = line.parsed.session, data.get("step")
+        broken = log.violations_at(session, place) if isinstance(place, int) else []
+        if step is None:
+            step = steps[activity or f"line {line.number}"] = _unasked(sources, line, data, broken)
+        _judged(step, data, broken, line.number)
+
+
+def _unasked(sources: Sources, line: Any, data: Mapping[str, Any], broken: Sequence[Any]) -> Step:
+    name = str(data.get("event", ""))
+    kinds: dict[str, Kind] = {"user_prompt": "prompt", "llm_call": "model"}
+    given: Any = next((one.parsed.data().get("args") for one in broken if one.parsed is not None), None)
+    shown = tuple(sources.shown(given).items()) if isinstance(given, dict) else ()
+    return Step(
+        at=words.moment_of(line.parsed.time),
+        kind=kinds.get(name, "tool"),
+        name=name,
+        activity_id=str(data.get("activity_id") or ""),
+        verdict=str(data.get("verdict", "")),
+        reason=str(data.get("reason") or ""),
+        call=_call(shown) if name not in kinds else (),
+        title=values.title_of(shown),
+    )
+
+
+def _judged(step: Step, data: Mapping[str, Any], broken: Iterable[Any], number: int) -> None:
+    step.contracts_seconds = _seconds(data, "acel_seconds")
+    step.core_seconds = _seconds(data, "core_seconds")
+    step.asked_contracts = data.get("acel") is not None
+    step.verdict = str(data.get("verdict", step.verdict))
+    if data.get("unreachable") is True and not step.stopped:
+        step.outcome = "ran ungoverned"
+    if step.stopped and data.get("reason"):
+        step.reason = str(data["reason"])
+    for line in broken:
+        found = {} if line.parsed is None else line.parsed.data()
+        after = found.get("retry_after")
+        step.unblock.append(
+            Unblock(
+                contract=str(found.get("spec", "")),
+                id=str(found.get("id") or ""),
+                needs=str(found.get("needs") or ""),
+                remaining=str(found.get("remaining") or ""),
+                retry_after=float(after) if isinstance(after, int | float) else None,
+                remedy=str(found.get("remedy") or ""),
+                shadow=found.get("mode") == "shadow",
+            )
+        )
+
+
+def _settle(step: Step, approval: Approval | None, run: RunRow, now: float) -> None:
+    """Say who was asked, in order, and what became of it."""
+    refused_here = step.stopped and any(not one.shadow for one in step.unblock)
+    if step.asked_contracts:
+        said = "block" if refused_here else "allow"
+        step.judges.append(
+            Judge(name="contracts", said=said, took=words.lasting(step.contracts_seconds), verdict=said)
+        )
+    if step.asked_core and step.kind != "end":
+        said = "require_approval" if approval is not None else step.verdict
+        took = words.lasting(step.core_seconds) if step.core_seconds else ""
+        step.judges.append(Judge(name="Core", said=WORDS.get(said, said).lower(), took=took, verdict=said))
+    elif step.outcome == "ran ungoverned":
+        took = words.lasting(step.core_seconds)
+        step.judges.append(Judge(name="Core", said="did not answer", took=took, verdict="alarm"))
+    elif refused_here:
+        step.judges.append(Judge(name="Core", said="was not asked", off=True))
+    if approval is not None:
+        _person(step, approval, now)
+    if step.stopped:
+        step.outcome = "did not run"
+    elif not step.outcome and step.kind != "prompt":
+        step.outcome = "is running" if run.open else ""
+
+
+def _person(step: Step, approval: Approval, now: float) -> None:
+    state = approval.as_of(now)
+    until = approval.decided_at or (approval.expires_at if state == "expired" else now) or now
+    step.approval = approval
+    step.person_seconds = max(0.0, until - approval.created_at)
+    took = words.left(step.person_seconds)
+    name = approval.decided_by or "a person"
+    if state == "pending":
+        step.outcome, step.verdict = "waits", "require_approval"
+        step.judges.append(Judge(name="a person", said="waits", took=took, verdict="wait"))
+    elif state == "approved":
+        step.judges.append(Judge(name=name, said="approved", took=took, verdict="allow"))
+    elif state == "rejected":
+        step.verdict, step.outcome = "block", "did not run"
+        step.judges.append(Judge(name=name, said="rejected", took=took, verdict="block"))
+    else:
+        step.verdict, step.outcome = "block", "did not run"
+        step.judges.append(Judge(name="nobody", said="answered in time", took=took, verdict="wait"))
+
+
+def _call(given: Sequence[tuple[str, Any]]) -> tuple[Piece, ...]:
+    found: list[Piece] = []
+    for place, (name, value) in enumerate(given):
+        gap = " " if place else ""
+        found += [Piece(kind="text", text=gap), *values.pieces(name), Piece(kind="text", text="=")]
+        found += _some(_json(value), _SHOWN) if not isinstance(value, str) else _text(value)
+    return tuple(found)
+
+
+def _text(value: str) -> tuple[Piece, ...]:
+    if len(value) <= _SHOWN:
+        return values.json_pieces(value)
+    return _some(value, _SHOWN)
+
+
+def _some(text: str, most: int) -> tuple[Piece, ...]:
+    """Show a text whole, or its beginning and end and how much is between."""
+    if len(text) <= most:
+        return values.pieces(text)
+    half = most // 2
+    between = Piece(kind="text", text=f" … {len(text) - 2 * half:,} characters … ")
+    return (*values.pieces(text[:half]), between, *values.pieces(text[-half:]))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _seconds(data: Mapping[str, Any], name: str) -> float:
+    value = data.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
