@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -308,6 +309,32 @@ async def test_constraints_without_a_handler(make_stage: Any, kit: Any) -> None:
     (decision,) = [one for one in run.decisions if one.event == "add"]
     assert decision.constraints == ("log_more",)
     assert decision.verdict.value == "constrain"
+
+
+@pytest.mark.parametrize("gate", ["tool", "model", "prompt", "activity"])
+@pytest.mark.parametrize("posture", ["fail_open", "fail_closed"])
+async def test_constrain_without_a_constraint(make_stage: Any, kit: Any, gate: str, posture: str) -> None:
+    """There is something to put in place, and nobody knows what: it follows the fail policy."""
+
+    def constrain(event: Any) -> Any:
+        kind = event["event_type"], event.get("activity_type")
+        wanted = {
+            "tool": ("ActivityStarted", "add"),
+            "model": ("ActivityStarted", "llm_call"),
+            "prompt": ("SignalReceived", kind[1]),
+            "activity": ("ActivityStarted", "own"),
+        }
+        return {"decision": "CONSTRAIN"} if kind == wanted[gate] else None
+
+    stage = await make_stage(constrain, on_api_error=posture)
+    ran = contextlib.nullcontext() if posture == "fail_open" else pytest.raises(GovernanceBlockedError)
+
+    with ran:
+        if gate == "activity":
+            async with stage.governance.run_scope(), stage.governance.activity("own", [1]):
+                pass
+        else:
+            await stage.governance.govern_loop(adder(kit)).run(kit.agent(), [kit.user("1 + 2?")])
 
 
 async def test_a_constraint_is_put_around_the_work(make_stage: Any, kit: Any) -> None:

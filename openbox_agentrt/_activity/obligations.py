@@ -34,6 +34,8 @@ async def put_in_place(activity: Activity, answer: Answer) -> tuple[Any, ...]:
         GovernanceError: A constraint is not in place.
     """
     if not answer.constraints:
+        if answer.verdict is Verdict.CONSTRAIN:
+            _take_unnamed(activity, answer)
         return ()
     guards: list[Any] = []
     for name in answer.constraints:
@@ -61,6 +63,18 @@ async def put_in_place(activity: Activity, answer: Answer) -> tuple[Any, ...]:
             raise _refused(activity, answer, f"constraint {name!r} cannot be put around a prompt")
         guards.append(guard)
     return tuple(guards)
+
+
+def _take_unnamed(activity: Activity, answer: Answer) -> None:
+    """
+    Let work pass that Core constrains without saying how, if it is configured to fail open.
+
+    Raises:
+        GovernanceBlockedError: It is not: there is something to put in place, and nobody knows what.
+    """
+    if activity.run.services.options.on_api_error == "fail_closed":
+        raise _refused(activity, answer, "core constrains it and names no constraint")
+    log.warning("%r passes under CONSTRAIN, which names no constraint", activity.request.event)
 
 
 def _so_far(activity: Activity, answer: Answer) -> Decision:

@@ -18,6 +18,7 @@ from .hooks.adapter import HookAdapter, HookRecorder
 from .hooks.context_store import BoundedContextStore
 from .hooks.ownership import HookOwnership
 from .hooks.payloads import quiet_payload_builder
+from .hooks.whole_requests import WholeRequestGate
 from .no_core import NoCore
 from .transport.direct import DirectClient, LocalLine
 from .transport.exchange import recording
@@ -113,7 +114,8 @@ def connect(
         adapter = HookAdapter(store, recorder)
         client = _client(options, config, core, breaker)
         build = quiet_payload_builder(config.privacy, max_bytes=options.max_payload_bytes)
-        runtime = OpenBoxRuntime(config, adapter, client=client, context_store=store, payload_builder=build)
+        runtime = OpenBoxRuntime(config, adapter, client=client, context_store=store)
+        runtime.gate = WholeRequestGate(client, config, payload_builder=build)
         gate = CoreGate(runtime, options, breaker=breaker, clock=clock, sleep=sleep, now=now)
         adapter.use(gate)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -385,7 +386,7 @@ def test_headers_among_the_attributes_of_a_span_are_hidden_too() -> None:
     """OpenTelemetry can be told to capture them."""
     span = {"attributes": {"http.request.header.x-api-key": "hunter2", "http.request.header.x-id": "7"}}
 
-    assert _quiet_span(span, 1_000)["attributes"] == {
+    assert _quiet_span(span, 1_000)[0]["attributes"] == {
         "http.request.header.x-api-key": "[hidden]",
         "http.request.header.x-id": "7",
     }
@@ -658,3 +659,63 @@ class TestContextStore:
 
         assert first.store is not second.store
         assert isinstance(first.store, BoundedContextStore)
+
+
+def send(connection: Connection, url: str, body: str, *, how: str, activity: str = "look") -> Any:
+    """A tool that sends something large."""
+    context = replace(CONTEXT, activity_type=activity)
+
+    async def asynchronously() -> int:
+        with activity_scope(context, store=connection.store):
+            async with httpx.AsyncClient() as client:
+                return (await client.post(url, content=body)).status_code
+
+    def synchronously() -> int:
+        with activity_scope(context, store=connection.store):
+            return requests.post(url, data=body, timeout=5).status_code
+
+    return asynchronously() if how == "asynchronous" else asyncio.to_thread(synchronously)
+
+
+@pytest.mark.parametrize("posture", ["fail_open", "fail_closed"])
+@pytest.mark.parametrize("how", ["asynchronous", "synchronous"])
+async def test_what_core_was_shown_in_part_is_not_sent(
+    hooked: Connecting, faulty: FaultyCore, target: LocalCountingServer, how: str, posture: str
+) -> None:
+    """The end of a body may be what Core would have stopped. What fits is shown whole."""
+    connection = hooked(max_payload_bytes=100_000, on_api_error=posture)
+
+    assert await send(connection, target.url, "x" * 90_000 + "the end", how=how) == 200
+    with pytest.raises(GovernanceBlockedError, match="only a part"):
+        await send(connection, target.url, "x" * 110_000 + "the end", how=how)
+
+    told = [one["spans"][0] for one in spans(faulty)]
+    first, second = [span["request_body"] for span in told if span["stage"] == "started"]
+    assert first.endswith("the end")
+    assert "[cut: 110007 bytes" in second
+    assert target.hits == 1
+
+
+async def test_the_request_of_a_model_call_may_be_large(
+    hooked: Connecting, faulty: FaultyCore, target: LocalCountingServer
+) -> None:
+    """Core has been shown what reaches the model, and is shown the beginning of how it is sent."""
+    connection = hooked(max_payload_bytes=10_000)
+
+    assert await send(connection, target.url, "x" * 110_000, how="asynchronous", activity="llm_call") == 200
+
+    assert len(spans(faulty)[0]["spans"][0]["request_body"]) < 70_000
+
+
+async def test_a_constraint_without_a_name_follows_the_fail_policy(
+    hooked: Connecting, faulty: FaultyCore, target: LocalCountingServer
+) -> None:
+    """There is something to put in place, and nobody knows what."""
+    opened = hooked(on_api_error="fail_open")
+    with faulty.always(Fault.value({"verdict": "constrain"}), path="/evaluate"):
+        assert await fetch(opened, target.url) == 200
+        opened.hooks.uninstall()
+        with pytest.raises(GovernanceBlockedError, match="names no constraint"):
+            await fetch(hooked(on_api_error="fail_closed"), target.url)
+
+    assert target.hits == 1

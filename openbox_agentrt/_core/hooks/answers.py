@@ -36,8 +36,8 @@ def hardened(
     Give `response`, or one that says in Core's plainest words what it has to mean.
 
     Args:
-        fail_closed: Refuse what has any constraint: nobody can put it in place here. Otherwise only the
-            sandbox is one that must not be passed over.
+        fail_closed: Refuse what has any constraint, named or not: nobody can put it in place here. Otherwise
+            only the sandbox is one that must not be passed over.
     """
     status = response.status_code
     if status in (401, 403, 408, 429) or status >= 500 or is_completed_stage(request):
@@ -62,6 +62,8 @@ def hardened(
 def _refusal(answer: Answer, fail_closed: bool) -> str | None:
     if answer.guardrails is not None and not answer.guardrails.validation_passed:
         return "; ".join(answer.guardrails.reasons) or "the guardrails did not pass"
+    if fail_closed and answer.verdict is Verdict.CONSTRAIN and not answer.constraints:
+        return "core constrains it and names no constraint"
     unmet = answer.constraints if fail_closed else [name for name in answer.constraints if name == SANDBOX]
     return f"constraint {unmet[0]!r} cannot be satisfied here" if unmet else None
 

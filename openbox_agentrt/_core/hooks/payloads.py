@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+from openbox_core.validation.diagnostics import ATTR_TRUNCATED, Diagnostic, DiagnosticLevel
 from openbox_core.wire.evaluate_payload import make_payload_builder
 
 from ..._wire.error_info import HIDDEN, scrub
-from ..._wire.payloads import DEFAULT_MAX_BYTES, json_safe
+from ..._wire.payloads import DEFAULT_MAX_BYTES, shown
+from ...lifecycle_events import LLM_ACTIVITY
 
 if TYPE_CHECKING:
     from openbox_core.config import PrivacyConfig
     from openbox_core.contracts.events import EventEnvelope
-    from openbox_core.validation.diagnostics import Diagnostic
 
 __all__ = ("quiet_payload_builder", "quiet_url")
 
@@ -35,12 +37,23 @@ _ERRORS: Final = ("error",)
 
 
 def quiet_payload_builder(privacy: PrivacyConfig, *, max_bytes: int = DEFAULT_MAX_BYTES) -> PayloadBuilder:
-    """openbox_core's builder for hook events, with secrets hidden and every field JSON of a bounded size."""
-    build = make_payload_builder(privacy)
+    """
+    openbox_core's builder for hook events, with secrets hidden and every field JSON of a bounded size.
+
+    What had to be cut is in the diagnostics, except of a model call's own request: Core has been shown what
+    reaches the model, and is shown the beginning of how it is sent.
+    """
+    build_beginning = make_payload_builder(privacy)
+    build_whole = make_payload_builder(replace(privacy, max_body_size=0))
 
     def quiet(event: EventEnvelope) -> tuple[dict[str, Any], list[Diagnostic]]:
-        payload, diagnostics = build(event)
-        payload["spans"] = [_quiet_span(span, max_bytes) for span in payload["spans"]]
+        of_model = event.activity_type == LLM_ACTIVITY
+        payload, diagnostics = (build_beginning if of_model else build_whole)(event)
+        diagnostics = [found for found in diagnostics if found.code != ATTR_TRUNCATED]
+        quiet_spans = [_quiet_span(span, max_bytes) for span in payload["spans"]]
+        payload["spans"] = [span for span, _ in quiet_spans]
+        if not of_model:
+            diagnostics += [_was_cut(name, max_bytes) for _, cut in quiet_spans for name in cut]
         return payload, diagnostics
 
     return quiet
@@ -65,8 +78,15 @@ def _quiet_parameter(parameter: str) -> str:
     return f"{name}={HIDDEN}" if equals and _SECRET_NAME.search(name) else parameter
 
 
-def _quiet_span(span: Mapping[str, Any], max_bytes: int) -> dict[str, Any]:
-    return {name: json_safe(_quiet_field(name, value), max_bytes=max_bytes) for name, value in span.items()}
+def _quiet_span(span: Mapping[str, Any], max_bytes: int) -> tuple[dict[str, Any], list[str]]:
+    """Give a span without secrets, and the names of its fields that had to be cut."""
+    fields = {name: shown(_quiet_field(name, value), max_bytes=max_bytes) for name, value in span.items()}
+    quiet = {name: value for name, (value, _) in fields.items()}
+    return quiet, [name for name, (_, is_whole) in fields.items() if not is_whole]
+
+
+def _was_cut(name: str, max_bytes: int) -> Diagnostic:
+    return Diagnostic(DiagnosticLevel.INFO, ATTR_TRUNCATED, f"{name} was cut to {max_bytes} bytes")
 
 
 def _quiet_field(name: str, value: Any) -> Any:
