@@ -202,3 +202,32 @@ def test_many_texts_are_searched_as_each_of_them_is(pattern: str, texts: list[st
         return
 
     assert searcher.finds(texts) is any(searcher.search(text) is not None for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("field", "args"),
+    [
+        pytest.param("*", {"is_admin": True}, id="an argument's name"),
+        pytest.param("*", {"options": {"is_admin": True}}, id="a name inside an argument"),
+        pytest.param("options.*", {"options": {"is_admin": True}}, id="a name in an object"),
+        pytest.param(
+            "rows.*.*", {"rows": [{"id": 1}, {"is_admin": True}]}, id="a name in an object of a list"
+        ),
+        pytest.param("options", {"options": {"is_admin": True}}, id="the whole object"),
+    ],
+)
+def test_where_a_match_forbids_names_are_texts(field: str, args: dict[str, Any]) -> None:
+    """Whatever depth they stand at; a name is chosen by whoever calls."""
+    session = Session(contracts=[at_most_n_times(matching("t", "admin", field=field), 0)])
+
+    assert not session.reserve("t", args).allowed
+    assert session.reserve("t", {"options": {"other": 1}, "rows": [{"id": 1}]}).allowed
+
+
+def test_where_a_match_allows_the_names_of_arguments_are_none_of_its_texts() -> None:
+    """They are the tool's, and the values are what has to have the pattern."""
+    session = Session(contracts=[must_precede(matching("check", "ok", field="*"), "pay")])
+
+    session.reserve("check", {"one": "ok", "other": "ok"}).commit()
+
+    assert session.reserve("pay", {}).allowed

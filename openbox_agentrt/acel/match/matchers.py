@@ -15,6 +15,7 @@ import fnmatch
 import functools
 import re
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, TypeAlias
 
 from ..callbacks import is_async
@@ -100,7 +101,9 @@ class FieldPattern:
         value = self._value(args)
         if isinstance(value, str):
             return self._searcher.search(value) is not None
-        return value is not None and self._searcher.finds(texts_of(value, self.field))
+        return value is not None and self._searcher.finds(
+            chain(self._field.names(args), texts_of(value, self.field))
+        )
 
     def _in_all(self, args: Args) -> bool:
         value = self._value(args, whole=True)

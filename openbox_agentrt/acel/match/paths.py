@@ -108,21 +108,29 @@ class FieldPath:
             values = [found for value in values for found in self._step(value, part)]
         return values
 
+    def names(self, args: Mapping[str, Any]) -> Iterator[str]:
+        """Give the names under which the values stand, where the path ends in ``*``: they are texts too."""
+        if self._parts[-1] != EACH:
+            return
+        for owner in self._reach(args, self._parts[:-1]):
+            if isinstance(owner, Mapping):
+                yield from (name for name in owner if isinstance(name, str))
+
     def reach(self, value: Any) -> Iterator[Any]:
         """Give everything that the path means in a value. What is missing, or cannot be seen, is left out."""
-        return self._reach(value, 0)
+        return self._reach(value, self._parts)
 
-    def _reach(self, value: Any, depth: int) -> Iterator[Any]:
-        if depth == len(self._parts):
+    def _reach(self, value: Any, parts: tuple[str, ...]) -> Iterator[Any]:
+        if not parts:
             yield value
             return
         try:
-            found = self._step(value, self._parts[depth])
+            found = self._step(value, parts[0])
         except UnreadableError:
             return
         for inner in found:
             if inner is not MISSING:
-                yield from self._reach(inner, depth + 1)
+                yield from self._reach(inner, parts[1:])
 
     def _step(self, value: Any, part: str) -> Iterable[Any]:
         if value is MISSING:
