@@ -192,12 +192,46 @@ def _fine(question: Question) -> bool:
 
 def _must_precede(q: Question) -> bool:
     first, then = q.args[:2]
-    return q.is_call(then) and first != then and not q.succeeded(first)
+    return q.is_call(then) and first != then and not _counting(q, first)
 
 
 def _cannot_follow_without(q: Question) -> bool:
     then, first = q.args[:2]
-    return q.is_call(then) and first != then and not q.succeeded(first)
+    return q.is_call(then) and first != then and not _counting(q, first)
+
+
+def _counting(q: Question, first: Any) -> list[Seen]:
+    """The prerequisites that succeeded, and began after everything that voids those before."""
+    since = q.kwargs.get("since")
+    given = q.succeeded(first)
+    if since is None:
+        return given
+    began = {seen.step: seen.order for seen in q.before}
+    voids = [order for seen in q.before for order in _voiding(q, since, seen)]
+    return [seen for seen in given if not any(order > began[seen.step] for order in voids)]
+
+
+def _voiding(q: Question, since: Any, seen: Seen) -> list[int]:
+    """When a call voided what came before it: when it was let through, or when it ended as another."""
+    path = q.kwargs.get("key")
+
+    def is_one(call: Seen) -> bool:
+        return means(since, call) and (path is None or _key(path, call) in (None, q.key))
+
+    if seen.ended == "aborted":
+        return []
+    if is_one(seen):
+        return [seen.order]
+    ran = None if seen.ran is None or seen.ended == "flying" else replace(seen, args=seen.ran)
+    return [seen.ended_order] if ran is not None and is_one(ran) else []
+
+
+def _at_most_in_flight(q: Question) -> bool:
+    # Nobody knows of a lost call that it has ended.
+    open_calls = [seen for seen in q.before if seen.ended in ("flying", "unknown")]
+    counted = replace(q, before=open_calls).calls(q.args[0])
+    recent = [seen for seen in counted if q.call.at - seen.at <= q.within]
+    return q.is_call(q.args[0]) and len(recent) + 1 > q.parameter(1, "n")
 
 
 def _at_most_n_times(q: Question) -> bool:
@@ -321,6 +355,7 @@ _AT_CALL: dict[str, Callable[[Question], bool]] = {
     "must_precede": _must_precede,
     "cannot_follow_without": _cannot_follow_without,
     "at_most_n_times": _at_most_n_times,
+    "at_most_in_flight": _at_most_in_flight,
     "rate_limit": _rate_limit,
     "at_most_total": _at_most_total,
     "never_after": _never_after,

@@ -12,6 +12,7 @@ from agent_rt import AgentLoop, Toolbase, ToolRegistry
 from .._run.contract_events import RUN_ENDED
 from .._run.report_answers import RUN_STARTED
 from ..acel.contracts.declaration import Declaration
+from ..acel.events import ASSISTANT_TEXT
 from ..errors import OptionError
 from ..lifecycle_events import LLM_ACTIVITY, USER_PROMPT
 from .stand_in import unwrap
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-EVENTS = frozenset({RUN_STARTED, RUN_ENDED, USER_PROMPT, LLM_ACTIVITY})
+EVENTS = frozenset({RUN_STARTED, RUN_ENDED, USER_PROMPT, LLM_ACTIVITY, ASSISTANT_TEXT})
 """What contracts may name besides tools."""
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent_rt import ModelResponse, ModelStreamEvent
 
 from .._activity.perform import perform
+from .._run.contract_events import hears_text
 from ..message_extraction import message_text
 from .model_call import end_model_call
 
@@ -30,16 +31,17 @@ async def held_events(activity: Activity, open_stream: OpenStream) -> AsyncItera
 
     Nothing is bound while an event is handed on, so this may be an async generator.
     """
+    judged = activity.run.services.options.enforces_outputs or hears_text(activity.run)
     events = await perform(activity, lambda: _collected(open_stream))
     response = next((event.response for event in reversed(events) if event.response is not None), None)
     if response is None:
         await activity.fail(RuntimeError("model stream ended without a completed response"))
-        if activity.run.services.options.enforces_outputs:
+        if judged:
             return
     else:
         thoughts = "".join(event.text or "" for event in events if event.type == "reasoning_delta")
         shown = await end_model_call(activity, response, reasoning=thoughts)
-        if activity.run.services.options.enforces_outputs:
+        if judged:
             # Core was told the response, and only what that says has been judged.
             said = shown.message is response.message and not _says_more(events, response)
             events = list(_bare(events, shown) if said else _respoken(shown))

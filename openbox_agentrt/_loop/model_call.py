@@ -11,9 +11,10 @@ from agent_rt import ModelRequest, ModelResponse
 
 from .._activity.outputs import WITHHELD, WITHHELD_OUTPUT, seen
 from .._activity.screening import check_redacted, judge_input, take_prescreen
+from .._run.contract_events import judge_text
 from .._wire.model_input import message_elements
 from ..lifecycle_events import LLM_ACTIVITY
-from ..message_extraction import response_output, with_text
+from ..message_extraction import message_text, response_output, with_text
 from .denial import withheld_response
 from .reasoning import reasoning_text, without_reasoning
 
@@ -68,7 +69,8 @@ async def end_model_call(
         reasoning: What the model thought aloud while it was streamed.
 
     Raises:
-        ContractRefusedError: The response breaks a postcondition and must not be used.
+        ContractRefusedError: The response breaks a postcondition, or what it says a contract. It must not be
+            used.
     """
     output = response_output(response)
     run, options = activity.run, activity.run.services.options
@@ -82,8 +84,10 @@ async def end_model_call(
         shown = WITHHELD
     given = response.message
     response = withheld_response(response) if shown is WITHHELD else _as_seen(run, response, output, shown)
-    same = response.message is given
-    run.altered_answer = None if same else WITHHELD_OUTPUT if shown is WITHHELD else REDACTED
+    message = response.message
+    run.altered_answer = None if message is given else WITHHELD_OUTPUT if shown is WITHHELD else REDACTED
+    if shown is not WITHHELD:
+        await judge_text(run, message_text(message), [call.name for call in message.tool_calls])
     told = shown is WITHHELD or answer is not None
     if told or not options.send_llm_end_event or options.reports_in_background:
         # Core has been told, or nobody wants it to be.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 from agent_rt import ModelRequest, ModelStreamEvent
 
 from .._activity.endings import ABANDONED
+from .._run.contract_events import hears_text
 from .._wire.error_info import error_info
 from .held_stream import held_events
 from .model_call import begin_model_call, end_model_call
@@ -38,8 +39,9 @@ class GovernedStream:
     """
     Hand on the events of one model call.
 
-    With ``outputs="enforce"``, nothing is handed on before the whole response is there and Core has been told
-    of it; what it answers then still counts. Without it, text that was handed on cannot be taken back.
+    With ``outputs="enforce"``, nothing is handed on before the whole response is there and Core has been
+    told of it; what it answers then still counts. The same is so where a contract is about what the model
+    says. Else, what was handed on cannot be taken back.
 
     Args:
         request: The request as it came; what is sent is its redacted copy.
@@ -123,7 +125,7 @@ class GovernedStream:
         activity, self._request = await begin_model_call(self._judge, self._request)
         self._activity = activity
         activity.run.open_streams.add(self)
-        if self._judge.options.enforces_outputs or activity.guards:
+        if self._judge.options.enforces_outputs or activity.guards or hears_text(activity.run):
             self._held = held_events(activity, lambda: self._open(self._request))
         else:
             activity.begin()

@@ -10,6 +10,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from .._errors.refusals import error_of_result
+from ..acel.events import ASSISTANT_TEXT
+from ..acel.session import engine_of
 from ..decision import Verdict
 from ..errors import ContractRefusedError, UnmetContractError
 from ..lifecycle_events import contract_violation
@@ -121,6 +123,33 @@ async def admit_run(run: RunState) -> None:
     failed = await reservation.acommit()
     if failed is not None:
         raise broken_result(run, RUN_STARTED, failed)
+
+
+def hears_text(run: RunState) -> bool:
+    """Tell whether a contract of `run` is about what its model says."""
+    return run.contracts is not None and engine_of(run.contracts).store.book.names_event(ASSISTANT_TEXT)
+
+
+async def judge_text(run: RunState, text: str, tools: Sequence[str]) -> None:
+    """
+    Have the contracts judge what the model of `run` said, if one of them is about that.
+
+    Args:
+        tools: The tools that the model calls in the same breath.
+
+    Raises:
+        ContractRefusedError: It must not be used.
+    """
+    if run.contracts is None or not text.strip() or not hears_text(run):
+        return
+    facts: Facts = {}
+    arguments: dict[str, Any] = {"text": text, "tools": list(tools)} if tools else {"text": text}
+    reservation = await reserve(run, run.contracts, ASSISTANT_TEXT, arguments, facts)
+    if facts["acel"] == "shadow":
+        write(run, ASSISTANT_TEXT, Verdict.ALLOW, "contracts", **facts)
+    failed = await reservation.acommit()
+    if failed is not None:
+        raise broken_result(run, ASSISTANT_TEXT, failed)
 
 
 def conclude_contracts(run: RunState, error: BaseException | None) -> UnmetContractError | None:

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
     from .contracts.base import TemporalContract
     from .contracts.conditions import Check, postcondition, precondition
-    from .contracts.counting import at_most_n_times, at_most_total, max_distinct, rate_limit
+    from .contracts.counting import (
+        at_most_in_flight,
+        at_most_n_times,
+        at_most_total,
+        max_distinct,
+        rate_limit,
+    )
     from .contracts.exclusion import mutually_exclusive, never, never_after, only
     from .contracts.identity import rules_hash
     from .contracts.obligations import existence, required_before_session_end, response
@@ -52,7 +58,13 @@ if TYPE_CHECKING:
 _MODULES = {
     "contracts.conditions": ("Check", "postcondition", "precondition"),
     "contracts.base": ("TemporalContract",),
-    "contracts.counting": ("at_most_n_times", "at_most_total", "max_distinct", "rate_limit"),
+    "contracts.counting": (
+        "at_most_in_flight",
+        "at_most_n_times",
+        "at_most_total",
+        "max_distinct",
+        "rate_limit",
+    ),
     "contracts.exclusion": ("mutually_exclusive", "never", "never_after", "only"),
     "contracts.obligations": ("existence", "required_before_session_end", "response"),
     "contracts.precedence": (
@@ -109,6 +121,7 @@ __all__ = (
     "__version__",
     "alternate_precedence",
     "any_of",
+    "at_most_in_flight",
     "at_most_n_times",
     "at_most_total",
     "build_contract",

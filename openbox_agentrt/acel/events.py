@@ -10,7 +10,10 @@ from typing import Any, Literal, cast, get_args
 
 from .wording import shown
 
-LIFECYCLE = ("run_started", "run_ended", "user_prompt", "llm_call")
+ASSISTANT_TEXT = "assistant_text"
+"""What a model said, beside calls or alone. It is an event where a contract names it."""
+
+LIFECYCLE = ("run_started", "run_ended", "user_prompt", "llm_call", ASSISTANT_TEXT)
 """The events of a governed run that are no tools, and are known to every session."""
 
 Outcome = Literal["ok", "failed", "aborted", "unknown"]

@@ -62,6 +62,7 @@ options = st.fixed_dictionaries(
         "except": st.sampled_from([["c"], ["a"], ["db_*", "c"]]),
     },
 )
+sinces = st.fixed_dictionaries({}, optional={"since": tools})
 refunds = st.fixed_dictionaries({}, optional={"refund_on_failure": st.booleans()})
 
 
@@ -78,8 +79,8 @@ def _list(*parts: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
 
 two = _list(tools, tools)
 PARAMETERS: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
-    "must_precede": (two, options),
-    "cannot_follow_without": (two, options),
+    "must_precede": (two, options, sinces),
+    "cannot_follow_without": (two, options, sinces),
     "never_after": (two, options),
     "mutually_exclusive": (two, options),
     "chain_precedence": (two, options),
@@ -91,6 +92,7 @@ PARAMETERS: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
         st.fixed_dictionaries({}, optional={"saving": st.booleans()}),
     ),
     "at_most_n_times": (_list(tools, st.integers(0, 3)), options, refunds),
+    "at_most_in_flight": (_list(tools, st.integers(1, 2)), options),
     "at_most_total": (_list(tools, st.just("n"), st.sampled_from([0, 0.3, 3, 5.5])), options, refunds),
     "rate_limit": (
         _list(tools, st.integers(1, 2), st.sampled_from([1, 5])),

@@ -167,6 +167,7 @@ def test_every_template_can_be_built_from_data() -> None:
     """With and without options."""
     arguments = {
         "at_most_n_times": ["a", 1],
+        "at_most_in_flight": ["a", 1],
         "at_most_total": ["a", "f", 1],
         "rate_limit": ["a", 1, 60],
         "existence": ["a", 1],

@@ -16,6 +16,7 @@ import pytest
 from openbox_agentrt.acel import (
     Session,
     any_of,
+    at_most_in_flight,
     at_most_n_times,
     at_most_total,
     chain_precedence,
@@ -65,6 +66,12 @@ def contracts() -> list[Template]:
         never(not_matching("Bash", "ls|curl|rm|drop", field="command")),
         never_after(any_of("read", "pay"), "delete", except_="read"),
         at_most_total("pay", "*.amount", 500, mode="shadow"),
+        must_precede("read", "send", since="login"),
+        must_precede(
+            "backup", "pay", since=any_of("delete", "pay"), key={"backup": "to", "pay": "to"}, within=9
+        ),
+        at_most_in_flight("pay", 2, within=30),
+        never(matching("Bash", "^drop", field="command", line=True), except_=not_matching("Bash", "x")),
         only(any_of("backup", "delete", "send", "pay", "read", "login", "Bash"), mode="shadow"),
     ]
 

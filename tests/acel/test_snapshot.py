@@ -47,6 +47,9 @@ SPECS: list[dict[str, Any]] = [
     {"template": "max_distinct", "args": ["a", "n", 3]},
     {"template": "max_distinct", "args": ["c", "n", 2], "kwargs": {"within": 20}},
     {"template": "init", "args": ["a"]},
+    {"template": "must_precede", "args": ["a", "b"], "since": "c"},
+    {"template": "must_precede", "args": ["a", "b"], "since": "c", "kwargs": {"key": "k", "within": 20}},
+    {"template": "at_most_in_flight", "args": ["a", 2], "within": 30},
     {"template": "requires_state", "args": ["d", "s", 1], "kwargs": {"within": 30}},
 ]
 

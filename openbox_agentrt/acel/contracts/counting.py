@@ -48,6 +48,32 @@ class AtMostNTimes(Template):
         return Rule(guards=(self._cap,), moves=(Move(cell=self._count),)) if hits[0] else NOTHING
 
 
+class AtMostInFlight(Template):
+    """
+    At most `n` calls of `tool` are under way at once.
+
+    A call is under way from the moment it is let through until it has ended, also while a person is asked
+    about it. One of which nobody knows how it ended counts as under way: for good, or for `within` seconds
+    after it was let through.
+    """
+
+    template = "at_most_in_flight"
+
+    def __init__(self, tool: ToolMatcher, n: int, **options: Unpack[Options]) -> None:
+        what = select(tool)
+        check_count("n", n, least=1, most=MAX_IN_WINDOW)
+        super().__init__([what.label, f"n={n}"], options)
+        self.tool = tool
+        self.n = n
+        self.roles = (Role(selector=what, strict=True),)
+        flights = self.cell("flights", what)
+        cap = Guard(kind="cap", cell=flights, n=n, needs=f"an earlier {what.label} to end")
+        self._rule = Rule(guards=(cap,), moves=(Move(cell=flights),))
+
+    def rule(self, hits: tuple[bool, ...]) -> Rule:
+        return self._rule if hits[0] else NOTHING
+
+
 class RateLimit(Template):
     """
     At most `n` calls of `tool` in any window of `window_seconds`.
@@ -191,6 +217,7 @@ class MaxDistinct(Template):
 
 # The names that contracts are written with.
 at_most_n_times = AtMostNTimes
+at_most_in_flight = AtMostInFlight
 rate_limit = RateLimit
 at_most_total = CumulativeLimit
 max_distinct = MaxDistinct

@@ -100,6 +100,8 @@ class Declaration(TemporalContract):
     tells_values_apart: ClassVar[bool] = False
     # How many of its roles an exception takes calls from; all by default.
     excepts_roles: ClassVar[int | None] = None
+    # How many of its roles the key of a call tells apart; all by default.
+    keyed_roles: ClassVar[int | None] = None
     # Options that mean nothing to it.
     without: ClassVar[frozenset[str]] = frozenset()
     # Whether it has to know when state entries were written.
@@ -170,7 +172,7 @@ class Declaration(TemporalContract):
             for role in roles[: self.excepts_roles]:
                 _check_left(role.selector, self.excepted)
         if self.split is not None:
-            self.split.check(self.names)
+            self.split.check(_names(roles[: self.keyed_roles], self), _names(roles, self))
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:
         """The rule for a call that matches the roles for which `hits` is true. By itself, nothing."""
@@ -185,10 +187,11 @@ class Declaration(TemporalContract):
     @functools.cached_property
     def names(self) -> frozenset[str] | None:
         """The tools that it can be about; None if only asking tells."""
-        names = [role.selector.names for role in self._roles]
-        if self.everywhere or None in names:
-            return None
-        return frozenset().union(*(some for some in names if some is not None))
+        return _names(self._roles, self)
+
+    def names_event(self, event: str) -> bool:
+        """Tell whether a parameter names an event, and not only a pattern that its name happens to fit."""
+        return any(event in (role.selector.names or ()) for role in self._roles)
 
     def cell(
         self, kind: CellKind, *of: Selector, strict: bool = True, clock: Hashable = None, **more: Any
@@ -275,6 +278,13 @@ def _excepted(given: ToolMatcher | Sequence[ToolMatcher] | None) -> Selector | N
     if not isinstance(given, Sequence):
         raise TypeError(f"except must be a matcher or a list of matchers, got {shown(given)}")
     return select(given[0] if len(given) == 1 else any_of(*given))
+
+
+def _names(roles: Sequence[Role], contract: Declaration) -> frozenset[str] | None:
+    names = [role.selector.names for role in roles]
+    if contract.everywhere or None in names:
+        return None
+    return frozenset().union(*(some for some in names if some is not None))
 
 
 def _check_left(selector: Selector, excepted: Selector) -> None:

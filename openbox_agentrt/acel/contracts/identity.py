@@ -89,6 +89,8 @@ def _terms(contract: Declaration) -> dict[str, Any]:
     terms = {}
     for parameter in parameters_of(contract.template):
         value = getattr(contract, parameter.name)
+        if value is None and parameter.kind == "tool":
+            continue
         terms[parameter.name] = select(value).form() if parameter.kind == "tool" else _value(value)
     if getattr(contract, "clock", None) is not None:
         # Which one cannot be said. That it is not the session's can.

@@ -20,6 +20,7 @@ OPTIONS = tuple(sorted(name.removesuffix("_") for name in Options.__annotations_
 
 _KINDS: dict[str, ParameterKind] = {
     "ToolMatcher": "tool",
+    "ToolMatcher | None": "tool",
     "str": "text",
     "int": "count",
     "float": "number",

@@ -17,53 +17,100 @@ from .template import Template
 
 class _Precedence(Template):
     """
-    `then` only after a successful `first`.
+    `then` only after a successful `first`, and with `since` one that began after the latest such call.
 
     A call that is both is no earlier success of its own: it needs one, and is one to later calls. Only where
-    both are the very same is it fine, as with acel-core.
+    both are the very same is it fine, as with acel-core. A call that is `since` voids what was given before
+    from the moment it is let through; if it is `first` as well, it is what counts from then on.
     """
 
-    def __init__(self, first: Selector, then: Selector, written: list[str], options: Options) -> None:
-        super().__init__(written, options)
-        self.roles = (Role(selector=first, strict=False), Role(selector=then, strict=True))
-        seen = self.cell("tally" if self.within is None else "marks", first, strict=False)
-        need = Guard(kind="need", cell=seen, needs=first.label)
-        self._first = Rule(moves=(Move(cell=seen, strict=False),))
-        self._then = Rule(guards=(need,))
-        self._both = (
-            self._first if first.identity == then.identity else Rule(guards=(need,), moves=self._first.moves)
-        )
-        if self.key is None and not self.ends:
-            self.goal = need
+    keyed_roles = 2
+
+    def __init__(
+        self,
+        first: Selector,
+        then: Selector,
+        written: list[str],
+        since: ToolMatcher | None,
+        options: Options,
+    ) -> None:
+        voids = None if since is None else select(since)
+        super().__init__(written if voids is None else [*written, f"since={voids.label}"], options)
+        self.since = since
+        if voids is not None and self.reach.is_fleet:
+            raise ValueError(
+                f"{self.template} with since cannot have scope 'fleet': order is that of a session"
+            )
+        roles = (Role(selector=first, strict=False), Role(selector=then, strict=True))
+        self.roles = roles if voids is None else (*roles, Role(selector=voids, strict=True))
+        if voids is not None:
+            seen = self.cell("fresh", first, voids, strict=False)
+            need = Guard(kind="fresh", cell=seen, needs=f"{first.label} after the latest {voids.label}")
+            self._give = Move(cell=seen, role="give", strict=False)
+            self._void = Move(cell=seen, role="void", strict=False)
+        else:
+            seen = self.cell("tally" if self.within is None else "marks", first, strict=False)
+            need = Guard(kind="need", cell=seen, needs=first.label)
+            self._give = Move(cell=seen, strict=False)
+            if self.key is None and not self.ends:
+                self.goal = need
+        self._need = need
+        self._same = first.identity == then.identity
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:
-        if hits[0]:
-            return self._both if hits[1] else self._first
-        return self._then if hits[1] else NOTHING
+        first, then, voids = (*hits, False)[:3]
+        if not (first or then or voids):
+            return NOTHING
+        # What is voided is voided before it is given anew.
+        moves = (self._void,) if voids else ()
+        moves = (*moves, self._give) if first else moves
+        return Rule(guards=(self._need,) if then and not self._same else (), moves=moves)
 
 
 class MustPrecede(_Precedence):
-    """Every call of `later` comes after a successful call of `earlier`."""
+    """
+    Every call of `later` comes after a successful call of `earlier`.
+
+    With `since`, after one that began after the latest call of `since`.
+    """
 
     template = "must_precede"
     local_because = None
 
-    def __init__(self, earlier: ToolMatcher, later: ToolMatcher, **options: Unpack[Options]) -> None:
+    def __init__(
+        self,
+        earlier: ToolMatcher,
+        later: ToolMatcher,
+        *,
+        since: ToolMatcher | None = None,
+        **options: Unpack[Options],
+    ) -> None:
         first, then = select(earlier), select(later)
-        super().__init__(first, then, [first.label, then.label], options)
+        super().__init__(first, then, [first.label, then.label], since, options)
         self.earlier = earlier
         self.later = later
 
 
 class CannotFollowWithout(_Precedence):
-    """No call of `action` without an earlier, successful call of `prerequisite`."""
+    """
+    No call of `action` without an earlier, successful call of `prerequisite`.
+
+    With `since`, without one that began after the latest call of `since`.
+    """
 
     template = "cannot_follow_without"
     local_because = None
 
-    def __init__(self, action: ToolMatcher, prerequisite: ToolMatcher, **options: Unpack[Options]) -> None:
+    def __init__(
+        self,
+        action: ToolMatcher,
+        prerequisite: ToolMatcher,
+        *,
+        since: ToolMatcher | None = None,
+        **options: Unpack[Options],
+    ) -> None:
         first, then = select(prerequisite), select(action)
-        super().__init__(first, then, [then.label, first.label], options)
+        super().__init__(first, then, [then.label, first.label], since, options)
         self.action = action
         self.prerequisite = prerequisite
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .counting import AtMostNTimes, CumulativeLimit, MaxDistinct, RateLimit
+from .counting import AtMostInFlight, AtMostNTimes, CumulativeLimit, MaxDistinct, RateLimit
 from .exclusion import MutuallyExclusive, Never, NeverAfter, Only
 from .obligations import Existence, RequiredBeforeSessionEnd, Response, response
 from .precedence import AlternatePrecedence, CannotFollowWithout, ChainPrecedence, Init, MustPrecede
@@ -33,6 +33,7 @@ CLASSES: dict[str, type[Template]] = {
         RequiresState,
         Never,
         Only,
+        AtMostInFlight,
     )
 }
 """The class of each template; everything is given to it by keyword."""

@@ -25,7 +25,19 @@ from ..match.spelling import Fold
 # A window never remembers more calls than this; a larger limit could not be told from none.
 MAX_IN_WINDOW = 10_000
 
-CellKind = Literal["tally", "stamps", "marks", "sum", "distinct", "tokens", "pending", "latest", "step"]
+CellKind = Literal[
+    "tally",
+    "stamps",
+    "marks",
+    "sum",
+    "distinct",
+    "tokens",
+    "pending",
+    "latest",
+    "step",
+    "fresh",
+    "flights",
+]
 
 GuardKind = Literal[
     "need",  # so many successful calls
@@ -35,6 +47,7 @@ GuardKind = Literal[
     "distinct",  # no new value beyond the n-th
     "token",  # one unused prerequisite
     "next",  # the call before was the one
+    "fresh",  # a prerequisite since the latest call that voids them
     "state",  # a state entry has a value
     "settled",  # nothing is owed
     "overdue",  # nothing is owed for too long
@@ -172,7 +185,7 @@ class Move:
     """
 
     cell: Cell
-    role: Literal["count", "give", "take", "open", "close"] = "count"
+    role: Literal["count", "give", "take", "void", "open", "close"] = "count"
     strict: bool = True
 
 

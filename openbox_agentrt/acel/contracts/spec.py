@@ -20,7 +20,7 @@ from .registry import CLASSES
 from .shapes import Field, Place, SpecError, check_kind, kind_of, shaped
 from .template import Template
 
-__all__ = ("CONTRACT", "build_contract", "tools_in")
+__all__ = ("CONTRACT", "WORDS", "build_contract", "tools_in")
 
 _MAX_NESTED_MATCHERS = 8
 
@@ -47,7 +47,10 @@ CONTRACT: dict[str, Field] = {
     "overshoot": Field("flag"),
     "name": _TEXT,
 }
-"""A contract as it stands in data."""
+"""A contract as it stands in data, with the options of every template."""
+
+WORDS: dict[str, Field] = {"since": Field("matchers"), "estimate": Field("number")}
+"""Arguments of single templates that may stand beside the template, as options do."""
 
 _PATTERN = {
     "tool": Field("text", required=True),
@@ -76,7 +79,7 @@ def build_contract(spec: Mapping[str, Any], *, place: Place = ()) -> Template:
     """
     if not isinstance(spec, Mapping):
         raise SpecError(f"must be a mapping, got {kind_of(spec)}", place)
-    shape = shaped(spec, CONTRACT, place)
+    shape = shaped(spec, {**CONTRACT, **WORDS}, place)
     template = shape["template"]
     if template not in CLASSES:
         near = get_close_matches(template, CLASSES, n=1)
@@ -93,7 +96,8 @@ def tools_in(data: Any) -> Iterator[tuple[str, str]]:
     positional = zip(parameters, data.get("args", []), strict=False)
     by_name = {parameter.name: parameter for parameter in parameters}
     named = ((by_name[name], value) for name, value in data.get("kwargs", {}).items() if name in by_name)
-    for parameter, value in (*positional, *named):
+    beside = ((by_name[name], data[name]) for name in WORDS if data.get(name) is not None)
+    for parameter, value in (*positional, *named, *beside):
         if parameter.kind == "tool":
             yield from ((parameter.name, name) for name in _names_in(value))
     excepted = data.get("except", data.get("kwargs", {}).get("except"))
@@ -129,6 +133,7 @@ class _Arguments:
         for name in OPTIONS:
             if name in self._shape:
                 self._give_option(name, self._shape[name], (*self._place, name))
+        self._take_words()
         for parameter in self._parameters:
             if parameter.required and parameter.name not in self._given:
                 name = parameter.alias or parameter.name
@@ -143,6 +148,16 @@ class _Arguments:
             raise SpecError(problem, place)
         for index, (parameter, value) in enumerate(zip(positional, args, strict=False)):
             self._given[parameter.name] = _value(value, parameter, (*place, index))
+
+    def _take_words(self) -> None:
+        by_name = {parameter.name: parameter for parameter in self._parameters}
+        for name in WORDS:
+            if name not in self._shape:
+                continue
+            place = (*self._place, name)
+            if name not in by_name:
+                raise SpecError(f"{self._template} has no {name!r}", place)
+            self._give(name, _value(self._shape[name], by_name[name], place), place)
 
     def _take_kwargs(self) -> None:
         known = self._known()

@@ -67,7 +67,10 @@ def _settle_both(call: PlannedCall, ran: PlannedCall, end: End) -> None:
         else:
             if call.early and type(mover) is Tally:
                 mover.done -= 1
-            (mover.fail if end == "fail" else mover.lose)(ticket, judged)
+            if end == "lose":
+                mover.lose(ticket, judged)
+            else:
+                mover.ran_otherwise(ticket, judged, failed=end == "fail")
     for mover, ticket in new:
         _settle_one(mover, ticket, ran, end)
 

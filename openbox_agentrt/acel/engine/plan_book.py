@@ -101,6 +101,10 @@ class PlanBook:
         """Give what is registered for a tool."""
         return self._specs.get(canonical(tool))
 
+    def names_event(self, event: str) -> bool:
+        """Tell whether a contract names an event, or something is registered for it."""
+        return event in self._specs or self.rules.names_event(event)
+
     def plan(self, tool: str) -> Plan:
         """Plan what has to be done for calls of a tool."""
         plan = self.plans.get(tool)

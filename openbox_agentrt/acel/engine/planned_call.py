@@ -114,6 +114,7 @@ class PlannedCall(JudgedCall):
         """Ask what contracts say about the arguments that really ran; None if those were judged."""
         if self.final is not None and self.ran is None:
             ran = PlannedCall(self.tool, self.final, self.plan)
+            ran.late = True
             ran.step, ran.deferred, ran.measured = self.step, self.deferred, self.measured
             ran.learnt = self.learnt
             ran.about = self.about

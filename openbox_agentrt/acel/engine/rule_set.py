@@ -187,6 +187,12 @@ class RuleSet:
                 self._outlines[tool] = outline
         return outline
 
+    def names_event(self, event: str) -> bool:
+        """Tell whether a contract names an event, and not only a pattern that its name happens to fit."""
+        return any(
+            contract.names_event(event) for contract in self.contracts if isinstance(contract, Declaration)
+        )
+
     def _file(self, filed: FiledContract) -> None:
         contract = filed.contract
         self.filed[id(contract)] = filed

@@ -86,12 +86,18 @@ class Key(ABC):
         """Give the rest of a value that is of one run; None if it is of another, or of none."""
         return None
 
-    def check(self, tools: frozenset[str] | None) -> None:  # noqa: B027 - most say something of every tool
+    def check(  # noqa: B027 - most say something of every tool
+        self, tools: frozenset[str] | None, among: frozenset[str] | None
+    ) -> None:
         """
-        Accept the tools that a contract is about, or None if only asking tells.
+        Accept the tools of whose calls a contract needs the key, or None if only asking tells.
+
+        Args:
+            tools: Those tools.
+            among: All that the contract is about.
 
         Raises:
-            ValueError: It says nothing of one of them.
+            ValueError: It says nothing of one of `tools`, or something of another than `among`.
         """
 
     def __eq__(self, other: object) -> bool:
@@ -221,11 +227,12 @@ class _ByTool(Key):
     def form(self) -> Any:
         return {tool: path.text for tool, path in self._paths.items()}
 
-    def check(self, tools: frozenset[str] | None) -> None:
+    def check(self, tools: frozenset[str] | None, among: frozenset[str] | None) -> None:
         if tools is None:
             raise ValueError("a key for each tool needs a contract that names its tools, without patterns")
-        if tools != self._paths.keys():
-            odd = min(tools ^ self._paths.keys())
+        odd_ones = (tools - self._paths.keys()) | (self._paths.keys() - (tools if among is None else among))
+        if odd_ones:
+            odd = min(odd_ones)
             problem = "has no role in" if odd in self._paths else "has no argument in the key of"
             raise ValueError(f"tool {odd!r:.200} {problem} the contract")
 

@@ -25,6 +25,7 @@ class JudgedCall:
         final: The arguments that really ran, if they are not `args`.
         learnt: What memory has read out of the call once it succeeded, by the name of that memory.
         about: Whose call it is.
+        late: Whether it is looked at only because it ran as something else than was judged.
         memo: What was read out of the arguments.
     """
 
@@ -34,6 +35,7 @@ class JudgedCall:
     final: dict[str, Any] | None = None
     learnt: Mapping[str, Any] | None = None
     about: About = NOBODY
+    late: bool = False
 
     def __init__(self, tool: str, args: dict[str, Any]) -> None:
         self.tool = tool

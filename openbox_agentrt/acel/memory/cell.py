@@ -34,7 +34,7 @@ from ..match.results import Result
 from .call import JudgedCall
 from .clock import MonotoneClock
 
-Role = Literal["count", "give", "take", "open", "close"]
+Role = Literal["count", "give", "take", "void", "open", "close"]
 
 
 LearnsFrom = Literal["result", "arguments"]
@@ -87,6 +87,10 @@ class Mover:
 
     def undo(self, ticket: Any, call: JudgedCall) -> None:
         """Take note that it never ran, and give back what `reserve` took."""
+
+    def ran_otherwise(self, ticket: Any, call: JudgedCall, *, failed: bool) -> None:
+        """Take note that it ran, and not as what was let through. It limits as that, and allows nothing."""
+        (self.fail if failed else self.lose)(ticket, call)
 
     def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
         """Tell whether it moves the same memory for a call as it was judged and as it ran."""

@@ -180,6 +180,10 @@ class _KeyedMover(Mover):
         for mover, inner in self._landed(ticket):
             mover.undo(inner, call)
 
+    def ran_otherwise(self, ticket: Any, call: JudgedCall, *, failed: bool) -> None:
+        for mover, inner in self._landed(ticket):
+            mover.ran_otherwise(inner, call, failed=failed)
+
     def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
         return self.cell.is_same(call, ran)
 

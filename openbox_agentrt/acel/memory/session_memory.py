@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, assert_never
 
 from ..contracts.base import TemporalContract
@@ -12,6 +13,8 @@ from ..match.selector import ById
 from .cell import LiveCell, Mover
 from .clock import Clock, MonotoneClock, steady_clock
 from .distinct import Differ, Distinct
+from .flights import Flights
+from .fresh import Fresh, FreshByKey, IsFresh
 from .guard import LiveGuard, NeverHolds
 from .keyed import Keyed, Room
 from .order import Latest, Next, StepMark
@@ -111,6 +114,8 @@ class SessionMemory:
             case "next":
                 assert guard.other is not None
                 return Next(contract, guard, cell, self.cell(guard.other, since))
+            case "fresh":
+                return IsFresh(contract, guard, cell)
             case "settled":
                 return Settled(contract, guard, cell)
             case "overdue":
@@ -151,6 +156,9 @@ class SessionMemory:
         return Periodic(lambda: self._whole(cell, None), per=cell.per, tz=cell.tz, timeline=timeline)
 
     def _whole(self, cell: Cell, timeline: MonotoneClock | None) -> LiveCell:
+        if cell.kind == "fresh" and cell.key is not None:
+            make_fresh = partial(Fresh, timeline=timeline, within=cell.within)
+            return FreshByKey(cell.key, make_fresh, bound=self._max_keys, timeline=timeline)
         make = _maker(cell, timeline)
         if cell.key is None:
             return make()
@@ -193,4 +201,8 @@ def _maker(cell: Cell, timeline: MonotoneClock | None) -> Callable[[], LiveCell]
             return Latest
         case "step":
             return lambda: StepMark(timeline=timeline, within=within)
+        case "fresh":
+            return lambda: Fresh(timeline=timeline, within=within)
+        case "flights":
+            return lambda: Flights(timeline=timeline, within=within)
     assert_never(cell.kind)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from ..contracts.parameters import Parameter, parameters_of
 from ..contracts.shapes import Place
+from ..contracts.spec import WORDS
 from ..match.keys import ALL, OF_SUBJECT
 
 __all__ = ("Oddity", "empty_options", "unlikely_names", "unlikely_paths", "unset_entries")
@@ -121,3 +122,6 @@ def _given(spec: Mapping[str, Any], place: Place) -> Iterator[tuple[Parameter, A
     for name, value in spec.get("kwargs", {}).items():
         if name in by_name:
             yield by_name[name], value, (*place, "kwargs", name)
+    for name in WORDS:
+        if spec.get(name) is not None and name in by_name:
+            yield by_name[name], spec[name], (*place, name)

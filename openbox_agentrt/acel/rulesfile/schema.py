@@ -15,6 +15,7 @@ from typing import Any, get_args
 from ..contracts.parameters import Parameter, ParameterKind, parameters_of
 from ..contracts.reach import Per, Scope
 from ..contracts.registry import CLASSES
+from ..contracts.spec import WORDS
 from ..match.spelling import Fold
 from ..verdict import Mode, OnViolation, Severity
 
@@ -84,6 +85,7 @@ _KINDS: dict[ParameterKind, Any] = {
 # What a template asks of a parameter beyond its kind.
 _CLOSER: dict[tuple[str, str], Any] = {
     ("existence", "n"): {"type": "integer", "minimum": 1},
+    ("at_most_in_flight", "n"): {"type": "integer", "minimum": 1},
     ("at_most_total", "estimate"): {"type": "number", "minimum": 0},
     ("rate_limit", "n"): {"type": "integer", "minimum": 1},
     ("rate_limit", "window_seconds"): {"type": "number", "exclusiveMinimum": 0},
@@ -207,6 +209,7 @@ def _template(template: str) -> dict[str, Any]:
     positional = [parameter for parameter in parameters if parameter.positional]
     options = _options(template)
     own = {parameter.name: _kind(template, parameter) for parameter in parameters}
+    words = {name: kind for name, kind in own.items() if name in WORDS}
     aliases = {parameter.alias for parameter in parameters}
     return {
         "description": (CLASSES[template].__doc__ or "").strip().partition("\n")[0],
@@ -222,8 +225,11 @@ def _template(template: str) -> dict[str, Any]:
             },
             "kwargs": {"type": "object", "additionalProperties": False, "properties": {**options, **own}},
             **options,
+            **words,
         },
-        "dependentSchemas": {option: _not_in_kwargs(option) for option in options if option not in aliases},
+        "dependentSchemas": {
+            name: _not_in_kwargs(name) for name in (*options, *words) if name not in aliases
+        },
         # One branch for each number of arguments by position: what is not among them may come by name, and
         # what is must not come twice.
         "anyOf": [

@@ -33,6 +33,13 @@ VALID = {
     "at_most_n_times": one(
         "{template: at_most_n_times, args: [pay], kwargs: {n: 1, refund_on_failure: true}}"
     ),
+    "at_most_in_flight": one("{template: at_most_in_flight, args: [pay, 1], within: 60}"),
+    "since": one("{template: must_precede, args: [confirm, pay], since: user_prompt}"),
+    "since by name": one(
+        "{template: cannot_follow_without, args: [a, b], kwargs: {since: {any_of: [c, d]}}}"
+    ),
+    "estimate": one("{template: at_most_total, args: [llm_call, total_tokens, 9], estimate: 5}"),
+    "a line of words": one("{template: only, args: [{tool: sh, matches: ls, line: true}]}"),
     "a ban": one("{template: at_most_n_times, args: [pay, 0]}"),
     "at_most_total": one("{template: at_most_total, args: [pay, payment.amount], kwargs: {limit: 0.3}}"),
     "never_after": one("{template: never_after, args: [send, read]}"),
