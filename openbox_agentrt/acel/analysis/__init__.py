@@ -6,7 +6,8 @@ in another way than a session does. Every trace that is shown was tried on a rea
 """
 
 from .analyse import analyse
+from .difference import Difference, compare
 from .findings import Analysis, Finding, Named
 from .traces import Row
 
-__all__ = ("Analysis", "Finding", "Named", "Row", "analyse")
+__all__ = ("Analysis", "Difference", "Finding", "Named", "Row", "analyse", "compare")

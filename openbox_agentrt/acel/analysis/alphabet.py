@@ -136,7 +136,7 @@ def alphabet_of(
 def with_values(kind: CallKind, values: Mapping[str, str]) -> dict[str, Any]:
     """Write the arguments of a call, with these values of its keys by path."""
     args: dict[str, Any] = {}
-    plain = {**dict(kind.args), **values}
+    plain = {**values, **dict(kind.args)}
     for path, value in plain.items():
         parts = path.split(".")
         nested = len(parts) > 1 and parts[0] not in plain and not any(p == "*" or p.isdigit() for p in parts)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
 
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
-from ..engine.rule_set import RuleSet
 from ..rulesfile import Rules
 from .alphabet import alphabet_of, names_of
 from .budget import Budget
-from .components import Component, components, taken_apart, values_needed
+from .components import Component, components, taken_apart, touched, values_needed
 from .conclusions import Searched, Subject, end_findings, tool_findings, watch_findings
 from .findings import KINDS, Analysis, Finding, Named
 from .inspection import inspected
@@ -19,6 +17,7 @@ from .known import why_unknown
 from .machine import Machine
 from .redundancy import idle_contracts
 from .search import explore
+from .world import World
 
 __all__ = ("MAX_STATES", "analyse", "named_contracts")
 
@@ -96,7 +95,7 @@ class _Work:
         self._names, whole = names_of(subject.contracts, tools)
         if not whole:
             self.undecided.append("which tools fit which patterns over names: there are too many patterns")
-        self._touched = _touched(subject.contracts, self._names)
+        self._touched = touched(subject.contracts, self._names)
 
     def findings(self) -> Iterator[Finding]:
         """Search everything, and conclude."""
@@ -138,7 +137,8 @@ class _Work:
         some = [self._subject.contracts[place] for place in component.contracts]
         more = [self._subject.contracts[place] for place in among]
         alphabet = alphabet_of(more, component.names)
-        found = explore(Machine(some, alphabet, self._subject.state, values=values_needed(more)), budget)
+        machine = Machine(some, alphabet, self._subject.state)
+        found = explore(World([machine], alphabet, values=values_needed(more)), budget)
         self.states += len(found.states)
         return Searched(component.contracts, found, found.whole and alphabet.whole)
 
@@ -147,15 +147,3 @@ class _Work:
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         how = "together; parts of them were searched" if parts else "within the time"
         self.undecided.append(f"what {shown} do {how}")
-
-
-def _touched(contracts: Sequence[Declaration], names: Mapping[str, Any]) -> dict[str, list[int]]:
-    """Find of each tool the contracts that its calls are about."""
-    rules = RuleSet(contracts)
-    places = rules.order
-    found = {}
-    for name in names:
-        outline = rules.outline(name)
-        about = [filed.contract for filed, _ in (*outline.decided, *outline.asked)]
-        found[name] = sorted(places[id(contract)] for contract in about)
-    return found

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..contracts.declaration import Declaration
+from ..engine.rule_set import RuleSet
 from .known import guards_of, rules_of
 
-__all__ = ("Component", "components", "remembers", "taken_apart", "values_needed")
+__all__ = ("Component", "components", "remembers", "taken_apart", "touched", "values_needed")
 
 _MOST_VALUES = 8
 _FEW = 24
@@ -94,6 +95,18 @@ def taken_apart(
     taken = frozenset(one)
     rest = [place for place in component.contracts if place not in taken]
     return [*components(contracts, touched, [*one, *still]), *components(contracts, touched, rest)]
+
+
+def touched(contracts: Sequence[Declaration], names: Iterable[str]) -> dict[str, list[int]]:
+    """Find of each tool the contracts that its calls are about, by their positions."""
+    rules = RuleSet(contracts)
+    places = rules.order
+    found = {}
+    for name in names:
+        outline = rules.outline(name)
+        about = [filed.contract for filed, _ in (*outline.decided, *outline.asked)]
+        found[name] = sorted(places[id(contract)] for contract in about)
+    return found
 
 
 def remembers(contract: Declaration) -> bool:

@@ -67,7 +67,7 @@ class Searched:
     def trace(self, place: int, step: Step | None = None) -> list[Row]:
         """Write the way to a state, and one more step."""
         rows, called = way_to(self.found, place)
-        return rows if step is None else [*rows, row_of(self.found.machine, step, called, "ok")]
+        return rows if step is None else [*rows, row_of(self.found.world, step, called, "ok")]
 
 
 def tool_findings(
@@ -80,7 +80,7 @@ def tool_findings(
         if not literal or not shut or _is_meant(subject, about, name):
             continue
         places, _ = _first_denial(shut[0], name)
-        if shut[0].found.machine.limited and any(may_need_more_values(subject.contracts[p]) for p in places):
+        if shut[0].found.world.limited and any(may_need_more_values(subject.contracts[p]) for p in places):
             continue
         trace = played(shut[0].trace(*_first_denial(shut[0], name)[1]), subject.every, subject.state)
         yield Finding(
@@ -146,7 +146,7 @@ def end_findings(subject: Subject, some: Searched) -> Iterator[Finding]:
             yield _obligation(subject, some, own, unmet[0])
     goals = [s for s, of in enumerate(found.unmet) if not (of & enforced) - hopeless]
     good = found.reaching(goals)
-    trap = next((s for s, state in enumerate(found.states) if s not in good and not state.shut), None)
+    trap = next((s for s, state in enumerate(found.states) if s not in good and not state[0].shut), None)
     if trap is not None:
         yield _trap(subject, some, trap, (found.unmet[trap] & enforced) - hopeless)
 
@@ -180,11 +180,11 @@ def _trap(subject: Subject, some: Searched, state: int, unmet: Iterable[int]) ->
 
 def _against(subject: Subject, some: Searched, state: int) -> set[int]:
     """Find the contracts that refuse calls in a state."""
-    machine = some.found.machine
+    world = some.found.world
     against: set[int] = set()
-    for step in machine.steps(some.found.states[state]):
-        tried, _ = machine.answer(some.found.states[state], step)
-        against |= set() if tried is None else tried.blocking
+    for step in world.steps(some.found.states[state]):
+        tries, _ = world.answer(some.found.states[state], step)
+        against |= {place for tried in tries for place in tried.blocking}
     return {some.place(own) for own in against}
 
 

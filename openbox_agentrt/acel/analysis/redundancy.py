@@ -67,7 +67,7 @@ def _others(subject: Subject, blocking: frozenset[int], place: int) -> frozenset
 
 def _is_open(subject: Subject, about: Sequence[Searched], place: int) -> bool:
     """Tell whether more values of a key could still let it decide."""
-    limited = any(some.found.machine.limited for some in about)
+    limited = any(some.found.world.limited for some in about)
     return limited and may_need_more_values(subject.contracts[place])
 
 

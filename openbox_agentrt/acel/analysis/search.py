@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from .budget import Budget
-from .machine import Machine, Names, Outcome, State, Step
+from .machine import Outcome, Step
+from .naming import Names
 from .traces import Row
+from .world import Beside, World
 
 __all__ = ("Called", "Explored", "explore", "row_of", "way_to")
 
@@ -34,7 +36,7 @@ class Explored:
     What sessions under some contracts can do.
 
     Attributes:
-        machine: The engine.
+        world: What was searched: one machine.
         states: Every state, nearest first.
         fired: Of each contract that a call breaks, the first such call.
         refused: Of each set of contracts for which a call is refused, the first such call.
@@ -45,8 +47,8 @@ class Explored:
         whole: Whether there are no more states.
     """
 
-    machine: Machine
-    states: list[State] = field(default_factory=list)
+    world: World
+    states: list[Beside] = field(default_factory=list)
     fired: dict[int, tuple[int, Step]] = field(default_factory=dict)
     refused: dict[frozenset[int], tuple[int, Step]] = field(default_factory=dict)
     allowed: set[str] = field(default_factory=set)
@@ -67,25 +69,26 @@ class Explored:
         return seen
 
 
-def explore(machine: Machine, budget: Budget) -> Explored:
+def explore(world: World, budget: Budget) -> Explored:
     """Search the states that sessions can reach, as far as the budget allows."""
-    found = Explored(machine)
-    places: dict[State, int] = {}
+    found = Explored(world)
+    (machine,) = world.machines
+    places: dict[Beside, int] = {}
     waiting: deque[int] = deque()
 
-    def reach(state: State, edge: _Edge | None) -> None:
+    def reach(state: Beside, edge: _Edge | None) -> None:
         place = places.get(state)
         if place is None:
             place = places[state] = len(found.states)
             found.states.append(state)
             found.edges.append(edge)
-            found.unmet.append(machine.unmet(state))
+            found.unmet.append(machine.unmet(state[0]))
             found.before.append(set())
             waiting.append(place)
         if edge is not None:
             found.before[place].add(edge.before)
 
-    reach(machine.first(), None)
+    reach(world.first(), None)
     while waiting:
         if not budget.take():
             return found
@@ -94,11 +97,12 @@ def explore(machine: Machine, budget: Budget) -> Explored:
     return found
 
 
-def _expand(found: Explored, place: int, reach: Callable[[State, _Edge | None], None]) -> None:
+def _expand(found: Explored, place: int, reach: Callable[[Beside, _Edge | None], None]) -> None:
     state = found.states[place]
-    for step in found.machine.steps(state):
-        tried, ends = found.machine.answer(state, step)
-        if tried is not None and step.kind is not None:
+    for step in found.world.steps(state):
+        tries, ends = found.world.answer(state, step)
+        if step.kind is not None:
+            (tried,) = tries
             for contract in tried.broken:
                 found.fired.setdefault(contract, (place, step))
             if tried.admitted:
@@ -125,21 +129,21 @@ def way_to(found: Explored, place: int) -> tuple[list[Row], Called]:
     rows: list[Row] = []
     called = Called()
     for edge in reversed(edges):
-        rows.append(row_of(found.machine, edge.step, called, edge.outcome))
+        rows.append(row_of(found.world, edge.step, called, edge.outcome))
         called.rename(edge.names)
     return rows, called
 
 
-def row_of(machine: Machine, step: Step, called: Called, outcome: str) -> Row:
+def row_of(world: World, step: Step, called: Called, outcome: str) -> Row:
     """Write a step as a row of a trace."""
     if step.kind is not None:
         groups = dict(step.kind.slots)
         names = {g: called.of(g, [v for p, v in step.values if groups[p] == g]) for g in groups.values()}
-        return Row(kind="call", tool=step.kind.tool, args=machine.args_of(step, names), outcome=outcome)
+        return Row(kind="call", tool=step.kind.tool, args=world.args_of(step, names), outcome=outcome)
     if step.entry is None:
         return Row(kind="wait", seconds=step.seconds)
     entry, value, of = step.entry
-    group = machine.group_of_entry(entry)
+    group = world.group_of_entry(entry)
     if of is not None and group is not None:
         value = {called.of(group, [of])[of]: value}
     return Row(kind="write", entry=(entry, value))

@@ -1,0 +1,129 @@
+"""Say in words what changed from one set of contracts to another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..contracts.base import TemporalContract
+from ..contracts.identity import canonical
+from .findings import Named
+
+__all__ = ("Change", "Changes", "changes_between")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """
+    A contract that says something else than before.
+
+    Attributes:
+        before: As it was.
+        after: As it is.
+        words: What changed of it, a line each.
+    """
+
+    before: Named
+    after: Named
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """
+    What changed from one set of contracts to another.
+
+    Attributes:
+        added: Contracts that were not there.
+        removed: Contracts that are not there any more.
+        changed: Contracts that say something else.
+        same: How many say the same.
+    """
+
+    added: tuple[Named, ...]
+    removed: tuple[Named, ...]
+    changed: tuple[Change, ...]
+    same: int
+
+    def lines(self) -> Iterator[str]:
+        """Write the changes for people."""
+        for change in self.changed:
+            yield f"changed: {change.before.name}: {'; '.join(change.words)}"
+        yield from (f"added: {named}" for named in self.added)
+        yield from (f"removed: {named}" for named in self.removed)
+
+
+def changes_between(
+    old: Sequence[TemporalContract],
+    new: Sequence[TemporalContract],
+    old_named: Sequence[Named],
+    new_named: Sequence[Named],
+) -> Changes:
+    """Compare two sets of contracts, in whatever order they stand and however they are written."""
+    before = [(canonical(contract), named) for contract, named in zip(old, old_named, strict=True)]
+    after = [(canonical(contract), named) for contract, named in zip(new, new_named, strict=True)]
+    same = 0
+    for form, named in list(before):
+        twin = next((other for other in after if other[0] == form), None)
+        if twin is not None:
+            same += 1
+            before.remove((form, named))
+            after.remove(twin)
+    changed = []
+    for alike in (_same_id, _same_calls):
+        for one in list(before):
+            twin = next((other for other in after if alike(one[0], other[0])), None)
+            if twin is not None:
+                before.remove(one)
+                after.remove(twin)
+                words = tuple(_words(one[0], twin[0]))
+                changed.append(Change(before=one[1], after=twin[1], words=words))
+    return Changes(
+        added=tuple(named for _, named in after),
+        removed=tuple(named for _, named in before),
+        changed=tuple(changed),
+        same=same,
+    )
+
+
+def _same_id(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return old["id"] is not None and old["id"] == new["id"]
+
+
+def _same_calls(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    if old["id"] != new["id"] or old.get("template") != new.get("template") or "terms" not in old:
+        return False
+    return _calls(old["terms"]) == _calls(new["terms"])
+
+
+def _calls(terms: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: form for name, form in terms.items() if isinstance(form, list) and form[0] != "number"}
+
+
+def _words(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    before = {**_plain(old), **old.get("terms", {})}
+    after = {**_plain(new), **new.get("terms", {})}
+    for name in dict.fromkeys((*before, *after)):
+        was, now = before.get(name), after.get(name)
+        if was != now:
+            yield f"{name} {_shown(was)} -> {_shown(now)}"
+
+
+def _plain(form: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in form.items() if name != "terms"}
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, list) and value and value[0] == "number":
+        return str(value[1])
+    if isinstance(value, list) and value and value[0] == "tool":
+        return str(value[1])
+    if isinstance(value, list) and value and value[0] in ("matching", "not_matching"):
+        return f"{value[1]}({value[3]}{'~' if value[0] == 'matching' else '!~'}/{value[2]}/)"
+    if isinstance(value, list) and value and value[0] == "any_of":
+        return f"any_of({', '.join(map(_shown, value[1:]))})"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,160 @@
+"""
+One machine, or two beside each other, and what can happen next to all of them.
+
+Values of keys are alike until a session has seen them. So a state is called by the names that its values have
+in the first state that is like it, and of values of which the same is known, one stands for all.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from .alphabet import ALL_ARGUMENTS, Alphabet, CallKind, with_values
+from .machine import Machine, Outcome, State, Step, Try
+from .naming import Names
+
+__all__ = ("Beside", "Ends", "World")
+
+Beside: TypeAlias = tuple[State, ...]
+"""The state of each machine."""
+
+Ends: TypeAlias = "list[tuple[Outcome, Beside, Names]]"
+"""The ways in which a step can end, each with how values are called after it."""
+
+_Present: TypeAlias = dict[str, dict[str, list[Any]]]
+
+_ALIVE = "abcdefghijklmnopqrstuvwxyz"
+
+
+class World:
+    """
+    Let the same happen to some machines.
+
+    Args:
+        machines: The machines.
+        alphabet: The calls.
+        values: So many values of a key are told apart.
+
+    Attributes:
+        machines: See above.
+        limited: Whether a call with one more value was left out.
+    """
+
+    def __init__(self, machines: Sequence[Machine], alphabet: Alphabet, *, values: int) -> None:
+        self.machines = tuple(machines)
+        self._alphabet = alphabet
+        self._values = min(values, len(_ALIVE))
+        self._related = frozenset().union(*(machine.related for machine in machines))
+        self._written = {
+            entry: (tuple(values.values()), machine.entries.groups[entry])
+            for machine in machines
+            for entry, values in machine.entries.values.items()
+        }
+        self.limited = False
+
+    def first(self) -> Beside:
+        """Give the state of a new session in each machine."""
+        return tuple(machine.first() for machine in self.machines)
+
+    def steps(self, states: Beside) -> Iterator[Step]:
+        """List what can happen next."""
+        if all(state.shut for state in states):
+            return
+        present = self._present(states)
+        for kind in self._alphabet.kinds:
+            yield from (Step(kind=kind, values=values) for values in self._values_for(kind, present))
+        # What lacks a key comes last: of two traces of a length, the one with all arguments reads better.
+        for kind in self._alphabet.kinds:
+            yield from (Step(kind=kind, values=values) for values in self._values_without(kind, present))
+        yield from (Step(seconds=seconds) for seconds in self._alphabet.waits)
+        for entry, (values, group) in self._written.items():
+            names = [None] if group is None else self._choices(group, present)
+            yield from (Step(entry=(entry, value, name)) for value in values for name in names)
+
+    def answer(self, states: Beside, step: Step) -> tuple[list[Try], Ends]:
+        """
+        Tell what a step comes to.
+
+        Returns:
+            What each machine says of a call, and how it can end; in no way where they do not agree.
+        """
+        answers = [m.answer(state, step) for m, state in zip(self.machines, states, strict=True)]
+        tries = [tried for tried, _ in answers if tried is not None]
+        if len({tried.admitted for tried in tries}) > 1:
+            return tries, []
+        ends: Ends = []
+        for outcome in ("ok", "failed", "refused"):
+            if not any(outcome in of for _, of in answers):
+                continue
+            after = [of.get(outcome, state) for (_, of), state in zip(answers, states, strict=True)]
+            named, names = self._named(tuple(after))
+            if all(named != known for _, known, _ in ends):
+                ends.append((outcome, named, names))
+        return tries, ends
+
+    def args_of(self, step: Step, names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+        """Write the arguments of a call, with its values called as `names` says of each group."""
+        assert step.kind is not None
+        groups = dict(step.kind.slots)
+        values = {path: names[groups[path]].get(value, value) for path, value in step.values}
+        return with_values(step.kind, values)
+
+    def group_of_entry(self, entry: str) -> str | None:
+        """Give the group of the names in an entry of the state that is a mapping, or None."""
+        return self._written[entry][1]
+
+    def _present(self, states: Beside) -> _Present:
+        found: _Present = {}
+        for place, (machine, state) in enumerate(zip(self.machines, states, strict=True)):
+            for group, name, about in machine.present(state):
+                found.setdefault(group, {}).setdefault(name, []).append((place, about))
+        return found
+
+    def _values_for(self, kind: CallKind, present: _Present) -> Iterator[tuple[tuple[str, str], ...]]:
+        if not kind.slots:
+            yield ()
+            return
+        groups = [group for _, group in kind.slots]
+        choices = [self._choices(group, present, fresh=groups.count(group)) for group in groups]
+        paths = [path for path, _ in kind.slots]
+        for chosen in itertools.product(*choices):
+            yield tuple(zip(paths, chosen, strict=True))
+
+    def _values_without(self, kind: CallKind, present: _Present) -> Iterator[tuple[tuple[str, str], ...]]:
+        paths = [path for path, _ in kind.slots]
+        choices = [self._choices(group, present) for _, group in kind.slots]
+        for left_out in paths:
+            if left_out != ALL_ARGUMENTS:
+                some = zip(paths, choices, strict=True)
+                yield tuple((path, of[0]) for path, of in some if path != left_out and of)
+
+    def _choices(self, group: str, present: _Present, *, fresh: int = 1) -> list[str]:
+        fixed = self._alphabet.fixed.get(group)
+        if fixed is not None:
+            return list(fixed)
+        if group == ALL_ARGUMENTS:
+            return ["a", "b"]
+        known = present.get(group, {})
+        if group in self._related:
+            names = list(known)
+        else:
+            # Of values of which the same is known, one stands for all.
+            names = list({repr(sorted(map(repr, about))): name for name, about in known.items()}.values())
+        new = [name for name in _ALIVE[: self._values] if name not in known][:fresh]
+        self.limited = self.limited or not new
+        return [*sorted(names), *new]
+
+    def _named(self, states: Beside) -> tuple[Beside, Names]:
+        """Call values by the names that they have in the first state that is like this one."""
+        names: Names = {}
+        for group, known in self._present(states).items():
+            if group in self._alphabet.fixed or group == ALL_ARGUMENTS:
+                continue
+            order = sorted(known, key=lambda name: (repr(sorted(map(repr, known[name]))), name))
+            names[group] = dict(zip(order, _ALIVE, strict=False))
+        if all(old == new for known in names.values() for old, new in known.items()):
+            return states, names
+        renamed = (m.renamed(state, names) for m, state in zip(self.machines, states, strict=True))
+        return tuple(renamed), names

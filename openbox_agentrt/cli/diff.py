@@ -1,0 +1,44 @@
+"""``openbox-agentrt diff``: what a change of a rules file changes."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from ..acel.analysis import compare
+from ..acel.rulesfile import contract_lines, read_rules
+from .text import printable
+from .tool_names import read_tool_names
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def diff(
+    old: Annotated[str, typer.Argument(help="The rules file before.", metavar="OLD")],
+    new: Annotated[str, typer.Argument(help="The rules file after.", metavar="NEW")],
+    tools: Annotated[
+        str | None,
+        typer.Option(help="Further tools: an MCP list, an OpenAI tools array, or names.", metavar="FILE"),
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="How long is searched.", min=0.1)] = 10.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> int:
+    """Compare two rules files: what changed in words, and the first call on which they part, both ways."""
+    found = compare(
+        read_rules(old),
+        read_rules(new),
+        tools=None if tools is None else read_tool_names(tools),
+        lines=(contract_lines(old), contract_lines(new)),
+        seconds=seconds,
+    )
+    if as_json:
+        print(json.dumps(found.to_dict()))
+    elif found.same:
+        print(printable(f"{old} and {new} say the same, {found.changes.same} contracts"))
+    else:
+        for line in found.lines():
+            print(printable(line))
+    return 0 if found.same else 1

@@ -1,0 +1,207 @@
+"""Where two sets of rules part: the shortest trace in both directions, and the changes in words."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openbox_agentrt.acel import Session
+from openbox_agentrt.acel.analysis import Difference, compare
+from openbox_agentrt.acel.rulesfile import Rules, parse_rules, read_rules
+
+ROOT = Path(__file__).parents[3]
+FILES = [
+    "openbox_agentrt/cli/starter_rules.yaml",
+    "openbox_agentrt/demo/rules.yaml",
+    "examples/claude_code/rules.yaml",
+    *(f"benchmarks/agentdojo/rules/{suite}.yaml" for suite in ("banking", "slack", "travel", "workspace")),
+]
+
+
+def c(template: str, *args: Any, **more: Any) -> dict[str, Any]:
+    """A contract as data."""
+    return {"template": template, "args": list(args), **more}
+
+
+def rules(*contracts: dict[str, Any], **more: Any) -> Rules:
+    return parse_rules({"contracts": list(contracts), "allow_empty": True, **more})
+
+
+def traces(found: Difference) -> tuple[str | None, str | None]:
+    return tuple(  # type: ignore[return-value]  # there are two
+        None if trace is None else "; ".join(map(str, trace)) for trace in (found.stricter, found.looser)
+    )
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_is_no_other_than_itself(file: str) -> None:
+    """Nothing differs, also where the contracts stand in another order."""
+    read = read_rules(ROOT / file)
+    turned = rules()
+    object.__setattr__(turned, "contracts", read.contracts[::-1])
+    object.__setattr__(turned, "state", read.state)
+
+    assert compare(read, read_rules(ROOT / file)).same
+    assert compare(read, turned).same
+
+
+PARTED: dict[str, tuple[Rules, Rules, str | None, str | None]] = {
+    "a lower limit": (
+        rules(c("at_most_total", "refund", "amount", 500)),
+        rules(c("at_most_total", "refund", "amount", 400, id="cap")),
+        "refund(amount=401) refused by cap",
+        None,
+    ),
+    "a limit for each customer": (
+        rules(c("at_most_n_times", "refund", 1, id="one")),
+        rules(c("at_most_n_times", "refund", 1, key="customer", id="one")),
+        "refund() refused by one",
+        'refund(customer="A"); refund(customer="B") refused by one',
+    ),
+    "only watched now": (
+        rules(c("never", "drop", id="ban")),
+        rules(c("never", "drop", id="ban", mode="shadow")),
+        None,
+        "drop() refused by ban",
+    ),
+    "a new order": (
+        rules(c("must_precede", "check", "pay", id="first")),
+        rules(c("must_precede", "sign", "pay", id="first")),
+        "check(); pay() refused by first",
+        "sign(); pay() refused by first",
+    ),
+    "a glob for a name": (
+        rules(c("never", "db_drop", id="ban")),
+        rules(c("never", "db_*", id="ban")),
+        "db_x() refused by ban",
+        None,
+    ),
+    "a longer window": (
+        rules(c("rate_limit", "pay", 1, 60, id="rate")),
+        rules(c("rate_limit", "pay", 1, 3600, id="rate")),
+        "pay(); wait 61 s; pay() refused by rate",
+        None,
+    ),
+    "another pattern": (
+        rules(c("never", {"tool": "Bash", "matches": "rm -rf"}, id="rm")),
+        rules(c("never", {"tool": "Bash", "matches": "^rm"}, id="rm")),
+        'Bash(command="rm") refused by rm',
+        'Bash(command=" rm -rf") refused by rm',
+    ),
+    "an entry that is set": (
+        rules(c("requires_state", "pay", "open", True, id="open"), state={"open": True}),
+        rules(c("requires_state", "pay", "open", True, id="open"), state={"open": False}),
+        "pay() refused by open",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("change", PARTED)
+def test_the_first_call_on_which_they_part(change: str) -> None:
+    """It is found in each direction in which there is one."""
+    old, new, stricter, looser = PARTED[change]
+    found = compare(old, new)
+
+    assert not found.same
+    said = traces(found)
+    if change == "another pattern":
+        assert said[0] == stricter
+        assert said[1] is not None
+        assert said[1].endswith('rm -rf") refused by rm')
+    else:
+        assert said == (stricter, looser)
+
+
+def test_it_is_found_in_the_other_direction_too() -> None:
+    """What is stricter one way is looser the other way."""
+    for old, new, *_ in PARTED.values():
+        assert traces(compare(old, new)) == traces(compare(new, old))[::-1]
+
+
+def test_a_new_obligation_is_a_difference_at_the_end() -> None:
+    """No call is refused for it, and a session that ends shows it."""
+    found = compare(rules(), rules(c("response", "open", "close", id="closing")))
+
+    assert found.stricter is found.looser is None
+    assert found.owed is not None
+    assert "; ".join(map(str, found.owed)) == "open(); the session ends, unmet: closing"
+    assert found.forgiven is None
+
+
+def test_changes_are_told_in_words() -> None:
+    """What was added, removed, and what of a contract is new."""
+    found = compare(
+        rules(c("at_most_total", "pay", "amount", 500, id="cap"), c("never", "drop"), c("never", "x")),
+        rules(c("at_most_total", "pay", "amount", 400.5, id="cap"), c("never", "x"), c("never", "y")),
+    )
+
+    assert list(found.changes.lines()) == [
+        "changed: cap: limit 500 -> 400.5",
+        "added: never(y)",
+        "removed: never(drop)",
+    ]
+    assert found.changes.same == 1
+
+
+def test_a_change_that_changes_no_call_says_so() -> None:
+    """A contract that another implies may go, and the report says that nothing was found."""
+    one, two = c("at_most_n_times", "pay", 2), c("at_most_n_times", "pay", 5)
+    found = compare(rules(one, two), rules(one))
+
+    assert traces(found) == (None, None)
+    assert "no call was found on which they part" in list(found.lines())
+
+
+def test_what_is_too_large_is_undecided_and_still_found() -> None:
+    """Without time for everything, the contract that changed is compared alone."""
+    many = [c("at_most_n_times", {"any_of": ["pay", f"t{n}"]}, 9) for n in range(9)]
+    old = rules(c("at_most_n_times", "pay", 1, id="cap"), *many)
+    new = rules(c("at_most_n_times", "pay", 2, id="cap"), *many)
+    found = compare(old, new, states=30)
+
+    assert found.undecided
+    assert traces(found)[1] == "pay(); pay() refused by cap"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_sequence_agrees(seed: int) -> None:
+    """Where nothing is found, no sequence parts them; where something is, none that is shorter does."""
+    random_ = random.Random(seed)
+    old, new = _random(random_), _random(random_)
+    found = compare(old, new)
+    shortest = {True: found.stricter, False: found.looser}
+    for length in range(1, 5):
+        for calls in itertools.product("abc", repeat=length):
+            was, now = _last(old, calls), _last(new, calls)
+            if was is not None and now is not None and was is not now:
+                trace = shortest[was]
+                assert trace is not None
+                assert len(trace) <= length
+
+
+def _last(read: Rules, calls: tuple[str, ...]) -> bool | None:
+    """Whether the last of some calls is let through; None where one before it is not."""
+    session = Session(contracts=read.contracts, halt_on_violation=False)
+    for tool in calls[:-1]:
+        call = session.reserve(tool)
+        if not call.allowed:
+            return None
+        call.commit()
+    last = session.reserve(calls[-1])
+    if last.allowed:
+        last.abort()
+    return last.allowed
+
+
+def _random(random_: random.Random) -> Rules:
+    found = []
+    for _ in range(random_.choice([1, 2])):
+        one, two = random_.sample("abc", 2)
+        template = random_.choice(["must_precede", "never_after", "at_most_n_times", "alternate_precedence"])
+        found.append(c(template, one, random_.choice([1, 2]) if template == "at_most_n_times" else two))
+    return rules(*found)
