@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from openbox_agentrt._plain.amounts import AmountError, add, read_amount, show, subtract
 from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, matching, max_distinct
-from openbox_agentrt.acel.match.amounts import AmountError, add, read_amount, show, subtract
 from openbox_agentrt.acel.match.paths import FieldError, FieldPath
 from openbox_agentrt.acel.match.spelling import key_text
 

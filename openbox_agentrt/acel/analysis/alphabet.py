@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from ..._plain.amounts import Amount, add, subtract
 from ..contracts.declaration import Declaration
-from ..match.amounts import Amount, add, subtract
 from ..match.matchers import is_glob, name_matches
 from .automata import of_name, of_pattern
 from .known import guards_of, patterns_of

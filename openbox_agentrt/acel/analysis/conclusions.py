@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..._plain.amounts import show
 from ..contracts.declaration import Declaration
-from ..match.amounts import show
 from .findings import Finding, Named
 from .known import guards_of
 from .machine import Step

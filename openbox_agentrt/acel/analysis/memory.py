@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ..._plain.amounts import Amount, add
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Cell
-from ..match.amounts import Amount, add
 from ..memory.cell import LiveCell
 from ..memory.distinct import Distinct
 from ..memory.keyed import Keyed

@@ -10,8 +10,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, Unpack
 
+from ..._plain.amounts import Amount, AmountError, read_amount
 from ...fleet.amounts import scale_of, to_units
-from ..match.amounts import Amount, AmountError, read_amount
 from ..match.matchers import ToolMatcher
 from ..match.paths import FieldPath
 from ..match.selector import select

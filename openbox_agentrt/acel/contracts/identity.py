@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from ..match.amounts import read_amount, show
+from ..._plain.amounts import read_amount, show
 from ..match.selector import select
 from .base import TemporalContract
 from .declaration import Declaration

@@ -17,8 +17,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..._plain.amounts import Amount
 from ...fleet.plan import Per
-from ..match.amounts import Amount
 from ..match.keys import Key
 from ..match.spelling import Fold
 

@@ -15,9 +15,9 @@ import unicodedata
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
+from ..._plain.amounts import AmountError, read_amount, show
 from ..._plain.arguments import plain_value
 from ..._plain.unseen import Unseen
-from .amounts import AmountError, read_amount, show
 from .paths import FieldError, UnreadableError
 
 Fold: TypeAlias = Literal["case", "number"]

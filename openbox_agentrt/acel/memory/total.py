@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..._plain.amounts import BIGGEST, Amount, AmountError, add, read_amount, show, subtract
 from ..contracts.rules import MAX_IN_WINDOW, Guard
-from ..match.amounts import BIGGEST, Amount, AmountError, add, read_amount, show, subtract
 from ..match.paths import FieldError, FieldPath
 from ..wording import shown
 from .call import JudgedCall
