@@ -210,7 +210,11 @@ class Redactor:
 
     def marker(self, value: object) -> str:
         """Give the text that stands in for a secret, under the key of this redactor."""
-        return redaction_marker(_same_spelling(value), self._key)
+        # Loaded with the first secret: not every process has one.
+        from .._plain.spelling import spelt
+
+        # As contracts compare keys, so that one customer has one marker.
+        return redaction_marker(spelt(value), self._key)
 
     def _redact_json(self, text: str) -> str:
         start = text.lstrip()[:1]
@@ -261,7 +265,7 @@ def redact_violation(
     Looks into ``args``, ``result``, ``state_snapshot`` and ``trace``. Without a key the markers are plain
     hashes, see `redaction_marker`.
     """
-    redactor = _Unkeyed(fields) if key is None else Redactor(fields, key=key.ljust(16, b"\0"))
+    redactor = _AsGiven(fields, key=None if key is None else key.ljust(16, b"\0"))
     redacted = dict(violation)
     if redactor.active:
         for part in _WHERE_USER_DATA_IS:
@@ -288,11 +292,13 @@ def redact_record(record: Mapping[str, Any], redactor: Redactor | None) -> Mappi
     return redacted
 
 
-class _Unkeyed(Redactor):
+class _AsGiven(Redactor):
+    """Mark values as acel-core does: by how they are written, and without a key unless there is one."""
+
     __slots__ = ()
 
     def marker(self, value: object) -> str:
-        return redaction_marker(value)
+        return redaction_marker(value, self._key if self._has_own_key else None)
 
 
 def _names(fields: Iterable[str] | str) -> list[str]:
@@ -303,14 +309,6 @@ def _names(fields: Iterable[str] | str) -> list[str]:
         if not name:
             raise ValueError("a name to redact is not empty")
     return names
-
-
-def _same_spelling(value: object) -> object:
-    # As contracts compare keys, so that one customer has one marker.
-    if not isinstance(value, str) or (value.isascii() and value == value.strip() and value.isprintable()):
-        return value
-    text = unicodedata.normalize("NFC", value)
-    return "".join(letter for letter in text if unicodedata.category(letter) != "Cf").strip()
 
 
 def _lowered(name: Any) -> str:

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,7 @@ def test_globs(glob: str, name: str, hides: bool) -> None:
 def test_one_name_as_text_is_one_name() -> None:
     """`redact_fields="token"` hides the token, not everything called t, o, k, e or n."""
     assert Redactor("token", key=KEY).redact({"token": 1, "t": 2}) == {
-        "token": redaction_marker(1, KEY),
+        "token": redaction_marker("1", KEY),
         "t": 2,
     }
 
@@ -433,6 +434,25 @@ def test_a_violation_is_redacted_as_acel_core_redacts_it(key: bytes | None, fiel
     assert redact_violation(VIOLATION, fields, key=key) == published(VIOLATION, fields, key=key)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        (42, "42", " 42\u200b", "42.0", 42.0, Decimal("42.00")),
+        ("Ren\u00e9", "Rene\u0301", "Ren\u00e9\ufe0f"),
+        ({"id": 7, "of": ["x "]}, {"id": "7", "of": ["x"]}),
+    ],
+    ids=["number", "letters", "inside"],
+)
+def test_one_value_has_one_marker_however_it_is_written(values: tuple[Any, ...]) -> None:
+    """As contracts tell keys apart; what they tell apart has another."""
+    hide = Redactor("customer", key=KEY)
+
+    markers = {json.dumps(hide.redact({"customer": value})) for value in values}
+
+    assert len(markers) == 1
+    assert not markers & {json.dumps(hide.redact({"customer": other})) for other in ("042", "rene", True)}
+
+
 def test_a_violation_without_some_parts_is_redacted() -> None:
     """What is not there is not added."""
     assert set(redact_violation({"args": {"token": 1}}, "token")) == {"args"}
@@ -446,7 +466,7 @@ def test_a_record_keeps_its_own_names() -> None:
 
     assert redacted == {
         "tool": "args",
-        "args": {"args": redaction_marker(1, KEY), "n": 2},
+        "args": {"args": redaction_marker("1", KEY), "n": 2},
         "needs": f"args={redaction_marker('3', KEY)}",
     }
     assert redact_record(record, None) is record
