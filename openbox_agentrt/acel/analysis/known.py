@@ -9,6 +9,7 @@ without it is impossible with it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 from ..contracts.base import TemporalContract
@@ -22,10 +23,33 @@ __all__ = ("guards_of", "patterns_of", "rules_of", "why_unknown")
 _OPTIONS = frozenset(
     ("key", "fold", "except_", "within", "id", "description", "severity", "mode", "remedy", "on_violation")
 )
-_CELLS = frozenset(("tally", "stamps", "marks", "sum", "distinct", "tokens", "pending", "latest", "step"))
-_GUARDS = frozenset(
-    ("need", "ban", "cap", "spend", "distinct", "token", "next", "state", "settled", "overdue", "never")
+_CELLS = frozenset(
+    ("tally", "stamps", "marks", "sum", "distinct", "tokens", "pending", "latest", "step", "fresh")
 )
+_GUARDS = frozenset(
+    (
+        "need",
+        "ban",
+        "cap",
+        "spend",
+        "distinct",
+        "token",
+        "next",
+        "state",
+        "settled",
+        "overdue",
+        "never",
+        "fresh",
+    )
+)
+_PARTS = frozenset(
+    (
+        *("kind", "of", "label", "forms", "key", "within", "field", "fold", "refund"),
+        *("text", "negative", "saving", "lasting", "estimate"),
+    )
+)
+# What an option is that says nothing, or nothing that matters to one session.
+_NOTHING_SAID = (None, False, (), "UTC", "session", "run")
 _TEMPLATES = frozenset(
     (
         "alternate_precedence",
@@ -55,14 +79,14 @@ def why_unknown(contract: TemporalContract) -> str | None:
         return "it has code of its own"
     if contract.template not in _TEMPLATES:
         return f"{contract.template} is not analysed"
-    for option in sorted(Options.__annotations__.keys() - _OPTIONS):
-        if getattr(contract, option, None) not in (None, False, "session", ()):
-            return f"the option {option.rstrip('_')!r} is not analysed"
+    for option in sorted(name.rstrip("_") for name in Options.__annotations__.keys() - _OPTIONS):
+        if getattr(contract, option, getattr(contract.reach, option, None)) not in _NOTHING_SAID:
+            return f"the option {option!r} is not analysed"
     if getattr(contract, "clock", None) is not None:
         return "it has a clock of its own"
     for rule in rules_of(contract):
         kinds: set[str] = {guard.kind for guard in rule.guards if guard.kind not in _GUARDS}
-        kinds |= {cell.kind for cell in _cells(rule) if cell.kind not in _CELLS}
+        kinds |= {what for cell in _cells(rule) for what in _unknown_of(cell)}
         if kinds:
             return f"{min(kinds)!r} is not analysed"
     return _unknown_matcher(contract)
@@ -91,6 +115,14 @@ def patterns_of(form: list[Any]) -> Iterator[tuple[str, str, str]]:
     elif word == "any_of":
         for inner in rest:
             yield from patterns_of(inner)
+
+
+def _unknown_of(cell: Cell) -> Iterator[str]:
+    if cell.kind not in _CELLS:
+        yield cell.kind
+    for part in fields(cell):
+        if part.name not in _PARTS and getattr(cell, part.name) != part.default:
+            yield part.name
 
 
 def _cells(rule: Rule) -> Iterator[Cell]:

@@ -16,6 +16,7 @@ from ..contracts.declaration import Declaration
 from ..contracts.rules import Cell
 from ..memory.cell import LiveCell
 from ..memory.distinct import Distinct
+from ..memory.fresh import Fresh, FreshByKey
 from ..memory.keyed import Keyed
 from ..memory.order import Latest, StepMark
 from ..memory.owed import Pending
@@ -79,7 +80,7 @@ class CellView:
         if not isinstance(live, Keyed):
             self._load(live, frozen, None)
             return
-        live.load({})
+        live.load({"voided": 0, "values": {}} if isinstance(live, FreshByKey) else {})
         for name, value in frozen.items():
             entry = live.open(name)
             assert entry is not None
@@ -117,6 +118,8 @@ class CellView:
             return tuple((-at, value) for at, value in cell._entries)
         if kind is Tokens:
             return _latest((-token.at for token in cell.tokens), self.tokens)
+        if kind is Fresh:
+            return tuple(-at for _, at in cell.marks)
         assert kind is Pending
         return tuple(sorted({self._age(-at) for at in cell._owed.values()}, reverse=True))
 
@@ -151,6 +154,9 @@ class CellView:
                 cell.counts = {}
                 for _, value in frozen:
                     cell.counts[value] = cell.counts.get(value, 0) + 1
+        elif kind is Fresh:
+            cell.load({"voided": 0, "marks": [(_BEFORE, -age) for age in frozen]})
+            cell.own.seen = _BEFORE
         elif kind is Tokens:
             cell.tokens = [Token(-age, 0) for age in frozen]
             cell._given, cell._without = 0, []
@@ -164,7 +170,7 @@ class CellView:
         kind = self.cell.kind
         if self.cell.within is None or frozen is None:
             return frozen
-        if kind in ("stamps", "tokens"):
+        if kind in ("stamps", "tokens", "fresh"):
             return tuple(age + seconds for age in frozen)
         if kind == "pending":
             return tuple(sorted({self._age(age + seconds) for age in frozen}, reverse=True))

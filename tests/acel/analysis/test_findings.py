@@ -105,6 +105,15 @@ PLANTED: dict[str, tuple[str, list[dict[str, Any]], set[str], str | None]] = {
         {"a", "b"},
         "the session ends, unmet: a, b",
     ),
+    "a test that every edit voids": (
+        "tool-never-allowed",
+        [
+            c("must_precede", "test", "push", since="edit", id="fresh"),
+            c("chain_precedence", "edit", "push", id="at-once"),
+        ],
+        {"fresh", "at-once"},
+        "push() refused by fresh, at-once",
+    ),
     "a pattern that is in no text": (
         "matcher-matches-nothing",
         [c("never", bash("$rm"), id="odd")],
@@ -192,6 +201,14 @@ CLEAN: dict[str, list[dict[str, Any]]] = {
     "many different": [c("max_distinct", "mail", "to", 3), c("at_most_n_times", "mail", 4)],
     "a pair of keys": [c("at_most_n_times", "pay", 1, key=["payer", "payee"])],
     "a key for each tool": [c("must_precede", "check", "pay", key={"check": "id", "pay": "customer"})],
+    "a test after each edit": [
+        c("must_precede", "test", "push", since="edit", key="repo"),
+        c("at_most_n_times", "push", 2),
+    ],
+    "a test after each edit, not too old": [
+        c("must_precede", "test", "push", since="edit", within=60),
+        c("rate_limit", "push", 2, 600),
+    ],
     "every argument": [c("at_most_n_times", "pay", 1, key="*")],
 }
 
@@ -223,6 +240,22 @@ def test_what_has_code_of_its_own_is_named(analysed: Analysed) -> None:
     assert len(found.not_analysed) == 1
     assert "a matcher is a function" in found.not_analysed[0]
     assert {finding.kind for finding in found.findings} == {"tool-never-allowed"}
+
+
+@pytest.mark.parametrize(
+    ("contract", "why"),
+    [
+        (c("at_most_in_flight", "pay", 1), "at_most_in_flight is not analysed"),
+        (c("at_most_n_times", "pay", 1, per="day"), "the option 'per' is not analysed"),
+        (c("never", {"tool": "Bash", "matches": "(?i)rm"}), "the pattern has flags"),
+    ],
+)
+def test_what_is_not_known_here_is_named(analysed: Analysed, contract: dict[str, Any], why: str) -> None:
+    """A word whose meaning the search does not know is not guessed at."""
+    found = analysed(contract, c("at_most_n_times", "pay", 2))
+
+    assert why in found.not_analysed[0]
+    assert found.findings == ()
 
 
 def test_tools_that_there_are_show_a_name_that_is_wrong(analysed: Analysed) -> None:
