@@ -23,6 +23,7 @@ __all__ = (
     "ApprovalOutcome",
     "Decision",
     "DecisionSource",
+    "FleetOutcome",
     "Guardrails",
     "Missing",
     "Verdict",
@@ -30,6 +31,7 @@ __all__ = (
 
 DecisionSource = Literal["halted", "contracts", "core", "unreachable", "disabled", "skipped"]
 AcelOutcome = Literal["allowed", "refused", "shadow", "unmet"]
+FleetOutcome = Literal["shared", "local", "unavailable"]
 ApprovalOutcome = Literal["approved", "rejected", "expired", "timeout"]
 
 
@@ -130,6 +132,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         contracts: Contracts that the call broke or would break, as written in the rules.
         acel: What the local contracts said; ``shadow`` when a refusal was recorded but not enforced,
             ``unmet`` when a run ended with an obligation open.
+        fleet: Where contracts of the fleet counted the call: in the ``shared`` store, or, since that did not
+            answer, in this process only (``local``) or not at all (``unavailable``).
         core_verdict: What Core said, None when it was not asked or could not be.
         approval: How the approval ended, None when none was needed.
         approval_note: What the person said to it.
@@ -152,6 +156,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     contracts: tuple[str, ...] = ()
     acel: AcelOutcome | None = None
+    fleet: FleetOutcome | None = None
     core_verdict: Verdict | None = None
     policy_id: str | None = None
     risk_score: float | None = None

@@ -22,7 +22,13 @@ from ._loop.loop import GovernedAgentLoop, govern_loop
 from ._loop.provider import wrap_provider
 from ._loop.registry import wrap_tool_registry
 from ._run.contract_events import end_shared_session, end_shared_sessions
-from ._run.contract_source import check_metrics, contract_sessions, open_evidence, rules_in_force
+from ._run.contract_source import (
+    check_metrics,
+    contract_sessions,
+    open_evidence,
+    open_fleet_of,
+    rules_in_force,
+)
 from ._run.current import current_run
 from ._run.hooks import HookRefusals
 from ._run.observers import Observers, decision_meter
@@ -44,6 +50,7 @@ if TYPE_CHECKING:
     from ._run.rules_in_force import RulesInForce
     from ._run.sessions import Sessions
     from .acel.violations import Violation
+    from .fleet import Fleet
 
 __all__ = (
     "GovernedActivity",
@@ -88,11 +95,13 @@ class OpenBoxAgentRTGovernance:
         sessions: Sessions,
         rules: RulesInForce,
         core: Any = None,
+        fleet: Fleet | None = None,
         close_with: ExitStack | None = None,
     ) -> None:
         self.options = options
         self.core = core
         self._connection = connection
+        self._fleet = fleet
         self._close_with = ExitStack() if close_with is None else close_with
         services = Services(
             connection.gate,
@@ -185,7 +194,12 @@ class OpenBoxAgentRTGovernance:
         )
 
     def run_scope(
-        self, prompt: str = "", *, agent_name: str | None = None, session_id: str | None = None
+        self,
+        prompt: str = "",
+        *,
+        agent_name: str | None = None,
+        session_id: str | None = None,
+        subject: Mapping[str, Any] | None = None,
     ) -> RunScope:
         """
         Make an ``async with`` block that is one governed run, for work that is not an ``AgentLoop.run``.
@@ -197,12 +211,20 @@ class OpenBoxAgentRTGovernance:
             prompt: What the user asked; blank for a run without one.
             agent_name: Name of the agent, when the options do not name it.
             session_id: Session of this run, instead of the one that the options name.
+            subject: What the run is about, such as ``{"customer": "c-7"}``: a contract with
+                ``key="$subject.customer"`` holds for each customer, whatever a model says.
 
         Raises:
+            TypeError: On entering, `subject` is no mapping of names to texts or whole numbers.
             GovernanceError: On entering, the prompt is refused; on leaving, the run was halted.
         """
         return RunScope(
-            self._runs, screen_prompt, prompt=prompt, agent_name=agent_name, session_id=session_id
+            self._runs,
+            screen_prompt,
+            prompt=prompt,
+            agent_name=agent_name,
+            session_id=session_id,
+            subject=subject,
         )
 
     def activity_scope(
@@ -288,6 +310,8 @@ class OpenBoxAgentRTGovernance:
         self._runs.suspended.close()
         end_shared_sessions(self._runs.services)
         try:
+            if self._fleet is not None:
+                await self._fleet.aclose()
             await self._connection.aclose()
             await self._runs.services.observers.settle(seconds=OBSERVERS_SECONDS)
         finally:
@@ -332,6 +356,7 @@ async def create_openbox_agentrt(
     refusals = HookRefusals()
     with ExitStack() as opened:
         evidence = open_evidence(resolved, opened, rules)
+        fleet = open_fleet_of(resolved, opened)
         core = _core_of(resolved, opened)
         connection = connect(resolved, refusals, core=core)
         try:
@@ -343,7 +368,8 @@ async def create_openbox_agentrt(
                 resolved,
                 refusals,
                 core=core,
-                sessions=contract_sessions(resolved, rules, evidence),
+                sessions=contract_sessions(resolved, rules, evidence, fleet),
+                fleet=cast("Fleet", fleet) if isinstance(resolved.fleet, str) else None,
                 rules=rules,
                 close_with=opened.pop_all(),
             )

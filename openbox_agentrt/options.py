@@ -82,6 +82,8 @@ class GovernanceOptions(
             none: contracts alone.
         runtime: An `OpenBoxRuntime` to use instead of building one. It wins over the address and identity.
         validate: Check the API key at start-up.
+        subject: Says what a run is about, ``subject(agent, messages, tool_context)``, where its tool context
+            does not: ``$subject.customer`` in the key of a contract.
         install_instrumentation: Install openbox_core's HTTP and database hooks; one owner per process.
         instrumentation_strict: Raise, instead of warn, when another governance owns the hooks.
         instrument_files: Also install the file hooks, which replace ``open()`` and call Core synchronously.
@@ -93,7 +95,11 @@ class GovernanceOptions(
         approval_mode: ``wait`` for the person, or ``pause`` with Agent-RT's ``ApprovalRequiredError``.
         contracts: A rules file, an iterable of contracts, or a callable that builds an ``acel.Session``.
         reload_rules: Read the rules file again whenever it changes, see ``reload`` of the governance.
-        contract_scope: Whether the runs of one session id share their automata.
+        contract_scope: Whose calls a contract counts together that names no scope: of one session id, or run.
+        fleet: Where contracts with scope "fleet" count: the URL of a store, or a store.
+        on_fleet_outage: What follows when that store does not answer: ``refuse`` what such a contract is
+            about, or count in this process (``local``), which is marked.
+        lease_seconds: How long what a process reserved there stays reserved when it gives no sign of life.
         session_idle_seconds: How long a session lasts that no run uses.
         max_sessions: How many sessions that count something may be open.
         on_unmet: ``report`` an obligation that a run leaves open, or ``raise``.

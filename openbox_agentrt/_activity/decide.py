@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .activity import Activity
     from .request import DecisionRequest
 
-__all__ = ("decide", "decide_again", "reserve", "resume")
+__all__ = ("decide", "decide_again", "reserve", "resume", "start")
 
 
 async def decide(activity: Activity) -> None:
@@ -52,7 +52,7 @@ async def decide(activity: Activity) -> None:
     try:
         _check_run(activity)
         if run.contracts is not None:
-            await reserve(activity)
+            await reserve(activity, started=request.envelope is None)
         if request.envelope is None:
             _allow(activity, None)
             return
@@ -69,6 +69,7 @@ async def decide(activity: Activity) -> None:
             _redact(activity, answer)
             await _ask_person(activity, answer)
             activity.guards = await put_in_place(activity, answer)
+        await start(activity)
         _allow(activity, answer)
     except ApprovalPending:
         raise
@@ -95,6 +96,7 @@ async def resume(activity: Activity) -> None:
         _check_run(activity)
         await _ask_person(activity, answer, again=True)
         activity.guards = await put_in_place(activity, answer)
+        await start(activity)
         _allow(activity, answer)
     except ApprovalPending:
         raise
@@ -121,9 +123,13 @@ async def decide_again(activity: Activity, request: DecisionRequest) -> None:
         raise
 
 
-async def reserve(activity: Activity) -> None:
+async def reserve(activity: Activity, *, started: bool = False) -> None:
     """
-    Have the local contracts judge the activity, if there are any. What they allow is in flight from here on.
+    Have the contracts judge the activity, if there are any. What they allow is in flight from here on.
+
+    Args:
+        activity: The activity.
+        started: Whether it runs as soon as they allow it.
 
     Raises:
         ContractRefusedError: They refuse it.
@@ -132,8 +138,29 @@ async def reserve(activity: Activity) -> None:
     if contracts is None:
         return
     activity.reservation = await contract_events.reserve(
-        activity.run, contracts, request.event, request.arguments, activity.facts, deferred=request.deferred
+        activity.run,
+        contracts,
+        request.event,
+        request.arguments,
+        activity.facts,
+        deferred=request.deferred,
+        started=started,
     )
+
+
+async def start(activity: Activity) -> None:
+    """
+    Let the contracts of the fleet know that the work runs now.
+
+    Raises:
+        ContractRefusedError: What was reserved was given back meanwhile, and the call is refused now.
+    """
+    reservation = activity.reservation
+    if reservation is None or reservation.lease is None:
+        return
+    if not await reservation.astart():
+        activity.reservation = None
+        raise contract_events.refused_by(activity.run, activity.request.event, reservation, activity.facts)
 
 
 def _check_run(activity: Activity) -> None:

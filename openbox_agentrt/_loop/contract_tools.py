@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from agent_rt import AgentLoop, Toolbase, ToolRegistry
 
-from .._run.contract_events import RUN_ENDED
 from .._run.report_answers import RUN_STARTED
 from ..acel.contracts.declaration import Declaration
-from ..acel.events import ASSISTANT_TEXT
+from ..acel.events import ASSISTANT_TEXT, RUN_ENDED
 from ..errors import OptionError
 from ..lifecycle_events import LLM_ACTIVITY, USER_PROMPT
 from .stand_in import unwrap

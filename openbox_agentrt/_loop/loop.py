@@ -185,6 +185,7 @@ async def run_governed(
         prompt=last_user_text(messages),
         agent_name=getattr(agent, "name", None),
         session_id=_session_id(kwargs.get("tool_context")),
+        subject=_subject(judge.options.subject, agent, messages, kwargs.get("tool_context")),
         checkpoint=checkpoint,
         pausable=True,
     )
@@ -263,6 +264,16 @@ def _session_id(tool_context: object) -> str | None:
     # Agent-RT's own name for it, which its approval manager uses as well.
     value = tool_context.get("session_id") if isinstance(tool_context, Mapping) else None
     return value if isinstance(value, str) and value else None
+
+
+def _subject(
+    of: Callable[..., Mapping[str, Any]] | None, agent: Any, messages: Any, tool_context: object
+) -> Mapping[str, Any] | None:
+    """Say what a run is about: what its tool context says, else what the option does."""
+    if isinstance(tool_context, Mapping) and tool_context.get("subject") is not None:
+        subject: Mapping[str, Any] = tool_context["subject"]
+        return subject
+    return None if of is None else of(agent, messages, tool_context)
 
 
 def _stop_requested(run: RunState, asked: Callable[[], bool] | None) -> Callable[[], bool]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .._errors.options import OptionError
 from . import kinds
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from openbox_core.runtime import OpenBoxRuntime
 
     from ..acel.contracts.base import TemporalContract
+    from ..acel.engine.fleet_gate import FleetStore
     from ..acel.engine.records import Meter, ViolationRecorder
     from ..acel.outcome import OutcomeHook
     from ..acel.session import Session
@@ -126,6 +127,7 @@ class RunOptions:
     """Say what the runs belong to, and what of them is sent, gated and judged."""
 
     session_id: str | None = field(default=None, metadata=holds(kinds.TEXT))
+    subject: Callable[..., Mapping[str, Any]] | None = field(default=None, metadata=holds(kinds.CALLABLE))
     task_queue: str = field(default="agentrt", metadata=holds(kinds.TEXT))
     send_run_start_event: bool = field(default=True, metadata=holds(kinds.FLAG))
     send_run_end_event: bool = field(default=True, metadata=holds(kinds.FLAG))
@@ -200,6 +202,11 @@ class ContractOptions:
     contract_scope: Literal["session", "run"] = field(
         default="session", metadata=holds(kinds.choice("session", "run"))
     )
+    fleet: str | FleetStore | None = field(default=None, metadata=holds(kinds.PATH_OR_OBJECT))
+    on_fleet_outage: Literal["refuse", "local"] = field(
+        default="refuse", metadata=holds(kinds.choice("refuse", "local"))
+    )
+    lease_seconds: float = field(default=30.0, metadata=holds(kinds.SECONDS))
     session_idle_seconds: float = field(default=86_400.0, metadata=holds(kinds.SECONDS))
     max_sessions: int = field(default=100_000, metadata=holds(kinds.WHOLE))
     on_unmet: Literal["report", "raise"] = field(

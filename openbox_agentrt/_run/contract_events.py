@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from .._errors.refusals import error_of_result
-from ..acel.events import ASSISTANT_TEXT
+from ..acel.events import ASSISTANT_TEXT, RUN_ENDED
 from ..acel.session import engine_of
 from ..decision import Verdict
 from ..errors import ContractRefusedError, UnmetContractError
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from ..acel.session import Session
     from ..acel.violations import Violation
     from ..decision import AcelOutcome, Decision
+    from ..errors import GovernanceError
     from .services import Services
     from .sessions import EndedSession
     from .state import RunState
 
 log = logging.getLogger(__name__)
 
-RUN_ENDED: Final = "run_ended"
 SESSION_ENDED: Final = "session_ended"
 
 
@@ -60,31 +60,45 @@ async def reserve(
     facts: Facts,
     *,
     deferred: Collection[str] = (),
+    started: bool = False,
 ) -> Reservation:
     """
-    Have the local contracts judge `event`. What they allow is in flight from here on.
+    Have the contracts judge `event`. What they allow is in flight from here on.
 
     Args:
         facts: What is known of the decision; what the contracts said is added.
+        started: Whether it happens as soon as they allow it. If not, `start` is asked before it does.
 
     Raises:
         ContractRefusedError: They refuse it. Nothing moved, and Core will hear of it by a signal.
     """
     began = perf_counter()
-    reservation = await contracts.areserve(event, arguments, deferred=deferred)
+    reservation = await contracts.areserve(
+        event, arguments, deferred=deferred, about=run.about, started=started
+    )
     facts["acel_seconds"] = perf_counter() - began
     facts["step"] = reservation.step
+    if reservation.unanswered:
+        facts["fleet"] = "unavailable"
+    elif reservation.lease is not None:
+        facts["fleet"] = "local" if reservation.lease.local else "shared"
+    if reservation.refusal is not None:
+        raise refused_by(run, event, reservation, facts)
+    violations = reservation.violations
+    facts["acel"] = "shadow" if violations else "allowed"
+    facts["contracts"] = tuple(violation.name for violation in violations)
+    return reservation
+
+
+def refused_by(run: RunState, event: str, reservation: Reservation, facts: Facts) -> GovernanceError:
+    """Write down that contracts refuse `event`, let Core know by a signal, and give the error."""
     refusal = reservation.refusal
-    if refusal is None:
-        violations = reservation.violations
-        facts["acel"] = "shadow" if violations else "allowed"
-        facts["contracts"] = tuple(violation.name for violation in violations)
-        return reservation
+    assert refusal is not None
     facts["acel"] = "refused"
     facts["contracts"] = tuple(broken.name for broken in refusal.broken)
     facts["reason"] = refusal.message
     signal_violation(run, event, facts["contracts"], refusal.message)
-    raise refused(run, ContractRefusedError(refusal), event, Verdict.BLOCK, "contracts", **facts)
+    return refused(run, ContractRefusedError(refusal), event, Verdict.BLOCK, "contracts", **facts)
 
 
 def broken_result(
@@ -116,7 +130,7 @@ async def admit_run(run: RunState) -> None:
     if run.contracts is None:
         return
     facts: Facts = {}
-    reservation = await reserve(run, run.contracts, RUN_STARTED, _about(run), facts)
+    reservation = await reserve(run, run.contracts, RUN_STARTED, _about(run), facts, started=True)
     if facts["acel"] == "shadow":
         write(run, RUN_STARTED, Verdict.ALLOW, "contracts", **facts)
     run.admitted = True
@@ -163,9 +177,9 @@ def conclude_contracts(run: RunState, error: BaseException | None) -> UnmetContr
         return None
     run.contracts_concluded = True
     _note_end(run, run.contracts, error)
-    if run.parent_shares_session or run.session.shared:
+    if run.parent_shares_session:
         return None
-    unmet = run.session.end()
+    unmet = run.session.end_run(run.about.run) if run.session.shared else run.session.end()
     if not unmet:
         return None
     raises = run.services.options.on_unmet == "raise" and error is None and any(map(_in_force, unmet))
@@ -204,7 +218,7 @@ def end_shared_sessions(services: Services) -> None:
 
 def _note_end(run: RunState, contracts: Session, error: BaseException | None) -> None:
     arguments = {**_about(run), "status": "completed" if error is None else "failed"}
-    reservation = contracts.reserve(RUN_ENDED, arguments)
+    reservation = contracts.reserve(RUN_ENDED, arguments, about=run.about)
     violations = list(reservation.violations)
     if reservation.allowed:
         failed = reservation.commit()

@@ -10,7 +10,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ..acel.contracts.base import TemporalContract
+from ..acel.contracts.declaration import Declaration, scope_of
 from ..acel.contracts.identity import rules_hash
+from ..acel.engine.fleet_gate import FleetStore
+from ..acel.engine.rule_set import shared_rules
 from ..acel.session import Session, engine_of
 from ..errors import OptionError
 from ..evidence.redaction import redactor_of
@@ -121,6 +124,26 @@ def open_evidence(
     return file
 
 
+def open_fleet_of(options: GovernanceOptions, opened: ExitStack) -> FleetStore | None:
+    """
+    Open the store that contracts of the fleet count in; `opened` closes one that is opened here.
+
+    Raises:
+        OptionError: Its URL names no store.
+    """
+    named = options.fleet
+    if not isinstance(named, str):
+        return named
+    from ..fleet import FleetConfigError, open_fleet
+
+    try:
+        fleet = open_fleet(named, lease_seconds=options.lease_seconds, on_outage=options.on_fleet_outage)
+    except FleetConfigError as error:
+        raise OptionError("fleet", f"cannot be used: {error}") from error
+    opened.callback(fleet.close)
+    return fleet
+
+
 def rules_in_force(options: GovernanceOptions) -> RulesInForce:
     """
     Read the option ``contracts`` as what is in force from now on.
@@ -136,9 +159,18 @@ def rules_in_force(options: GovernanceOptions) -> RulesInForce:
 
 
 def contract_sessions(
-    options: GovernanceOptions, rules: RulesInForce, evidence: EvidenceFile | Recorder | None
+    options: GovernanceOptions,
+    rules: RulesInForce,
+    evidence: EvidenceFile | Recorder | None,
+    fleet: FleetStore | None = None,
 ) -> Sessions:
-    """Make the sessions of a governance with these options."""
+    """
+    Make the sessions of a governance with these options.
+
+    Raises:
+        OptionError: A contract counts in the store of the fleet, and there is none.
+    """
+    _check_scopes(options, rules.source, fleet)
 
     def build(name: str, shared: bool) -> ContractSession:
         with rules.building() as note:
@@ -161,7 +193,10 @@ def contract_sessions(
             mode=options.contracts_mode,
             metrics=options.metrics,
             session_id=name,
-            contracts=source.contracts,
+            contracts=shared_rules(
+                source.contracts, default_scope=options.contract_scope if shared else None
+            ),
+            fleet=fleet,
             max_trace=MAX_TRACE,
             **({"redact_fields": options.redact_fields} if recorder is None else {"evidence": recorder}),
         )
@@ -172,10 +207,33 @@ def contract_sessions(
         rules.tell(lambda _, change: keep(change.before, change.after))
     return Sessions(
         build,
-        per_session=options.contract_scope == "session",
+        per_session=_are_shared(options, rules.source),
         idle_seconds=options.session_idle_seconds,
         limit=options.max_sessions,
     )
+
+
+def _are_shared(options: GovernanceOptions, source: ContractSource | None) -> bool:
+    """Tell whether the runs of one session id have anything to share."""
+    contracts = () if source is None else source.contracts
+    return options.contract_scope == "session" or any(scope_of(each) == "session" for each in contracts)
+
+
+def _check_scopes(
+    options: GovernanceOptions, source: ContractSource | None, fleet: FleetStore | None
+) -> None:
+    contracts = () if source is None else source.contracts
+    of_fleet = [contract.spec for contract in contracts if scope_of(contract) == "fleet"]
+    if of_fleet and fleet is None:
+        raise OptionError(
+            "fleet",
+            f"is not given, and {of_fleet[0]} has scope 'fleet'",
+            remedy="give the URL of a store, such as sqlite:///fleet.db",
+        )
+    code = [contract.spec for contract in contracts if not isinstance(contract, Declaration)]
+    if code and options.contract_scope == "run" and _are_shared(options, source):
+        problem = f"is 'run' beside contracts of scope 'session', and {code[0]} is code, which has one memory"
+        raise OptionError("contract_scope", problem)
 
 
 def _recorder(

@@ -64,6 +64,7 @@ class Observers:
     def tell(self, decision: Decision, recorder: Recorder | None) -> None:
         """Tell all of them of a decision. Never raises, except for what is no `Exception`."""
         ungoverned = decision.unreachable and decision.verdict not in REFUSING
+        ungoverned = ungoverned or decision.fleet == "local"
         if recorder is not None and (self._records_all or ungoverned):
             self._try("the evidence", lambda: recorder.record_decision(self._shown(decision)))
         if self._meter is not None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from openbox_core.contracts.results import PatchDirective
 
     from .._wire.identity import RunIdentity
-    from ..decision import AcelOutcome, Answer, ApprovalOutcome, DecisionSource
+    from ..decision import AcelOutcome, Answer, ApprovalOutcome, DecisionSource, FleetOutcome
     from ..errors import GovernanceError
     from .state import RunState
 
@@ -30,6 +30,7 @@ class Facts(TypedDict, total=False):
     reason: str | None
     contracts: tuple[str, ...]
     acel: AcelOutcome | None
+    fleet: FleetOutcome | None
     core_verdict: Verdict | None
     policy_id: str | None
     risk_score: float | None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._wire.identity import RunIdentity
+from ..acel.match.keys import read_subject
 from ..errors import UngovernedCallError
 from .contract_events import tell_ended
 from .conversations import Conversation
@@ -66,13 +68,16 @@ class Runs:
         agent_name: str | None = None,
         session_id: str | None = None,
         pausable: bool = False,
+        subject: Mapping[str, Any] | None = None,
     ) -> RunState:
         """
         Make a run, nested in the one around the calling task if there is one. Nothing is sent.
 
         Raises:
             GovernanceBlockedError: Too many sessions are open.
+            TypeError: `subject` is none.
         """
+        subject = None if subject is None else read_subject(subject)
         services, options = self.services, self.options
         position = POSITION.get()
         around = position if position is not None and not position.run.ended else None
@@ -95,6 +100,7 @@ class Runs:
             parent_activity=None if around is None else around.activity,
             pausable=pausable,
             session=session,
+            subject=subject,
         )
         self.refusals.watch(run)
         return run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Token
 from functools import partial
 from types import TracebackType
@@ -46,6 +46,7 @@ class RunScope:
         prompt: What the user asked; blank for a run without one.
         agent_name: Name of the agent, when the options do not name it.
         session_id: Session of this run, instead of the one that the options name.
+        subject: What this run is about, such as a customer: ``$subject.customer`` in the key of a contract.
         checkpoint: What an Agent-RT run is resumed from.
         pausable: Whether the run can stop for an approval and come back.
     """
@@ -58,6 +59,7 @@ class RunScope:
         prompt: str = "",
         agent_name: str | None = None,
         session_id: str | None = None,
+        subject: Mapping[str, Any] | None = None,
         checkpoint: Any = None,
         pausable: bool = False,
     ) -> None:
@@ -66,6 +68,7 @@ class RunScope:
         self._prompt = prompt
         self._agent_name = agent_name
         self._session_id = session_id
+        self._subject = subject
         self._checkpoint = checkpoint
         self._pausable = pausable
         self._run: RunState | None = None
@@ -127,6 +130,7 @@ class RunScope:
             prompt=self._prompt,
             agent_name=self._agent_name,
             session_id=self._session_id,
+            subject=self._subject,
             pausable=self._pausable,
         )
 

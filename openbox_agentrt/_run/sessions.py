@@ -60,6 +60,10 @@ class ContractSession:
         """Admit nothing more, and give what is unmet; it is recorded."""
         return () if self.contracts is None else tuple(self.contracts.end_session())
 
+    def end_run(self, run: str) -> tuple[Violation, ...]:
+        """Give what one run leaves unmet of contracts that are about one run; it is recorded."""
+        return () if self.contracts is None else tuple(engine_of(self.contracts).end_run(run))
+
     def counts_nothing(self) -> bool:
         """Tell whether a new session would be no other: nothing is counted, owed, broken or under way."""
         if self.contracts is None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..acel.match.keys import About
 from ..errors import GovernanceHaltError, UngovernedCallError
 from .sessions import ContractSession
 
@@ -75,6 +76,8 @@ class RunState:
         contracts: The `acel.Session` that the run belongs to; None without contracts.
         admitted: Whether the contracts have seen the run start.
         estimate_cost: What a model's response has cost, when the loop has a way to tell.
+        about: Whose calls those of the run are: its subject, and the run whose contracts of scope "run" they
+            belong to.
         side_effect_of: What a tool is declared to do, when the loop has a registry that tells.
     """
 
@@ -90,6 +93,7 @@ class RunState:
         parent: RunState | None = None,
         parent_activity: OpenActivity | None = None,
         pausable: bool = False,
+        subject: Mapping[str, Any] | None = None,
     ) -> None:
         self.identity = identity
         self.prompt = prompt
@@ -120,6 +124,7 @@ class RunState:
         self.resumed = False
         self.ending = False
         self.ended = False
+        self.about = self._about(subject)
         self._halt_error: GovernanceHaltError | None = None
         self._halt_took_effect = False
 
@@ -161,6 +166,12 @@ class RunState:
     def __repr__(self) -> str:
         state = "ended" if self.ended else "halted" if self.halted is not None else "open"
         return f"<RunState {self.workflow_type} {self.run_id} {state}>"
+
+    def _about(self, subject: Mapping[str, Any] | None) -> About:
+        around = self.parent.about if self.parent is not None and self.parent_shares_session else None
+        if around is None:
+            return About(subject=dict(subject or {}), run=self.run_id)
+        return around if subject is None else replace(around, subject={**around.subject, **subject})
 
     @property
     def parent_shares_session(self) -> bool:

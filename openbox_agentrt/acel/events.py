@@ -13,7 +13,8 @@ from .wording import shown
 ASSISTANT_TEXT = "assistant_text"
 """What a model said, beside calls or alone. It is an event where a contract names it."""
 
-LIFECYCLE = ("run_started", "run_ended", "user_prompt", "llm_call", ASSISTANT_TEXT)
+RUN_ENDED = "run_ended"
+LIFECYCLE = ("run_started", RUN_ENDED, "user_prompt", "llm_call", ASSISTANT_TEXT)
 """The events of a governed run that are no tools, and are known to every session."""
 
 Outcome = Literal["ok", "failed", "aborted", "unknown"]

@@ -80,6 +80,12 @@ class Metrics:
             ("policy",),
             registry=registry,
         )
+        self._fleet_outages = Counter(
+            "openbox_agentrt_fleet_outages",
+            "Calls that the store of the fleet could not be asked about, by what was done.",
+            ("policy",),
+            registry=registry,
+        )
         self._retries = Counter(
             "openbox_agentrt_core_retries", "Requests to Core that were sent again.", registry=registry
         )
@@ -123,6 +129,10 @@ class Metrics:
         """Count a failure to ask Core, by what was done: ``fail_open`` or ``fail_closed``."""
         self._add(self._unreachable, policy)
 
+    def record_fleet_outage(self, policy: str) -> None:
+        """Count a call that a shared store was not asked about, by what was done: ``refuse`` or ``local``."""
+        self._add(self._fleet_outages, policy)
+
     def record_retry(self) -> None:
         """Count a request to Core that was sent again."""
         self._retries.inc()
@@ -142,6 +152,7 @@ class Metrics:
                 for (verdict, source), count in _numbers(self._decisions).items()
             },
             "core_unreachable": {policy: count for (policy,), count in _numbers(self._unreachable).items()},
+            "fleet_outages": {policy: count for (policy,), count in _numbers(self._fleet_outages).items()},
             "core_retries": _numbers(self._retries)[()],
         }
 

@@ -25,6 +25,10 @@ class Settles(Protocol):
 
     def replace_result(self, call: Reservation, result: Any, /) -> None: ...
 
+    def start(self, call: Reservation, /) -> bool: ...
+
+    async def astart(self, call: Reservation, /) -> bool: ...
+
     def give_up(self, call: Reservation, /, *, ran: bool) -> None: ...
 
     def lose(self, call: Reservation, /) -> None: ...
@@ -76,6 +80,21 @@ class Reservation(PlannedCall):
     def finished(self) -> bool:
         """Tell whether it was used, or refused."""
         return not self._claim
+
+    def start(self) -> bool:
+        """
+        Say that the tool runs now, as a contract of the fleet has to know. Blocks while its store is asked.
+
+        Returns:
+            Whether it may run. It may not where what was reserved was given back meanwhile, because this
+            process gave no sign of life, and the call would be refused now: see `refusal`. Always True where
+            no contract of the fleet is about it.
+        """
+        return self.allowed and (self.lease is None or self._engine.start(self))
+
+    async def astart(self) -> bool:
+        """Do as `start`, without blocking the event loop."""
+        return self.allowed and (self.lease is None or await self._engine.astart(self))
 
     def belongs_to(self, engine: object) -> bool:
         """Tell whether it is a call of that engine."""

@@ -24,6 +24,7 @@ from .contracts.conditions import collect_checks
 from .contracts.numbers import check_count
 from .contracts.tools import CommitFn, ToolSpec, tool_spec
 from .engine.engine import Engine, check_mode
+from .engine.fleet_gate import FleetStore
 from .engine.lifecycle import aconclude, conclude, running
 from .engine.records import Meter, ViolationRecorder
 from .engine.replay import replay_events
@@ -85,6 +86,9 @@ class Session:
         tools: Further tools that are known.
         subject: What its calls are about, such as ``{"customer": "c-7"}``: ``key="$subject.customer"`` tells
             customers apart by it, whatever the arguments of a call say.
+        fleet: The store that contracts with scope "fleet" count in, see `openbox_agentrt.fleet`. Such a
+            contract is an error without it. With "alone" they count the calls of this session only, as a
+            replay or a test may want it.
 
     Attributes:
         halt_on_violation: See above. It may be changed.
@@ -103,7 +107,7 @@ class Session:
         metrics: Meter | None = None,
         evidence: ViolationRecorder | None = None,
         session_id: str | None = None,
-        contracts: Iterable[TemporalContract] | _HasContracts = (),
+        contracts: Iterable[TemporalContract] | _HasContracts | RuleSet = (),
         clock: Clock | None = None,
         max_trace: int | None = None,
         trace_window: int | None = 20,
@@ -111,6 +115,7 @@ class Session:
         unknown_tools: Literal["allow", "refuse"] = "allow",
         tools: Collection[str] = (),
         subject: Mapping[str, Any] | None = None,
+        fleet: FleetStore | Literal["alone"] | None = None,
     ) -> None:
         _one_of("halt_on_violation", halt_on_violation, (True, False, "session"))
         check_mode(mode)
@@ -139,7 +144,8 @@ class Session:
             trace_window=trace_window,
             max_keys=max_keys,
             known=None if unknown_tools == "allow" else [tools] if isinstance(tools, str) else tools,
-            rules=_compiled(contracts),
+            rules=_compiled(contracts, like=RuleSet(alone=fleet == "alone")),
+            fleet=None if fleet == "alone" else fleet,
             about=None if subject is None else About(subject=read_subject(subject)),
         )
         self._groups: dict[str, list[TemporalContract]] = {}
@@ -194,7 +200,7 @@ class Session:
             TypeError: It holds something that is no contract. Nothing has changed.
             ValueError: It holds a contract twice. Nothing has changed.
         """
-        self._engine.replace(_compiled(contracts))
+        self._engine.replace(_compiled(contracts, like=self._engine.store.book.rules))
         self._groups = {}
 
     @property
@@ -315,7 +321,13 @@ class Session:
     # Calls
 
     def reserve(
-        self, tool: str, args: Mapping[str, Any] | None = None, *, deferred: _Deferred = ()
+        self,
+        tool: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        deferred: _Deferred = (),
+        started: bool = False,
+        about: About | None = None,
     ) -> Reservation:
         """
         Judge a call, and let it through if every contract in force agrees.
@@ -329,17 +341,26 @@ class Session:
                 ``total_tokens``. Give them to `commit` as `measured`. Until then they count as nothing, and a
                 limit on them refuses only once it is reached. A mapping says what each is taken for until
                 then, so that calls side by side cannot pass the limit together.
+            started: Whether the tool runs as soon as the call is let through. If not, and a contract of the
+                fleet is about it, `Reservation.start` goes before.
+            about: Whose call it is, if not whose the session is.
 
         Raises:
             ValueError: What a deferred amount is taken for is no amount.
         """
-        return self._engine.reserve(tool, args, deferred=deferred)
+        return self._engine.reserve(tool, args, deferred=deferred, started=started, about=about)
 
     async def areserve(
-        self, tool: str, args: Mapping[str, Any] | None = None, *, deferred: _Deferred = ()
+        self,
+        tool: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        deferred: _Deferred = (),
+        started: bool = False,
+        about: About | None = None,
     ) -> Reservation:
-        """Do as `reserve`, and wait for preconditions that have to be awaited."""
-        return await self._engine.areserve(tool, args, deferred=deferred)
+        """Do as `reserve`, and wait for preconditions and for the store of the fleet without blocking."""
+        return await self._engine.areserve(tool, args, deferred=deferred, started=started, about=about)
 
     def would(self, tool: str, args: Mapping[str, Any] | None = None) -> Refusal | None:
         """
@@ -381,7 +402,7 @@ class Session:
             ContractViolation: A contract in force was broken. Unless it is a postcondition, the tool did
                 not run.
         """
-        reservation = self.reserve(tool, args)
+        reservation = self._engine.reserve(tool, args, started=True)
         if not reservation.allowed:
             return self._refused(reservation)
         if run is not None:
@@ -399,7 +420,7 @@ class Session:
         run: Callable[..., Any] | None = None,
     ) -> Any:
         """Do as `call`; `run`, conditions and the commit function may be async."""
-        reservation = await self.areserve(tool, args)
+        reservation = await self._engine.areserve(tool, args, started=True)
         if not reservation.allowed:
             return self._refused(reservation)
         if run is not None:
@@ -417,7 +438,7 @@ class Session:
         As in acel-core, a call that is let through counts as a prerequisite at once; `postcheck` takes it
         back if the call failed.
         """
-        reservation = self._engine.reserve(tool, args, early=True)
+        reservation = self._engine.reserve(tool, args, early=True, started=True)
         blocking, first = not reservation.allowed, None
         if reservation.violations:
             first = next((v for v in reservation.violations if v.blocked or not blocking), None)
@@ -570,12 +591,15 @@ def _several(contracts: Iterable[TemporalContract]) -> Iterable[TemporalContract
     return contracts
 
 
-def _compiled(contracts: Iterable[TemporalContract] | _HasContracts) -> RuleSet:
-    if type(contracts) is tuple:
-        return shared_rules(contracts)
+def _compiled(contracts: Iterable[TemporalContract] | _HasContracts | RuleSet, *, like: RuleSet) -> RuleSet:
+    """Compile contracts, with scopes that mean what they do in the rules that they are `like`."""
+    if isinstance(contracts, RuleSet):
+        return contracts
     if isinstance(contracts, _HasContracts):
-        return shared_rules(tuple(contracts.contracts))
-    return RuleSet(_several(contracts))
+        contracts = tuple(contracts.contracts)
+    if type(contracts) is tuple:
+        return shared_rules(contracts, alone=like.alone, default_scope=like.default_scope)
+    return RuleSet(_several(contracts), alone=like.alone, default_scope=like.default_scope)
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:

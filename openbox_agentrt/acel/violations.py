@@ -14,6 +14,7 @@ from .refusal import Refusal
 from .verdict import Kind, Mode, OnViolation, Severity
 
 SESSION_END = "<session-end>"
+RUN_END = "<run-end>"
 _FORMAT_1 = ("kind", "spec", "tool", "step", "trace", "state_snapshot", "args", "result")
 
 

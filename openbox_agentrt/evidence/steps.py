@@ -13,7 +13,9 @@ from .redaction import Redactor
 __all__ = ("step_body",)
 
 _STEP_ROOM: Final = 16_000
-_OF_THE_USER: Final = frozenset(("args", "final", "measured", "deferred", "set", "state", "memory"))
+_OF_THE_USER: Final = frozenset(
+    ("args", "final", "measured", "deferred", "set", "state", "memory", "subject")
+)
 
 
 def step_body(step: Mapping[str, Any], redactor: Redactor | None) -> bytes:

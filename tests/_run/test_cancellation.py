@@ -33,13 +33,13 @@ class Reservations:
     open: int = 0
     log: list[str] = field(default_factory=list)
 
-    def reserve(self, tool: str, args: Any = None, *, deferred: Any = ()) -> Any:
+    def reserve(self, tool: str, args: Any = None, **asked: Any) -> Any:
         self.open += 1
         return _Reservation(self, tool)
 
-    async def areserve(self, tool: str, args: Any = None, *, deferred: Any = ()) -> Any:
+    async def areserve(self, tool: str, args: Any = None, **asked: Any) -> Any:
         await asyncio.sleep(0)
-        return self.reserve(tool, args, deferred=deferred)
+        return self.reserve(tool, args, **asked)
 
     def has_conditions(self, tool: str) -> bool:
         return False
@@ -56,6 +56,9 @@ class _Reservation:
     step: int = 1
     refusal: Any = None
     violations: tuple[Any, ...] = ()
+    lease: Any = None
+    unanswered: bool = False
+    learnt: Any = None
 
     def commit(self, result: Any = None, **kwargs: Any) -> None:
         self._settle("commit")
@@ -134,7 +137,12 @@ def contracts(monkeypatch: pytest.MonkeyPatch) -> Reservations:
     def with_contracts(self: Runs, **about: Any) -> Any:
         run: Any = open_run(self, **about)
         run.session = types.SimpleNamespace(
-            contracts=reservations, recorder=None, records_itself=True, shared=True, end=tuple
+            contracts=reservations,
+            recorder=None,
+            records_itself=True,
+            shared=True,
+            end=tuple,
+            end_run=lambda run: (),
         )
         run.contracts = reservations
         return run

@@ -109,8 +109,8 @@ def act(session: Session, chance: random.Random, clock: Clock | None, times: int
             session.state.set("mode", chance.choice(["on", "off"]))
         if chance.random() < 0.6 or not flying:
             tool = chance.choice(TOOLS)
-            deferred = {"deferred": {"tokens": 5}} if chance.random() < 0.1 else {}
-            call = session.reserve("llm" if deferred else tool, arguments(chance), **deferred)
+            deferred = {"tokens": 5} if chance.random() < 0.1 else {}
+            call = session.reserve("llm" if deferred else tool, arguments(chance), deferred=deferred)
             if call.allowed:
                 flying.append(call)
             continue

@@ -66,7 +66,7 @@ class CellView:
         live = self.live
         if not isinstance(live, Keyed):
             return self._freeze(live, None)
-        blank = self._freeze(live._blank, None)
+        blank = self._freeze(live.blank, None)
         found = {}
         for name, inner in live.each():
             value = self._freeze(inner, name)

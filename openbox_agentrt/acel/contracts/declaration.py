@@ -268,6 +268,11 @@ class Declaration(TemporalContract):
         return {**self.__dict__, "_home": None}
 
 
+def scope_of(contract: TemporalContract) -> Scope | None:
+    """Give the scope that a contract names; None for the default."""
+    return contract.reach.scope if isinstance(contract, Declaration) else None
+
+
 def _is_code(form: Sequence[Any]) -> bool:
     return form[0] == "function" or (form[0] == "any_of" and any(map(_is_code, form[1:])))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..engine.rule_set import RuleSet
 from ..engine.store import SessionStore
 from ..match.matchers import Args
 from ..verdict import Verdict
@@ -35,7 +36,7 @@ class Template(Declaration):
     def _alone(self) -> SessionStore:
         if self._solo is None:
             home = self._home
-            self._solo = SessionStore()
+            self._solo = SessionStore(RuleSet(alone=True))
             self._solo.add(self)
             self._home = home
         return self._solo

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from ..._plain.arguments import plain_args
+from ...fleet.answers import How
 from ..contracts.base import MALFORMED, SessionRule, TemporalContract
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard
@@ -25,9 +27,10 @@ from ..memory.total import read_estimate
 from ..refusal import Refusal
 from ..reservation import Reservation
 from ..verdict import Mode
-from ..violations import SESSION_END, Violation
+from ..violations import RUN_END, SESSION_END, Violation
 from ..wording import shown
 from . import findings
+from .fleet_gate import FleetGate, FleetStore
 from .plan import NONE
 from .planned_call import seen_of
 from .records import Meter, Records, ViolationRecorder
@@ -66,12 +69,15 @@ class Engine:
         known: Iterable[str] | None,
         rules: RuleSet,
         about: About | None = None,
+        fleet: FleetStore | None = None,
     ) -> None:
         self.mode = mode
         self.session_id = session_id
         self.state = StateStore(state)
         self._initial = state
         self._about = about
+        self._fleet = None if fleet is None else FleetGate(fleet)
+        self._check_fleet(rules)
         known = None if known is None else (*known, *LIFECYCLE)
         self.store: SessionStore
         if getattr(evidence, "records_steps", False):
@@ -137,12 +143,14 @@ class Engine:
 
         Raises:
             TypeError: It is no contract.
-            ValueError: It was added before.
+            ValueError: It was added before, or is of the fleet in a session that has none.
         """
+        self._check_fleet(RuleSet([contract], alone=self.store.book.rules.alone))
         self.store.add(contract)
 
     def replace(self, rules: RuleSet) -> None:
         """Put other contracts in force in place of all there are, for the calls from now on."""
+        self._check_fleet(rules)
         self.store.replace(rules)
 
     def reserve(
@@ -153,6 +161,7 @@ class Engine:
         deferred: Collection[str] | Mapping[str, Any] = (),
         early: bool = False,
         about: About | None = None,
+        started: bool = False,
     ) -> Reservation:
         """
         Judge a call, and let it through if every contract in force agrees.
@@ -168,6 +177,7 @@ class Engine:
                 then, so that calls side by side cannot pass the limit together.
             early: Let a prerequisite count from now, as `precheck` does.
             about: Whose call it is, if not whose the session is.
+            started: Whether it runs as soon as it is let through, so that nobody says when it starts.
         """
         began = 0.0 if self._meter is None else time.perf_counter()
         if type(tool) is str and type(args) is dict:
@@ -188,6 +198,9 @@ class Engine:
         spec = call.plan.spec
         failed = None if spec is None else spec.before(self.view, call.args)
         breaches = self.store.reserve(call, force=self._watching, refuse=failed and not self._watching)
+        if call.plan.fleet and call.admitted and self._fleet is not None:
+            more = self._fleet.reserve(call, watching=self._watching, started=started)
+            breaches = self._beside(call, breaches, more)
         if breaches or failed or began or call.extra is not None:
             self._judged(call, failed or [], breaches or [], began)
         return call
@@ -199,6 +212,7 @@ class Engine:
         *,
         deferred: Collection[str] | Mapping[str, Any] = (),
         about: About | None = None,
+        started: bool = False,
     ) -> Reservation:
         """Do as `reserve`, and wait for preconditions that have to be awaited."""
         began = 0.0 if self._meter is None else time.perf_counter()
@@ -212,8 +226,29 @@ class Engine:
         spec = call.plan.spec
         failed = None if spec is None else await spec.abefore(self.view, call.args)
         breaches = self.store.reserve(call, force=self._watching, refuse=failed and not self._watching)
+        if call.plan.fleet and call.admitted and self._fleet is not None:
+            try:
+                more = await self._fleet.areserve(call, watching=self._watching, started=started)
+            except BaseException:
+                # Cancelled: it never ran, and what the store may have is given back there.
+                self.store.abort(call, ran=False)
+                call.claim()
+                raise
+            breaches = self._beside(call, breaches, more)
         self._judged(call, failed or [], breaches or [], began)
         return call
+
+    def start(self, call: Reservation) -> bool:
+        """Say that the tool of a reserved call runs now. Returns whether it may: if not, it is refused."""
+        if call.lease is None or self._fleet is None:
+            return call.admitted
+        return self._started(call, self._fleet.start(call, watching=self._watching))
+
+    async def astart(self, call: Reservation) -> bool:
+        """Do as `start`, without blocking the event loop."""
+        if call.lease is None or self._fleet is None:
+            return call.admitted
+        return self._started(call, await self._fleet.astart(call, watching=self._watching))
 
     def would(self, tool: str, args: Mapping[str, Any] | None) -> Refusal | None:
         """Give the refusal that `reserve` would make of a call now, or None. Nothing moves."""
@@ -242,6 +277,7 @@ class Engine:
             found = self.check(call, spec, result)
         except BaseException:
             self.store.lose(call)
+            self._finish(call, "lose")
             raise
         return self._concluded(call, result, found)
 
@@ -259,6 +295,7 @@ class Engine:
                 found = self._unwritten(call, fault, result) or found
         except BaseException:
             self.store.lose(call)
+            self._finish(call, "lose")
             raise
         return self._concluded(call, result, found)
 
@@ -269,11 +306,13 @@ class Engine:
     def give_up(self, call: Reservation, *, ran: bool) -> None:
         """Settle a call that failed, if it `ran`, or never ran."""
         self._report_late(call, self.store.abort(call, ran=ran), None)
+        self._finish(call, "fail" if ran else "undo")
 
     def lose(self, call: Reservation) -> None:
         """Settle a call that was dropped, or whose end nobody knows."""
         call.as_ran()
         self.store.lose(call)
+        self._finish(call, "lose")
 
     def is_as_new(self) -> bool:
         """Tell whether a new engine would be no other: nothing is counted, owed, broken or written."""
@@ -292,6 +331,16 @@ class Engine:
         found: list[Violation] = []
         for breach in self.store.end(shut=shut):
             end = self.enter(SESSION_END, findings.values_of(breach))
+            end.step = self.store.step
+            end.claim()
+            found += self.records.record(end, [findings.of_breach(breach, self._mode)])
+        return found
+
+    def end_run(self, run: str) -> list[Violation]:
+        """Report what one run of the session leaves unmet, and forget it."""
+        found: list[Violation] = []
+        for breach in self.store.end_run(run):
+            end = self.enter(RUN_END, findings.values_of(breach))
             end.step = self.store.step
             end.claim()
             found += self.records.record(end, [findings.of_breach(breach, self._mode)])
@@ -339,6 +388,44 @@ class Engine:
         if breaches or failed:
             self._report(call, failed, breaches)
 
+    def _beside(
+        self, call: Reservation, local: list[Breach] | None, more: list[Breach]
+    ) -> list[Breach] | None:
+        """Put what the store says beside what the session says; what the store refuses is taken back."""
+        if call.unanswered or (call.lease is not None and call.lease.local):
+            self.records.count_outage("refuse" if call.unanswered else "local")
+        if not more:
+            return local
+        if not self._watching and any(breach.blocks() for breach in more):
+            self.store.take_back(call, more)
+        else:
+            self.store.note(more)
+        return [*(local or ()), *more]
+
+    def _started(self, call: Reservation, breaches: list[Breach]) -> bool:
+        if breaches:
+            self._beside(call, None, breaches)
+            self._report(call, [], breaches)
+        return call.admitted
+
+    def _finish(self, call: Reservation, how: How) -> None:
+        if call.lease is not None and self._fleet is not None:
+            # What is dropped may be in the middle of anything, so nothing comes back of it.
+            tell = None if how == "lose" else partial(self._report_end, call)
+            self._fleet.finish(call, how, tell)
+
+    def _report_end(self, call: Reservation, breaches: list[Breach]) -> None:
+        self.store.note(breaches)
+        self._report_late(call, breaches, None)
+
+    def _check_fleet(self, rules: RuleSet) -> None:
+        if rules.fleet and self._fleet is None:
+            spec = rules.fleet[0].contract.spec
+            raise ValueError(
+                f"contract {spec} has scope 'fleet': give the session fleet=, or fleet='alone' to count "
+                f"the calls of this session alone"
+            )
+
     def _report(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> None:
         found = self._found(call, failed, breaches)
         if not call.admitted:
@@ -366,12 +453,14 @@ class Engine:
             return None
         # A result that must not be used is a failed call: it allows nothing.
         self._report_late(call, self.store.abort(call, ran=True), result)
+        self._finish(call, "fail")
         if not self._watching:
             return found
         self._trace(call, result)
         return None
 
     def _succeeded(self, call: Reservation, result: Any, over: list[Breach] | None) -> None:
+        self._finish(call, "commit")
         if call.altered:
             self._trace(call, result)
         else:

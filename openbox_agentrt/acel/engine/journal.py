@@ -89,7 +89,9 @@ class JournaledStore(SessionStore):
         self._run = os.urandom(6).hex()
         self._noted: deque[_Noted] = deque()
         self._writing = threading.Lock()
-        initial = {"state": state.view().snapshot(), "max_keys": max_keys, "halts": halts}
+        scope: dict[str, Any] = {} if rules.default_scope is None else {"default_scope": rules.default_scope}
+        scope |= {"alone": True} if rules.alone else {}
+        initial = {**scope, "state": state.view().snapshot(), "max_keys": max_keys, "halts": halts}
         self._start: dict[str, Any] | None = {**initial, **start}
         self._first, self._places = _filed(self.book.rules)
         # Set while a call is looked at again that something objects to: it is noted with the objections.
@@ -144,6 +146,15 @@ class JournaledStore(SessionStore):
         self._write()
         return over
 
+    def take_back(self, call: PlannedCall, breaches: list[Breach]) -> None:
+        super().take_back(call, breaches)
+        self._write()
+
+    def end_run(self, run: str) -> list[Breach]:
+        unmet = super().end_run(run)
+        self._write()
+        return unmet
+
     def skip(self, call: PlannedCall) -> None:
         super().skip(call)
         self._noted.append(_Noted("skip", call))
@@ -196,8 +207,18 @@ class JournaledStore(SessionStore):
     def _end(self, call: PlannedCall, ran: PlannedCall | None, end: End) -> list[Breach] | None:
         over = super()._end(call, ran, end)
         at = self._time() if call.plan.later else None
-        self._noted.append(_Noted(_EVENTS[end], call, over, at, order=self._places))
+        self._noted.append(_Noted(_EVENTS[end], call, over, at, _reserved(call), order=self._places))
         return over
+
+    def _refused_elsewhere(self, call: PlannedCall, breaches: list[Breach]) -> None:
+        super()._end(call, None, "undo")
+        at = self._time() if call.plan.later else None
+        self._noted.append(_Noted("abort", call, breaches, at, order=self._places))
+
+    def _ended_run(self, run: str, unmet: list[Breach]) -> None:
+        self._noted.append(
+            _Noted("end_run", breaches=unmet, at=self._time(), more={"of_run": run}, order=self._places)
+        )
 
     def _keep(self, call: PlannedCall) -> None:
         super()._keep(call)
@@ -274,6 +295,13 @@ def _filed(rules: RuleSet) -> _Filed:
     return _Filed(told, {id(contract): place for place, contract in enumerate(several)})
 
 
+def _reserved(call: PlannedCall) -> dict[str, Any]:
+    """Say what was reserved for a call in the store of the fleet."""
+    if call.lease is None:
+        return {}
+    return {"lease": call.lease.id, **({"local": True} if call.lease.local else {})}
+
+
 def _asked(call: PlannedCall, *, late: bool) -> dict[str, Any]:
     asked: dict[str, Any] = {"allowed": call.admitted}
     if not late or not call.admitted:
@@ -282,6 +310,10 @@ def _asked(call: PlannedCall, *, late: bool) -> dict[str, Any]:
     if call.deferred:
         deferred = call.deferred
         asked["deferred"] = dict(deferred) if isinstance(deferred, Mapping) else sorted(deferred)
+    if call.about.run:
+        asked["of_run"] = call.about.run
+    if call.about.subject:
+        asked["subject"] = dict(call.about.subject)
     if call.early:
         asked["early"] = True
     if call.watched:

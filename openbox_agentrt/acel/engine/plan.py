@@ -77,10 +77,15 @@ class BoundContract:
         """Bind a guard of the contract."""
         return self._memory.guard(self.contract, guard, self.since)
 
+    @property
+    def goal(self) -> Guard | None:
+        """What makes the contract hold for good in this session."""
+        return self._filed.goal
+
     def at_end(self) -> list[CellGuard]:
         """Bind what has to hold at the end."""
         if self._at_end is None:
-            guards = [self.guard(guard) for guard in self.contract.at_end]
+            guards = [self.guard(guard) for guard in self._filed.at_end]
             self._at_end = [guard for guard in guards if isinstance(guard, CellGuard)]
         return self._at_end
 
@@ -120,6 +125,7 @@ class Plan:
         counts: Tallies that the call moves.
         movers: What else the call moves.
         asked: Contracts that look at arguments, each with what is left to ask.
+        fleet: Contracts whose memory is that of a shared store, each with the roles that a call has.
         learns: Whether what such a call finds out is remembered.
         plain: Whether judging asks nothing but guards: no clock, no argument and no condition.
         stale: Whether the rules were replaced since, so that it lets nothing through any more.
@@ -136,6 +142,7 @@ class Plan:
         "caps",
         "checks",
         "counts",
+        "fleet",
         "guards",
         "later",
         "learns",
@@ -157,11 +164,13 @@ class Plan:
         guards: Sequence[LiveGuard],
         movers: Sequence[Mover],
         spec: ToolSpec | None,
+        fleet: Sequence[tuple[FiledContract, tuple[Hit, ...]]] = (),
     ) -> None:
         """`guards` and `movers` are those that come from no declared contract."""
         self.tool = tool
         self.spec = spec
         self.asked = asked
+        self.fleet = fleet
         guards = list(guards)
         movers = list(movers)
         for entry, hits in decided:
@@ -178,7 +187,7 @@ class Plan:
         self._find_clocks(asked_rules)
         movable = [*movers, *(mover for rule in asked_rules for mover in rule.movers)]
         self.learns = any(mover.learns is not None for mover in movable)
-        self.plain = spec is None and not asked and not self.timelines
+        self.plain = spec is None and not asked and not fleet and not self.timelines
         self.stale = False
 
     def ask(self, args: Args) -> ArgumentRules:

@@ -146,9 +146,16 @@ class PlanBook:
         order = self.rules.order
         return sorted(guards, key=lambda guard: order[id(guard.contract)])
 
+    def at_end_of_run(self) -> list[CellGuard]:
+        """List what has to hold when a run of the session ends."""
+        filed = [filed for filed in self.rules.at_end if filed.of_run]
+        return [guard for each in filed for guard in self.bound(each).at_end()]
+
     def every_cell(self) -> list[tuple[str, LiveCell]]:
         """List every piece of memory that a declared contract can have, with its name."""
         for filed in self.rules.filed.values():
+            if filed.elsewhere:
+                continue
             bound = self.bound(filed)
             bound.every_rule()
             bound.at_end()
@@ -166,6 +173,7 @@ class PlanBook:
             guards=guards,
             movers=[guard.mover for guard in self.rules.custom],
             spec=self._specs.get(tool),
+            fleet=outline.fleet,
         )
 
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ...fleet.answers import Lease
 from ..callbacks import fault_text
 from ..contracts.base import SessionRule
 from ..match.results import Result
@@ -33,6 +34,9 @@ class PlannedCall(JudgedCall):
         shown: What the trace holds in the place of the arguments, if they must not be seen there.
         conceal: Makes of the result what the trace and violations hold in its place.
         altered: Whether what the trace holds is not what was judged and returned.
+        question: What it asked of the store of the fleet, if anything.
+        lease: What is reserved for it there.
+        unanswered: Whether that store gave no answer.
     """
 
     __slots__ = ("early", "extra", "plan", "special", "tickets")
@@ -44,6 +48,9 @@ class PlannedCall(JudgedCall):
     shown: dict[str, Any] | None = None
     conceal: Callable[[Any], Any] | None = None
     altered: bool = False
+    question: Any = None
+    lease: Lease | None = None
+    unanswered: bool = False
 
     def __init__(self, tool: str, args: dict[str, Any], plan: Plan) -> None:
         super().__init__(tool, args)

@@ -152,6 +152,15 @@ class Records:
         except Exception as error:  # noqa: BLE001 - fail-open: counting must not stop a call
             self._failed("metrics", error)
 
+    def count_outage(self, policy: str) -> None:
+        """Count a call that the store of the fleet could not be asked about, if the meter counts that."""
+        count = getattr(self.meter, "record_fleet_outage", None)
+        try:
+            if count is not None:
+                count(policy)
+        except Exception as error:  # noqa: BLE001 - fail-open: counting must not stop a call
+            self._failed("metrics", error)
+
     def _keep_one(self, violation: Violation) -> None:
         self.violations.append(violation)
         if self._keep is not None and len(self.violations) > max(self._keep, 1):

@@ -21,6 +21,7 @@ from ..contracts.identity import forms_hash
 from ..contracts.rebuilding import rebuilt
 from ..contracts.rules import Cell
 from ..contracts.template import Template
+from ..match.keys import About
 from ..memory.guard import Breach
 from ..memory.state import StateStore
 from .planned_call import PlannedCall
@@ -136,7 +137,7 @@ class Rerun:
         self._texts = list(rules["texts"])
         contracts = [contract for contract in self._contracts if contract is not None]
         self._store = _FollowedStore(
-            RuleSet(contracts),
+            RuleSet(contracts, alone=bool(step.get("alone")), default_scope=step.get("default_scope")),
             StateStore(thawed(step["state"])),
             self._clock,
             max_keys=step["max_keys"],
@@ -150,15 +151,18 @@ class Rerun:
         unknown = self._memory_of(self._tainted)
         self._contracts = [rebuilt(form) for form in rules["contracts"]]
         self._texts = list(rules["texts"])
-        self._store.replace(RuleSet(contract for contract in self._contracts if contract is not None))
+        contracts = [contract for contract in self._contracts if contract is not None]
+        like = self._rules
+        self._store.replace(RuleSet(contracts, alone=like.alone, default_scope=like.default_scope))
         places = range(len(self._contracts))
         self._tainted = {
             place for place in places if unknown and not unknown.isdisjoint(self._memory_of({place}))
         }
 
     def _memory_of(self, places: set[int]) -> frozenset[Cell]:
-        contracts = (self._contracts[place] for place in places)
-        return RuleSet(contract for contract in contracts if contract is not None).cells()
+        contracts = [contract for place in places if (contract := self._contracts[place]) is not None]
+        like = self._rules
+        return RuleSet(contracts, alone=like.alone, default_scope=like.default_scope).cells()
 
     def _clock(self) -> float:
         if isinstance(self._time, str):
@@ -184,6 +188,9 @@ class Rerun:
                 self._store.step += 1
             case "restore":
                 self._restore(number, step)
+            case "end_run":
+                unmet = self._store.end_run(step["of_run"])
+                self._compare(number, step, True, True, unmet, set())
             case "end":
                 unmet = self._store.end(shut=_SHUT[step["shut"]] if "shut" in step else None)
                 self._compare(number, step, True, True, unmet, set())
@@ -199,6 +206,8 @@ class Rerun:
         call = PlannedCall(plan.tool, given if plain else thawed(given or {}), plan)
         call.deferred, call.early = step.get("deferred", ()), bool(step.get("early"))
         call.special = bool(call.deferred or call.early)
+        if "subject" in step or "of_run" in step:
+            call.about = About(subject=thawed(step.get("subject", {})), run=step.get("of_run", ""))
         by_code = not allowed and (step.get("code") or any(map(self._is_code, step.get("broken", ()))))
         breaches = store.reserve(call, force=bool(step.get("watched")), refuse=bool(by_code)) or []
         if call.step != step["step"]:
@@ -221,6 +230,7 @@ class Rerun:
         self._store.step -= 1
         again = PlannedCall(call.tool, call.args, call.plan)
         again.deferred, again.early, again.special = call.deferred, call.early, call.special
+        again.about = call.about
         self._store.reserve(again, force=True)
         return again
 
@@ -248,6 +258,11 @@ class Rerun:
             over = self._store.commit(call, learnt=thawed(step.get("learnt", {})))
         elif end == "lose":
             over = self._store.lose_now(call)
+        elif end == "abort" and "broken" in step:
+            named = [self._contracts[name] for name in step["broken"] if isinstance(name, int)]
+            refused_by = [Breach(contract=contract) for contract in named if contract is not None]
+            self._store.take_back(call, refused_by)
+            over = None
         else:
             over = self._store.abort(call, ran=end == "fail")
         if over or "broken" in step:
@@ -318,7 +333,14 @@ class Rerun:
     def _is_code(self, name: int | str) -> bool:
         if isinstance(name, str):
             return name not in _SHUT and name not in self._past
-        return self._contracts[name] is None
+        # What a shared store said is taken from the record, as what code said is.
+        contract = self._contracts[name]
+        return contract is None or (contract.reach.is_fleet and not self._rules.alone)
+
+    @property
+    def _rules(self) -> RuleSet:
+        assert self._store is not None
+        return self._store.book.rules
 
     def _reading_arguments(self, call: PlannedCall, given: Any) -> set[int]:
         """Find the contracts about a call to which it matters what stands in the hidden arguments."""

@@ -12,12 +12,15 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
 
 from ..contracts.base import TemporalContract
 from ..contracts.custom import CustomGuard
 from ..contracts.declaration import Declaration, Home
-from ..contracts.rules import Cell, Rule
+from ..contracts.rules import Cell, Guard, Rule
+from ..events import RUN_ENDED
+from ..match.keys import of_run
 from ..match.selector import Hit
 from ..wording import shown
 
@@ -35,21 +38,48 @@ class FiledContract:
     Attributes:
         contract: The contract.
         index: Its position in its set.
+        elsewhere: Whether its memory is that of a shared store, and so not of the session.
+        of_run: Whether it has memory of its own for each run of the session.
     """
 
-    __slots__ = ("_rules", "contract", "index")
+    __slots__ = ("_rules", "contract", "elsewhere", "index", "of_run")
 
-    def __init__(self, contract: Declaration, index: int) -> None:
+    def __init__(
+        self, contract: Declaration, index: int, *, elsewhere: bool = False, of_run: bool = False
+    ) -> None:
         self.contract = contract
         self.index = index
+        self.elsewhere = elsewhere
+        self.of_run = of_run
         self._rules: dict[Hits, Rule] = {}
 
     def rule(self, hits: Hits) -> Rule:
         """Compile the rule for a call that matches the roles for which `hits` is true."""
         rule = self._rules.get(hits)
         if rule is None:
-            rule = self._rules[hits] = self.contract.rule_for(hits)
+            rule = self._rules[hits] = self._of_run(self.contract.rule_for(hits))
         return rule
+
+    @property
+    def goal(self) -> Guard | None:
+        """What makes the contract hold for good in this session, if anything does."""
+        own = self.contract.goal
+        return None if own is None or self.elsewhere or self.of_run else own
+
+    @property
+    def at_end(self) -> tuple[Guard, ...]:
+        """What has to hold when the session ends, or each of its runs."""
+        return self._of_run(Rule(guards=self.contract.at_end)).guards
+
+    def _of_run(self, rule: Rule) -> Rule:
+        if not self.of_run:
+            return rule
+        guards = [
+            replace(guard, cell=_cell_of_run(guard.cell), other=_cell_of_run(guard.other))
+            for guard in rule.guards
+        ]
+        moves = [replace(move, cell=_cell_of_run(move.cell)) for move in rule.moves]
+        return Rule(guards=tuple(guards), moves=tuple(moves))
 
     def combinations(self) -> list[Hits]:
         """List every way in which a call can match the roles."""
@@ -66,21 +96,27 @@ class Outline:
     Attributes:
         decided: Contracts that the name decides on, with the roles that a call of the tool matches.
         asked: Contracts that look at arguments, with what is left to ask about each role.
+        fleet: Contracts whose memory is that of a shared store, with what is left to ask about each role.
         named: Whether a contract names the tool, so that it is a known one.
     """
 
-    __slots__ = ("asked", "decided", "named")
+    __slots__ = ("asked", "decided", "fleet", "named")
 
     def __init__(self, tool: str, filed: Iterable[FiledContract]) -> None:
         self.decided: list[tuple[FiledContract, Hits]] = []
         self.asked: list[tuple[FiledContract, tuple[Hit, ...]]] = []
+        self.fleet: list[tuple[FiledContract, tuple[Hit, ...]]] = []
         self.named = False
         for entry in filed:
             roles = entry.contract.roles
             hits = tuple(role.selector.on(tool, strict=role.strict) for role in roles)
             self.named = self.named or any(role.selector.knows(tool) for role in roles)
             decided = tuple(hit for hit in hits if isinstance(hit, bool))
-            if len(decided) < len(hits):
+            if entry.elsewhere:
+                # The end of a run cannot be refused, and nobody waits there for a store.
+                if tool != RUN_ENDED and hits != (False,) * len(hits):
+                    self.fleet.append((entry, hits))
+            elif len(decided) < len(hits):
                 self.asked.append((entry, hits))
             elif any(decided) or entry.contract.everywhere:
                 self.decided.append((entry, decided))
@@ -96,10 +132,28 @@ class RuleSet:
         filed: Those that are declared, by identity.
         custom: The guards of those with code of their own.
         at_end: Those declared ones that require something of the end.
+        fleet: Those whose memory is that of a shared store.
+        alone: Whether there are none, since those with scope "fleet" count the calls of the session alone.
+        default_scope: What scope those have that name none, where a session has several runs; None where it
+            is one run, so that both are the same.
         keeps_times: Whether one has to know when state entries were written.
+
+    Args:
+        contracts: The contracts.
+        alone: See the attribute.
+        default_scope: See the attribute.
     """
 
-    def __init__(self, contracts: Iterable[TemporalContract] = ()) -> None:
+    def __init__(
+        self,
+        contracts: Iterable[TemporalContract] = (),
+        *,
+        alone: bool = False,
+        default_scope: Literal["run", "session"] | None = None,
+    ) -> None:
+        self.alone = alone
+        self.default_scope = default_scope
+        self.fleet: list[FiledContract] = []
         self.contracts: list[TemporalContract] = []
         self.order: dict[int, int] = {}
         self.filed: dict[int, FiledContract] = {}
@@ -130,13 +184,14 @@ class RuleSet:
         self._outlines.clear()
         self._cells = None
         if isinstance(contract, Declaration):
-            self._file(FiledContract(contract, len(self.contracts)))
+            self._file(self._filed(contract))
         else:
             self.custom.append(CustomGuard(contract))
 
     def extended(self, contract: TemporalContract) -> RuleSet:
         """Make a set with one more contract. This one stays as it is."""
-        more = RuleSet()
+        more = RuleSet(alone=self.alone, default_scope=self.default_scope)
+        more.fleet = list(self.fleet)
         more.contracts = list(self.contracts)
         more.order = dict(self.order)
         more.filed = dict(self.filed)
@@ -164,11 +219,12 @@ class RuleSet:
             return self._cells
         named: set[Cell | None] = set()
         for filed in self.filed.values():
-            contract = filed.contract
+            if filed.elsewhere:
+                continue
             rules = [filed.rule(hits) for hits in filed.combinations()]
-            guards = [*contract.at_end, *(guard for rule in rules for guard in rule.guards)]
-            if contract.goal is not None:
-                guards.append(contract.goal)
+            guards = [*filed.at_end, *(guard for rule in rules for guard in rule.guards)]
+            if filed.goal is not None:
+                guards.append(filed.goal)
             named.update(cell for guard in guards for cell in (guard.cell, guard.other))
             named.update(move.cell for rule in rules for move in rule.moves)
         self._cells = frozenset(cell for cell in named if cell is not None)
@@ -193,9 +249,20 @@ class RuleSet:
             contract.names_event(event) for contract in self.contracts if isinstance(contract, Declaration)
         )
 
+    def _filed(self, contract: Declaration) -> FiledContract:
+        scope = contract.reach.scope or self.default_scope
+        return FiledContract(
+            contract,
+            len(self.contracts),
+            elsewhere=scope == "fleet" and not self.alone,
+            of_run=scope == "run" and self.default_scope is not None,
+        )
+
     def _file(self, filed: FiledContract) -> None:
         contract = filed.contract
         self.filed[id(contract)] = filed
+        if filed.elsewhere:
+            self.fleet.append(filed)
         if contract.at_end:
             self.at_end.append(filed)
         self.keeps_times = self.keeps_times or contract.keeps_times
@@ -213,8 +280,14 @@ class SharedRules(RuleSet):
     A contract of it tells how it stands in the session that was opened last.
     """
 
-    def __init__(self, contracts: Iterable[TemporalContract]) -> None:
-        super().__init__(contracts)
+    def __init__(
+        self,
+        contracts: Iterable[TemporalContract],
+        *,
+        alone: bool = False,
+        default_scope: Literal["run", "session"] | None = None,
+    ) -> None:
+        super().__init__(contracts, alone=alone, default_scope=default_scope)
         self._latest: weakref.ref[Home] | None = None
         for filed in self.filed.values():
             filed.contract.settle_in(self._home)
@@ -227,23 +300,38 @@ class SharedRules(RuleSet):
         return None if self._latest is None else self._latest()
 
 
-_shared: dict[int, tuple[tuple[TemporalContract, ...], SharedRules]] = {}
+def _cell_of_run(cell: Any) -> Any:
+    return None if cell is None else replace(cell, key=of_run(cell.key))
 
 
-def shared_rules(contracts: tuple[TemporalContract, ...]) -> SharedRules:
+_shared: dict[Hashable, tuple[tuple[TemporalContract, ...], SharedRules]] = {}
+
+
+def shared_rules(
+    contracts: tuple[TemporalContract, ...],
+    *,
+    alone: bool = False,
+    default_scope: Literal["run", "session"] | None = None,
+) -> SharedRules:
     """
     Compile a tuple of contracts, or find what was compiled of this very tuple.
+
+    Args:
+        contracts: The contracts.
+        alone: See `RuleSet`.
+        default_scope: See `RuleSet`.
 
     Raises:
         TypeError: It holds something that is no contract.
         ValueError: It holds a contract twice.
     """
-    known = _shared.get(id(contracts))
+    name = (id(contracts), alone, default_scope)
+    known = _shared.get(name)
     # The tuple is kept with its rules, so no other object can have its identity.
     if known is not None and known[0] is contracts:
         return known[1]
-    rules = SharedRules(contracts)
+    rules = SharedRules(contracts, alone=alone, default_scope=default_scope)
     if len(_shared) >= _MAX_SHARED:
         _shared.pop(next(iter(_shared)), None)
-    _shared[id(contracts)] = (contracts, rules)
+    _shared[name] = (contracts, rules)
     return rules

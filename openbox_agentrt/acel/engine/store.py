@@ -231,6 +231,20 @@ class SessionStore:
         """Settle a call that failed, if it `ran`, or never ran. Returns what `commit` does."""
         return self._settle(call, "fail" if ran else "undo", at)
 
+    def take_back(self, call: PlannedCall, breaches: list[Breach]) -> None:
+        """Take back a call that was let through here and refused elsewhere. It never ran."""
+        call.admitted = False
+        with self.lock:
+            self._settle_dropped()
+            self._refused_elsewhere(call, breaches)
+            if self.shut is None and (self._halts or any(breach.halts() for breach in breaches)):
+                self.shut = HALTED
+
+    def note(self, breaches: list[Breach]) -> None:
+        """Take note of contracts that were broken by what happened elsewhere."""
+        with self.lock:
+            self._note(breaches)
+
     def lose(self, call: PlannedCall) -> None:
         """
         Settle a call of which nobody knows how it ended, when the lock is taken next.
@@ -254,9 +268,10 @@ class SessionStore:
             if id(contract) in self.violated:
                 return Verdict.VIOLATED
             bound = self.book.bound_to(contract)
-            if contract.goal is None:
+            goal = bound.goal
+            if goal is None:
                 return Verdict.UNKNOWN
-            return Verdict.SATISFIED if bound.guard(contract.goal).passes(_nothing()) else Verdict.UNKNOWN
+            return Verdict.SATISFIED if bound.guard(goal).passes(_nothing()) else Verdict.UNKNOWN
 
     def end(self, *, at: float | None = None, shut: SessionRule | None = None) -> list[Breach]:
         """Report what is unmet when no more calls come, each contract once. With `shut`, no more may come."""
@@ -275,6 +290,20 @@ class SessionStore:
             self._ended |= unmet.keys()
             self.violated |= self._ended
             return list(unmet.values())
+
+    def end_run(self, run: str) -> list[Breach]:
+        """Report what one run of the session leaves unmet, and forget it."""
+        timelines = self.memory.timelines()
+        shown = _look(timelines, None)
+        with self.lock:
+            _advance(timelines, shown)
+            self._settle_dropped()
+            guards = self.book.at_end_of_run()
+            unmet = [breach for guard in guards if (breach := guard.at_end_of(run, _nothing())) is not None]
+            self._note(unmet)
+            self.memory.forget_run(run)
+            self._ended_run(run, unmet)
+            return unmet
 
     def unmet(self) -> list[Breach]:
         """Say what `end` would report now. Nothing ends."""
@@ -318,6 +347,12 @@ class SessionStore:
             return self._end(call, ran, end)
 
     # The rest is called with the lock held.
+
+    def _refused_elsewhere(self, call: PlannedCall, breaches: list[Breach]) -> None:
+        self._end(call, None, "undo")
+
+    def _ended_run(self, run: str, unmet: list[Breach]) -> None:
+        """Take note that a run of the session is over."""
 
     def _replace(self, rules: RuleSet) -> None:
         before = self.book.rules

@@ -82,6 +82,11 @@ class Key(ABC):
         """Write the name of something that is kept per key as the key is written."""
         return name
 
+    @property
+    def is_run_alone(self) -> bool:
+        """Tell whether it tells runs apart and nothing else."""
+        return False
+
     def within_run(self, value: str, run: str) -> str | None:
         """Give the rest of a value that is of one run; None if it is of another, or of none."""
         return None
@@ -259,6 +264,10 @@ class _OfRun(Key):
 
     def spelt(self, name: str) -> str:
         return name
+
+    @property
+    def is_run_alone(self) -> bool:
+        return self._inner is None
 
     def within_run(self, value: str, run: str) -> str | None:
         return value.removeprefix(f"{run} ") if value.startswith(f"{run} ") else None

@@ -50,7 +50,7 @@ class Distinct(LiveCell):
         if memo is None:
             memo = call.memo = {}
         if self._how not in memo:
-            memo[self._how] = self._read(call.args)
+            memo[self._how] = self.read(call.args)
         values: list[str] | FieldError = memo[self._how]
         return values
 
@@ -73,7 +73,7 @@ class Distinct(LiveCell):
 
     def commit(self, ticket: Any, call: JudgedCall) -> None:
         if ticket is DEFERRED:
-            self._count(None if call.measured is None else self._read(call.measured))
+            self._count(None if call.measured is None else self.read(call.measured))
         elif call.final is not None:
             self._correct(ticket, call.final)
 
@@ -102,7 +102,8 @@ class Distinct(LiveCell):
             self.counts[key] = self.counts.get(key, 0) + int(count)
         self._entries = deque((float(at), self._spelt(value)) for at, value in data["entries"])
 
-    def _read(self, args: Any) -> list[str] | FieldError:
+    def read(self, args: Any) -> list[str] | FieldError:
+        """Read the values out of arguments, or say why they cannot be read."""
         try:
             value = self._field.read(args)
             values = value if self._field.many else [value]
@@ -118,7 +119,7 @@ class Distinct(LiveCell):
         return key_text(value, self._field.text, fold=self._how[2])
 
     def _correct(self, ticket: Any, final: dict[str, Any]) -> None:
-        values = self._read(final)
+        values = self.read(final)
         if not isinstance(values, FieldError):
             # What ran is what was used. If it cannot be told, what was judged still counts.
             self._take(ticket or ())

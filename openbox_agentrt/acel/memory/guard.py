@@ -156,6 +156,21 @@ class CellGuard(LiveGuard):
         breach.values = [value for value, _ in broken if value is not None]
         return breach
 
+    def at_end_of(self, run: str, call: JudgedCall) -> Breach | None:
+        """Say why it does not hold when a run ends, and for which values of its key."""
+        key: Key = self.cell.key
+        pieces = [(key.within_run(value or "", run), cell) for value, cell in self.cell.each()]
+        own = [(value, cell) for value, cell in pieces if value is not None]
+        if not own and key.is_run_alone:
+            own = [("", self.cell.whole().blank)]
+        broken = [(value, cell) for value, cell in own if cell.at(call) is None or not self.holds(cell, call)]
+        if not broken:
+            return None
+        breach = Breach(contract=self.contract, needs=self.guard.needs, stops=False, key=key)
+        self.detail(breach, broken[0][1], call)
+        breach.values = [value for value, _ in broken if value]
+        return breach
+
     def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
         return bool(self.cell.is_same(call, ran))
 

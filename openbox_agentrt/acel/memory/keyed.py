@@ -40,11 +40,12 @@ class Keyed(LiveCell):
     Attributes:
         key: Where the value is.
         bound: How many values are remembered.
+        blank: What is remembered of a value that did not occur.
     """
 
     key: Key
 
-    __slots__ = ("_blank", "_entries", "_forgets", "_make", "_next_sweep", "bound", "key", "timeline")
+    __slots__ = ("_entries", "_forgets", "_make", "_next_sweep", "blank", "bound", "key", "timeline")
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class Keyed(LiveCell):
         self.key = key
         self.bound = bound
         self._make = make
-        self._blank = make()
+        self.blank = make()
         self._entries: dict[str, _KeyEntry] = {}
         self.timeline = timeline
         self._forgets = forgets
@@ -69,7 +70,7 @@ class Keyed(LiveCell):
         if not isinstance(key, str):
             return None
         entry = self._entries.get(key)
-        return (self._blank if entry is None else entry.cell).at(call)
+        return (self.blank if entry is None else entry.cell).at(call)
 
     def has_room(self, call: JudgedCall) -> bool:
         """Tell whether the call's value is known, or can be remembered."""
@@ -143,7 +144,7 @@ class Keyed(LiveCell):
             # window at most; in between, they are refused.
             for key in [key for key, entry in self._entries.items() if entry.idle()]:
                 del self._entries[key]
-            self._next_sweep = self.timeline.now + (self._blank.within or 0.0) / 16
+            self._next_sweep = self.timeline.now + (self.blank.within or 0.0) / 16
 
 
 class _KeyedMover(Mover):

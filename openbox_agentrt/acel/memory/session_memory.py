@@ -85,6 +85,11 @@ class SessionMemory:
         """Tell whether no piece of memory remembers anything."""
         return all(cell.idle() for cell in self._cells.values())
 
+    def forget_run(self, run: str) -> None:
+        """Drop what is remembered of a run that is over, by contracts that are about one run."""
+        for cell in self._cells.values():
+            cell.forget_run(run)
+
     def timelines(self) -> list[MonotoneClock]:
         """List every clock that is in use."""
         own = () if self._timeline is None else (self._timeline,)
