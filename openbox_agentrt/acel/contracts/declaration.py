@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypedDict, get_args
 
+from ...fleet.plan import CellKind as FleetKind
 from ..match.keys import KeyGiven, key_of
 from ..match.matchers import ToolMatcher, any_of
 from ..match.paths import FieldError
@@ -213,6 +214,8 @@ class Declaration(TemporalContract):
             identity += (("except", self.excepted.identity),)
             label = f"{label}; except={self.excepted.label}"
         if self.reach.is_fleet:
+            if kind not in get_args(FleetKind):
+                raise ValueError(f"{self.template} with these options is about one session, not a fleet")
             more["forms"] = self._forms(of)
         else:
             more.pop("scale", None)

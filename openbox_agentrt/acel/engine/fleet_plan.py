@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
+from ..._plain.amounts import read_amount, show
 from ...fleet.amounts import from_units, to_units
 from ...fleet.answers import Broken, Measured, Reserved
 from ...fleet.errors import AmountError
 from ...fleet.plan import FleetCell, FleetGuard, FleetMove, FleetPlan
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Cell, Guard, Move
-from ..match.amounts import read_amount, show
 from ..match.paths import FieldError
 from ..match.selector import Hit, ask
 from ..memory.distinct import Distinct
