@@ -184,7 +184,7 @@ def _do(run: _Run, session: Session, word: str) -> None:
 
 def _end(reservation: Reservation, outcome: Outcome) -> None:
     if outcome == "ok":
-        reservation.commit()
+        reservation.commit(dict(reservation.args))
     elif outcome != "unknown":
         reservation.abort(ran=outcome == "failed")
     # An unknown outcome is what becomes of a reservation that is dropped, as happens on return.
@@ -198,7 +198,7 @@ def _rows(run: _Run) -> Iterator[dict[str, Any]]:
             run.now += float(word)
             continue
         tool, args, how, _ = _parse(word)
-        yield {"tool": tool, "args": args, "ts": run.now, "outcome": _OUTCOMES[how]}
+        yield {"tool": tool, "args": args, "result": args, "ts": run.now, "outcome": _OUTCOMES[how]}
 
 
 def _parse(word: str) -> tuple[str, dict[str, Any], str, bool]:

@@ -331,6 +331,69 @@ def _max_distinct(q: Question) -> bool:
     return bool(len(known | values) > q.parameter(2, "n"))
 
 
+def _came_from(q: Question) -> bool:
+    if not q.is_call(q.args[0]):
+        return False
+    value = q.call.args.get(q.parameter(1, "field"))
+    if value is None and q.kwargs.get("optional"):
+        return False
+    values = value if isinstance(value, list) else [value]
+    return not all(_is_vouched_for(q, value) for value in values)
+
+
+def _is_vouched_for(q: Question, value: Any) -> bool:
+    if not _is_name(value) or not _spelt(value):
+        return False
+    for source in q.parameter(2, "sources"):
+        if _spelt(value) in map(_spelt, source.get("values", ())):
+            return True
+        # What a call returns is what it was asked with.
+        for seen in q.succeeded(source["tool"]) if "tool" in source else ():
+            found = seen.args.get(source["path"])
+            names = _names if source.get("named") else _is_same
+            for one in found if isinstance(found, list) else [found]:
+                if _is_name(one) and names(one, value):
+                    return True
+    return False
+
+
+def _names(text: Any, value: Any) -> bool:
+    return f" {_spelt(value)} " in f" {' '.join(_spelt(text).split())} "
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return _spelt(one) == _spelt(other)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and value == value
+
+
+def _keeps_out(q: Question) -> bool:
+    if not q.is_call(q.args[0]):
+        return False
+    source = q.parameter(2, "source")
+    said = q.call.args.get(q.parameter(1, "field"))
+    texts = said if isinstance(said, list) else [said]
+    words = [word for text in texts if text is not None for word in _plain_words(text)]
+    for seen in q.calls(source["tool"]):
+        if seen.ended == "ok":
+            found = seen.args.get(source["path"])
+            for one in found if isinstance(found, list) else [found]:
+                secret = _plain_words(one)
+                if secret and f" {' '.join(secret)} " in f" {' '.join(words)} ":
+                    return True
+                if len("".join(secret)) >= 8 and "".join(secret) in "".join(words):
+                    return True
+    return False
+
+
+def _plain_words(value: Any) -> list[str]:
+    if value is None or isinstance(value, bool):
+        return []
+    return re.findall(r"[^\W_]+", _spelt(value).casefold())
+
+
 def _required_at_end(q: Question) -> bool:
     return not q.succeeded(q.args[0])
 
@@ -366,6 +429,8 @@ _AT_CALL: dict[str, Callable[[Question], bool]] = {
     "alternate_precedence": _alternate_precedence,
     "chain_precedence": _chain_precedence,
     "max_distinct": _max_distinct,
+    "came_from": _came_from,
+    "keeps_out": _keeps_out,
 }
 
 _AT_END: dict[str, Callable[[Question], bool]] = {

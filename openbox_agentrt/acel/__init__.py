@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         init,
         must_precede,
     )
+    from .contracts.provenance import came_from, keeps_out
     from .contracts.spec import build_contract
     from .contracts.state import requires_state
     from .contracts.tools import ToolSpec
@@ -74,6 +75,7 @@ _MODULES = {
         "init",
         "must_precede",
     ),
+    "contracts.provenance": ("came_from", "keeps_out"),
     "contracts.state": ("requires_state",),
     "events": ("ToolCallEvent", "TraceError"),
     "evidence": ("EvidenceBundle", "EvidenceLog", "ed25519_signer", "redact_violation"),
@@ -125,11 +127,13 @@ __all__ = (
     "at_most_n_times",
     "at_most_total",
     "build_contract",
+    "came_from",
     "cannot_follow_without",
     "chain_precedence",
     "ed25519_signer",
     "existence",
     "init",
+    "keeps_out",
     "matching",
     "max_distinct",
     "must_precede",

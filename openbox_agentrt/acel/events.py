@@ -10,11 +10,12 @@ from typing import Any, Literal, cast, get_args
 
 from .wording import shown
 
+USER_PROMPT = "user_prompt"
 ASSISTANT_TEXT = "assistant_text"
 """What a model said, beside calls or alone. It is an event where a contract names it."""
 
 RUN_ENDED = "run_ended"
-LIFECYCLE = ("run_started", RUN_ENDED, "user_prompt", "llm_call", ASSISTANT_TEXT)
+LIFECYCLE = ("run_started", RUN_ENDED, USER_PROMPT, "llm_call", ASSISTANT_TEXT)
 """The events of a governed run that are no tools, and are known to every session."""
 
 Outcome = Literal["ok", "failed", "aborted", "unknown"]

@@ -14,8 +14,10 @@ __all__ = ("step_body",)
 
 _STEP_ROOM: Final = 16_000
 _OF_THE_USER: Final = frozenset(
-    ("args", "final", "measured", "deferred", "set", "state", "memory", "subject")
+    ("args", "final", "learnt", "measured", "deferred", "set", "state", "memory", "subject")
 )
+# Digests of what a result held: as many as a session keeps by default, with what each of them weighs.
+_LEARNT_ROOM: Final = 640_000
 
 
 def step_body(step: Mapping[str, Any], redactor: Redactor | None) -> bytes:
@@ -36,5 +38,6 @@ def step_body(step: Mapping[str, Any], redactor: Redactor | None) -> bytes:
             # Values of keys stand in it, folded: no name tells which of them are secrets.
             frozen[name] = None
         else:
-            frozen[name] = bounded(freeze(value, redactor, exact=True), _STEP_ROOM)
+            room = _LEARNT_ROOM if name == "learnt" else _STEP_ROOM
+            frozen[name] = bounded(freeze(value, redactor, exact=True), room)
     return encode(frozen)

@@ -78,6 +78,15 @@ def _list(*parts: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
 
 
 two = _list(tools, tools)
+paths = st.sampled_from(["to", "k", "command"])
+sources = st.one_of(
+    st.fixed_dictionaries({"tool": tools, "path": paths}, optional={"named": st.booleans()}),
+    st.fixed_dictionaries({"values": st.lists(st.sampled_from(["w", 7, "x "]), min_size=1, max_size=2)}),
+)
+secrets = st.fixed_dictionaries({"tool": tools, "path": paths})
+unkeyed = st.fixed_dictionaries(
+    {}, optional={"within": st.sampled_from([1, 5, 10.0]), "except": st.sampled_from([["c"], ["a"]])}
+)
 PARAMETERS: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
     "must_precede": (two, options, sinces),
     "cannot_follow_without": (two, options, sinces),
@@ -103,6 +112,15 @@ PARAMETERS: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
     "init": (_list(tools), options),
     "required_before_session_end": (_list(tools), options),
     "existence": (_list(tools, st.integers(1, 3)), options),
+    "came_from": (
+        _list(tools, st.sampled_from(["to", "k", "command"]), st.lists(sources, min_size=1, max_size=3)),
+        unkeyed,
+        st.fixed_dictionaries({}, optional={"optional": st.booleans()}),
+    ),
+    "keeps_out": (
+        _list(tools, st.sampled_from(["to", "k", "command"]), secrets),
+        st.fixed_dictionaries({}, optional={"except": st.sampled_from([["c"], ["a"]])}),
+    ),
     "never": (_list(tools),),
     "only": (_list(tools),),
 }
@@ -193,7 +211,8 @@ class Run:
     def end(self, entry: tuple[Reservation, Seen], how: Ended, ran: dict[str, Any] | None) -> None:
         reservation, call = entry
         if how == "ok":
-            assert reservation.commit(args=ran) is None
+            # A call returns what it was asked with.
+            assert reservation.commit(dict(call.args if ran is None else ran), args=ran) is None
         elif how == "unknown":
             reservation.lose(args=ran)
             assert self.session.in_flight == len(self.open)

@@ -177,14 +177,17 @@ def test_every_template_can_be_built_from_data() -> None:
         "required_before_session_end": ["a"],
         "max_distinct": ["a", "f", 1],
         "requires_state": ["a", "k", True],
+        "came_from": ["a", "f", ["prompt"]],
+        "keeps_out": ["a", "f", {"tool": "b"}],
     }
+    keyless = ("requires_state", "never", "only", "came_from", "keeps_out")
     for template in TEMPLATES:
         args = arguments.get(template, ["a", "b"])
         contract = build_contract(
             {
                 "template": template,
                 "args": args,
-                "kwargs": {} if template in ("requires_state", "never", "only") else {"id": "X", "key": "k"},
+                "kwargs": {} if template in keyless else {"id": "X", "key": "k"},
             }
         )
         assert contract.template == template

@@ -91,8 +91,25 @@ def test_equal_rules_are_equal(one: TemporalContract, other: TemporalContract) -
     assert rules_hash([one, more]) == rules_hash([never, other])
 
 
-OTHER = {"tool": "other", "text": "other", "count": 7, "number": 9.5, "scalar": "other"}
-DEFAULT = {"tool": "a", "text": "f", "count": 3, "number": 5.5, "scalar": "x"}
+OTHER: dict[str, Any] = {
+    "tool": "other",
+    "text": "other",
+    "count": 7,
+    "number": 9.5,
+    "scalar": "other",
+    "choice": "host",
+    "source": {"tool": "other"},
+    "sources": [{"values": ["x"]}],
+}
+DEFAULT: dict[str, Any] = {
+    "tool": "a",
+    "text": "f",
+    "count": 3,
+    "number": 5.5,
+    "scalar": "x",
+    "source": {"tool": "a", "path": "p"},
+    "sources": ["prompt"],
+}
 OPTIONS = {
     "key": ("k", "other"),
     "fold": ("case", "number"),
@@ -137,7 +154,8 @@ def test_every_argument_counts(template: str, parameter: Any) -> None:
     if parameter.kind == "flag":
         changed = [made(template, **{parameter.name: on}) for on in (True, False)]
     else:
-        changed = [made(template), made(template, **{parameter.name: OTHER[parameter.kind]})]
+        kind = "choice" if parameter.name == "match" else parameter.kind
+        changed = [made(template), made(template, **{parameter.name: OTHER[kind]})]
 
     assert len({rules_hash([contract]) for contract in changed}) == 2
 

@@ -19,8 +19,10 @@ from openbox_agentrt.acel import (
     at_most_in_flight,
     at_most_n_times,
     at_most_total,
+    came_from,
     chain_precedence,
     existence,
+    keeps_out,
     matching,
     max_distinct,
     must_precede,
@@ -72,6 +74,16 @@ def contracts() -> list[Template]:
         ),
         at_most_in_flight("pay", 2, within=30),
         never(matching("Bash", "^drop", field="command", line=True), except_=not_matching("Bash", "x")),
+        came_from("send", "to", [{"tool": "read", "path": "people.*"}, "prompt"], mode="shadow"),
+        came_from(
+            "pay",
+            "to",
+            [{"tool": any_of("backup", "read"), "named": True}],
+            within=9,
+            fold="case",
+            mode="shadow",
+        ),
+        keeps_out("Bash", "command", {"tool": "login", "path": "people.0"}, mode="shadow"),
         only(any_of("backup", "delete", "send", "pay", "read", "login", "Bash"), mode="shadow"),
     ]
 
@@ -119,7 +131,8 @@ def act(session: Session, chance: random.Random, clock: Clock | None, times: int
         measured = {"measured": {"tokens": chance.randrange(60)}} if call.deferred else {}
         end = chance.random()
         if end < 0.6:
-            call.commit("done", **final, **measured)
+            people = chance.sample(["ann", "bob", "eve", "dan", "rm", 7, None], 2)
+            call.commit(chance.choice(["done", {"people": people}]), **final, **measured)
         elif end < 0.75:
             call.abort(ValueError("failed"), ran=True, **final, **measured)
         elif end < 0.9:
@@ -319,6 +332,96 @@ def test_an_argument_that_was_changed_is_named(tmp_path: Path) -> None:
     assert (difference.number, difference.step) == (refused, 2)
     assert difference.recorded == "refused, breaks at_most_total(pay, amount, limit=100)"
     assert difference.derived == "allowed"
+
+
+def provenance(path: Path, **options: Any) -> RerunReport:
+    """A payment to somebody whom a call has found, and one to somebody else."""
+    rules = [
+        came_from("pay", "to", ["prompt", {"tool": "find", "path": "*.iban"}]),
+        keeps_out("mail", "body", {"tool": "find", "path": "*.iban"}),
+    ]
+    with EvidenceFile(path, record="steps", **options) as evidence:
+        session = Session(contracts=rules, evidence=evidence)
+        session.call("user_prompt", {"prompt": "pay Bob Smith"})
+        found = session.reserve("find")
+        found.commit([{"iban": "GB29NWBK60161331926819"}])
+        found.replace_result([{"iban": "[the iban]"}])
+        for to in ("GB29NWBK60161331926819", "[the iban]", "Bob Smith", "somebody"):
+            call = session.reserve("pay", {"to": to})
+            if call.allowed:
+                call.commit()
+        session.reserve("mail", {"body": "nothing"}).commit()
+        session.reserve("mail", {"body": "his iban: gb29 nwbk 60161331926819"})
+    return rerun_file(path)
+
+
+def test_where_a_value_came_from_follows_from_digests(tmp_path: Path) -> None:
+    """Under the id of the run as their key; what a call found out and nobody used is not in the log."""
+    path = tmp_path / "e.jsonl"
+    report = provenance(path)
+
+    assert (report.differences, report.problems, report.not_derivable) == ((), (), 0)
+    assert report.derived == 8
+    learnt = [entry.data["learnt"] for entry in read_entries(path) if "learnt" in entry.data]
+    assert len(learnt) == 2
+    assert "NWBK" not in json.dumps(learnt)
+
+
+def test_a_digest_that_was_changed_is_found(tmp_path: Path) -> None:
+    """The payment does not follow from what is left."""
+    path = tmp_path / "e.jsonl"
+    provenance(path)
+    (number, *_) = [entry.number for entry in read_entries(path) if "learnt" in entry.data]
+
+    changed(path, lambda body: body.pop("learnt"), number=number)
+
+    assert {difference.tool for difference in rerun_file(path).differences} == {"pay", "mail"}
+
+
+def test_digests_of_what_is_redacted_are_too(tmp_path: Path) -> None:
+    """So what rests on them cannot be derived, and is not taken for wrong."""
+    path = tmp_path / "e.jsonl"
+    report = provenance(path, redact_fields=Redactor(["iban"]))
+
+    assert (report.differences, report.problems) == ((), ())
+    assert report.not_derivable == 6
+    learnt = [entry.data["learnt"] for entry in read_entries(path) if "learnt" in entry.data]
+    assert all("REDACTED" in json.dumps(found) for each in learnt for found in each.values())
+
+
+@pytest.mark.parametrize(
+    ("conceal", "derivable"), [(lambda result: "hidden", False), (dict, True)], ids=["hidden", "shown"]
+)
+def test_what_was_learnt_of_a_result_that_may_not_be_seen_is_not_told(
+    tmp_path: Path, conceal: Callable[[Any], Any], derivable: bool
+) -> None:
+    """Only that there was something; of one that may be seen as it is, everything."""
+    path = tmp_path / "e.jsonl"
+    rules = [came_from("pay", "to", [{"tool": "find", "path": "iban"}])]
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=rules, evidence=evidence)
+        session.reserve("find").commit({"iban": "DE02"}, conceal=conceal)
+        assert session.reserve("pay", {"to": "DE02"}).allowed
+
+    report = rerun_file(path)
+
+    assert any("concealed" in entry.data for entry in read_entries(path)) is not derivable
+    assert (report.differences, report.problems) == ((), ())
+    assert report.not_derivable == (not derivable)
+
+
+def test_many_digests_are_in_the_log_whole(tmp_path: Path) -> None:
+    """Of more than there is room for, nothing follows, and nothing is taken for wrong."""
+    for count, derivable in ((5_000, True), (20_000, False)):
+        path = tmp_path / f"{count}.jsonl"
+        rules = [came_from("pay", "to", [{"tool": "find", "path": "*"}])]
+        with EvidenceFile(path, record="steps") as evidence:
+            session = Session(contracts=rules, evidence=evidence, max_keys=count)
+            session.call("find", result=list(range(count)))
+            assert session.reserve("pay", {"to": count - 1}).allowed
+        report = rerun_file(path)
+        assert (report.differences, report.problems) == ((), ())
+        assert report.not_derivable == (not derivable)
 
 
 def test_a_redacted_key_still_counts_and_a_redacted_amount_does_not(tmp_path: Path) -> None:

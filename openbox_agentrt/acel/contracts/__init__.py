@@ -23,6 +23,8 @@ cannot pass a limit together.
 ``response(a, b, within=None)``                every ``a`` is followed by a ``b``
 ``existence(a, n)``                            at least ``n`` calls before the session ends
 ``required_before_session_end(tool)``          at least one call before the session ends
+``came_from(tool, field, sources)``            every value of an argument comes from a source
+``keeps_out(tool, field, source)``             no value of a result stands in an argument
 ``requires_state(tool, key, value)``           only while a state entry has that value
 =============================================  ===================================================
 """

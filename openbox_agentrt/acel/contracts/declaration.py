@@ -8,6 +8,7 @@ rule that follows. That is all it holds; remembering and comparing is the engine
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypedDict, get_args
@@ -184,6 +185,10 @@ class Declaration(TemporalContract):
         if self.excepted is None:
             return self.rule(hits)
         return NOTHING if hits[-1] else self.rule(hits[:-1])
+
+    def combinations(self) -> list[tuple[bool, ...]]:
+        """List ways to match the roles that, taken together, show every guard and every move."""
+        return list(itertools.product((False, True), repeat=len(self.roles)))
 
     @functools.cached_property
     def names(self) -> frozenset[str] | None:

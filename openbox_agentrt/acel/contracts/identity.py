@@ -17,8 +17,9 @@ from ..._plain.amounts import read_amount, show
 from ..match.selector import select
 from .base import TemporalContract
 from .declaration import Declaration
-from .parameters import parameters_of
+from .parameters import ParameterKind, parameters_of
 from .registry import CLASSES
+from .sources import Source
 
 __all__ = ("canonical", "forms_hash", "old_rules_hash", "rules_hash")
 
@@ -91,11 +92,29 @@ def _terms(contract: Declaration) -> dict[str, Any]:
         value = getattr(contract, parameter.name)
         if value is None and parameter.kind == "tool":
             continue
-        terms[parameter.name] = select(value).form() if parameter.kind == "tool" else _value(value)
+        terms[parameter.name] = _term(contract, parameter.kind, value)
     if getattr(contract, "clock", None) is not None:
         # Which one cannot be said. That it is not the session's can.
         terms["clock"] = "its own"
     return terms
+
+
+def _term(contract: Declaration, kind: ParameterKind, value: Any) -> Any:
+    match kind:
+        case "tool":
+            return select(value).form()
+        case "source":
+            return value.form()
+        case "sources":
+            return _sources(value, getattr(contract, "listed", ()))
+    return _value(value)
+
+
+def _sources(calls: Iterable[Source], listed: Iterable[Any]) -> list[Any]:
+    forms = [source.form() for source in calls]
+    values = sorted(map(_value, listed), key=json.dumps)
+    # In an order of their own, since theirs means nothing.
+    return [*sorted(forms, key=json.dumps), *([["values", *values]] if values else [])]
 
 
 def _value(value: Any) -> Any:

@@ -13,7 +13,7 @@ from .shapes import Kind
 
 __all__ = ("OPTIONS", "Parameter", "ParameterKind", "parameters_of")
 
-ParameterKind: TypeAlias = Kind | Literal["tool"]
+ParameterKind: TypeAlias = Kind | Literal["tool", "source", "sources"]
 
 OPTIONS = tuple(sorted(name.removesuffix("_") for name in Options.__annotations__))
 """The options that every template takes, by their names in data."""
@@ -27,6 +27,9 @@ _KINDS: dict[str, ParameterKind] = {
     "Any": "number",
     "bool": "flag",
     "Scalar": "scalar",
+    "Match": "text",
+    "SourceGiven": "source",
+    "Sequence[SourceGiven]": "sources",
 }
 # A function cannot stand in a file.
 _NOT_IN_FILES = frozenset({"clock"})

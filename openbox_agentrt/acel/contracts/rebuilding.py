@@ -9,9 +9,10 @@ from typing import Any
 
 from ..match.matchers import ToolMatcher, any_of, matching, not_matching
 from .identity import canonical
-from .parameters import parameters_of
+from .parameters import ParameterKind, parameters_of
 from .reach import Reach
 from .registry import CLASSES
+from .sources import PROMPT, SourceGiven
 from .template import Template
 
 __all__ = ("rebuilt",)
@@ -40,7 +41,7 @@ def _build(form: Mapping[str, Any]) -> Template:
     terms = form["terms"]
     if "clock" in terms:
         raise ValueError("a clock of its own is code")
-    tools = {parameter.name for parameter in parameters_of(form["template"]) if parameter.kind == "tool"}
+    kinds = {parameter.name: parameter.kind for parameter in parameters_of(form["template"])}
     given: dict[str, Any] = {name: form[name] for name in ("id", "mode", "severity", "on_violation")}
     # A key of the arguments "number" and "5" is no number.
     given |= {name: form[name] for name in ("key", "fold")}
@@ -49,10 +50,31 @@ def _build(form: Mapping[str, Any]) -> Template:
     given["within"] = _seconds(form["within"])
     if form["except"] is not None:
         given["except_"] = _matcher(form["except"])
-    given |= {name: _matcher(value) if name in tools else _value(value) for name, value in terms.items()}
+    given |= {name: _term(value, kinds[name]) for name, value in terms.items()}
     if "window_seconds" in given:
         given["window_seconds"] = _seconds(terms["window_seconds"])
     return CLASSES[form["template"]](**given)
+
+
+def _term(value: Any, kind: ParameterKind) -> Any:
+    match kind:
+        case "tool":
+            return _matcher(value)
+        case "source":
+            return _source(value)
+        case "sources":
+            return [_source(one) for one in value]
+    return _value(value)
+
+
+def _source(form: Any) -> SourceGiven:
+    if form == PROMPT:
+        return PROMPT
+    word, *rest = form
+    if word == "values":
+        return {"values": [_value(value) for value in rest]}
+    calls, path, named = rest
+    return {"tool": _matcher(calls), "path": path, "named": named}
 
 
 def _matcher(form: Any) -> ToolMatcher:

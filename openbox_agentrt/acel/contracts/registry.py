@@ -8,6 +8,7 @@ from .counting import AtMostInFlight, AtMostNTimes, CumulativeLimit, MaxDistinct
 from .exclusion import MutuallyExclusive, Never, NeverAfter, Only
 from .obligations import Existence, RequiredBeforeSessionEnd, Response, response
 from .precedence import AlternatePrecedence, CannotFollowWithout, ChainPrecedence, Init, MustPrecede
+from .provenance import CameFrom, KeepsOut
 from .state import RequiresState, requires_state
 from .template import Template
 
@@ -34,6 +35,8 @@ CLASSES: dict[str, type[Template]] = {
         Never,
         Only,
         AtMostInFlight,
+        CameFrom,
+        KeepsOut,
     )
 }
 """The class of each template; everything is given to it by keyword."""

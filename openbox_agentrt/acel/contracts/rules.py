@@ -20,6 +20,7 @@ from typing import Any, Literal
 from ..._plain.amounts import Amount
 from ...fleet.plan import Per
 from ..match.keys import Key
+from ..match.provenance import Match
 from ..match.spelling import Fold
 
 # A window never remembers more calls than this; a larger limit could not be told from none.
@@ -37,6 +38,9 @@ CellKind = Literal[
     "step",
     "fresh",
     "flights",
+    "values",  # what calls have found out
+    "words",  # texts that they have found out, which name values
+    "secrets",  # what must not go out again
 ]
 
 GuardKind = Literal[
@@ -51,6 +55,8 @@ GuardKind = Literal[
     "state",  # a state entry has a value
     "settled",  # nothing is owed
     "overdue",  # nothing is owed for too long
+    "known",  # each value was found out by a call
+    "kept_out",  # no secret stands in the argument
     "never",  # cannot hold
 ]
 
@@ -74,6 +80,8 @@ class Cell:
         negative: Whether amounts below zero are allowed.
         saving: Whether unused prerequisites add up.
         lasting: Whether a value that was used is remembered to the end.
+        match: What of a value is compared.
+        given: Whether the field is one of the arguments and not of the result.
         estimate: What an amount that is measured later is taken for until then.
         clock: A clock of its own, by identity.
         per: The calendar period after which it starts anew.
@@ -94,6 +102,8 @@ class Cell:
     negative: bool = False
     saving: bool = True
     lasting: bool = False
+    match: Match | None = None
+    given: bool = False
     estimate: Amount | None = None
     clock: Hashable = None
     per: Per | None = None
@@ -114,6 +124,8 @@ class Cell:
                 ("negative", self.negative),
                 ("once", not self.saving),
                 ("lasting", self.lasting),
+                (f"match={self.match}", self.match is not None),
+                ("given", self.given),
                 (f"estimate={self.estimate}", self.estimate is not None),
                 ("own clock", self.clock is not None),
                 (f"per={self.per} {self.tz}", self.per is not None),
@@ -159,6 +171,12 @@ class Guard:
         value: The value that the entry must have.
         key: The argument that says which entry of a mapping is meant.
         within: Seconds for which what was written counts.
+        sources: The memory of what calls have found out.
+        field: Path of the argument whose values have to be known.
+        match: What of a value is compared.
+        fold: Which spellings of a value are one.
+        listed: Values that are known from the start, as they are compared.
+        optional: Whether a call without the argument is fine.
     """
 
     kind: GuardKind
@@ -170,6 +188,12 @@ class Guard:
     value: str | int | float | bool | None = None
     key: Key | None = None
     within: float | None = None
+    sources: tuple[Cell, ...] = ()
+    field: str | None = None
+    match: Match = "exact"
+    fold: Fold | None = None
+    listed: frozenset[str] = frozenset()
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

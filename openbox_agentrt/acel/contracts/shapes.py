@@ -16,7 +16,9 @@ __all__ = ("Field", "Kind", "Place", "SpecError", "check_kind", "kind_of", "shap
 Place: TypeAlias = tuple[str | int, ...]
 """The way to a value: names in mappings and positions in lists."""
 
-Kind: TypeAlias = Literal["text", "count", "number", "flag", "scalar", "list", "mapping", "key", "matchers"]
+Kind: TypeAlias = Literal[
+    "text", "count", "number", "flag", "scalar", "list", "mapping", "key", "matcher", "matchers"
+]
 
 _WANTED: dict[Kind, str] = {
     "text": "text",
@@ -27,6 +29,7 @@ _WANTED: dict[Kind, str] = {
     "list": "a list",
     "mapping": "a mapping",
     "key": "text, a list or a mapping",
+    "matcher": "the name of a tool or a matcher",
     "matchers": "a matcher or a list of matchers",
 }
 _FITS: dict[Kind, tuple[type, ...]] = {
@@ -38,6 +41,7 @@ _FITS: dict[Kind, tuple[type, ...]] = {
     "list": (list, tuple),
     "mapping": (dict,),
     "key": (str, list, tuple, dict),
+    "matcher": (str, dict),
     "matchers": (str, list, tuple, dict),
 }
 _KINDS = {

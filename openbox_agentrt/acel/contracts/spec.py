@@ -18,6 +18,7 @@ from .parameters import OPTIONS, Parameter, parameters_of
 from .reach import Per, Scope
 from .registry import CLASSES
 from .shapes import Field, Place, SpecError, check_kind, kind_of, shaped
+from .sources import PROMPT, SourceGiven
 from .template import Template
 
 __all__ = ("CONTRACT", "WORDS", "build_contract", "tools_in")
@@ -58,6 +59,8 @@ _PATTERN = {
     "field": _TEXT,
     "line": Field("flag"),
 }
+_LISTED = {"values": Field("list", required=True)}
+_SOURCE = {"tool": Field("matcher", required=True), "path": _TEXT, "named": Field("flag")}
 _IN_PYTHON = {"except": "except_"}
 _NOT = {"not": Field("mapping", required=True)}
 _ANY_OF = {"any_of": Field("list", required=True)}
@@ -100,6 +103,10 @@ def tools_in(data: Any) -> Iterator[tuple[str, str]]:
     for parameter, value in (*positional, *named, *beside):
         if parameter.kind == "tool":
             yield from ((parameter.name, name) for name in _names_in(value))
+        elif parameter.kind in ("source", "sources"):
+            for source in value if parameter.kind == "sources" else [value]:
+                if isinstance(source, Mapping) and "tool" in source:
+                    yield from ((parameter.name, name) for name in _names_in(source["tool"]))
     excepted = data.get("except", data.get("kwargs", {}).get("except"))
     for value in excepted if isinstance(excepted, list | tuple) else [excepted] if excepted else ():
         yield from (("except", name) for name in _names_in(value))
@@ -203,8 +210,25 @@ def _excepted(value: Any, place: Place) -> list[ToolMatcher]:
 def _value(value: Any, parameter: Parameter, place: Place) -> Any:
     if parameter.kind == "tool":
         return _matcher(value, place, 0)
+    if parameter.kind == "source":
+        return _source(value, place)
+    if parameter.kind == "sources":
+        check_kind(value, "list", place)
+        return [_source(one, (*place, index)) for index, one in enumerate(value)]
     check_kind(value, parameter.kind, place)
     return value
+
+
+def _source(value: Any, place: Place) -> SourceGiven:
+    if value == PROMPT:
+        return PROMPT
+    if not isinstance(value, dict) or not {"tool", "values"} & value.keys():
+        # As it is given in Python.
+        raise SpecError(f"must be prompt, {{tool, path, named}} or {{values}}, got {value!r:.80}", place)
+    if "values" in value:
+        return shaped(value, _LISTED, place)
+    source = shaped(value, _SOURCE, place)
+    return {**source, "tool": _matcher(source["tool"], (*place, "tool"), 0)}
 
 
 def _matcher(value: Any, place: Place, depth: int) -> ToolMatcher:

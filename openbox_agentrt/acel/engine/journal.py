@@ -87,6 +87,8 @@ class JournaledStore(SessionStore):
         super().__init__(rules, state, clock, max_keys=max_keys, known=known, halts=halts)
         self._sink = sink
         self._run = os.urandom(6).hex()
+        # So that whoever reads the journal can follow it.
+        self.memory.digests.key = self._run.encode()
         self._noted: deque[_Noted] = deque()
         self._writing = threading.Lock()
         scope: dict[str, Any] = {} if rules.default_scope is None else {"default_scope": rules.default_scope}

@@ -11,7 +11,7 @@ taken from the record. What rests on arguments that were redacted, cut, or came 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,6 +143,7 @@ class Rerun:
             max_keys=step["max_keys"],
             halts=step["halts"],
         )
+        self._store.memory.digests.key = str(step["run"]).encode()
 
     def _replace(self, rules: Mapping[str, Any]) -> None:
         if self._store is None:
@@ -255,7 +256,7 @@ class Rerun:
         if end == "commit":
             if call.plan.learns:
                 self._learned[call.step] = call
-            over = self._store.commit(call, learnt=thawed(step.get("learnt", {})))
+            over = self._store.commit(call, learnt=thawed(_seen_of(step.get("learnt", {}))))
         elif end == "lose":
             over = self._store.lose_now(call)
         elif end == "abort" and "broken" in step:
@@ -274,7 +275,7 @@ class Rerun:
         if call is None:
             raise RerunError(f"line {number}: something was learnt from a call that did not succeed")
         self._tainted |= self._learning(call, step)
-        self._store.relearn(call, None, learnt=thawed(step.get("learnt", {})))
+        self._store.relearn(call, None, learnt=thawed(_seen_of(step.get("learnt", {}))))
 
     def _add(self, step: Mapping[str, Any]) -> None:
         assert self._store is not None
@@ -346,7 +347,10 @@ class Rerun:
         """Find the contracts about a call to which it matters what stands in the hidden arguments."""
         asked = {id(entry.contract) for entry, _ in call.plan.asked}
         for guard in call.plan.guards:
-            cell = guard.guard.cell
+            cell, field = guard.guard.cell, guard.guard.field
+            if field is not None and _is_hidden_at(given, field):
+                # What stands there is compared with what calls have found out, and no marker is.
+                asked.add(id(guard.contract))
             if cell is None:
                 continue
             # A key that was redacted is still the same for the same value. One that was cut is not, and what
@@ -365,15 +369,15 @@ class Rerun:
 
     def _learning(self, call: PlannedCall, step: Mapping[str, Any]) -> set[int]:
         """Find the contracts that have learnt from a call what the log does not show."""
-        hidden = set(step.get("concealed", ()))
+        learns = {mover.learns: mover.learns_from for mover in call.movers() if mover.learns is not None}
+        hidden = learns.keys() & step.get("concealed", ())
         learnt = step.get("learnt", {})
-        hidden |= set(learnt) if "$cut" in learnt else {name for name in learnt if _has_hidden(learnt[name])}
-        ran = call.args if call.final is None else call.final
-        if step.get("shown") or _has_hidden(ran):
-            hidden |= {mover.learns for mover in call.movers() if mover.learns_from == "arguments"}
-        return self._remembering(hidden - {None}) if hidden else set()
+        hidden |= learns.keys() - _seen_of(learnt).keys() if _has_hidden(learnt) else set()
+        if step.get("shown") or _has_hidden(call.args if call.final is None else call.final):
+            hidden |= {name for name, source in learns.items() if source == "arguments"}
+        return self._remembering(hidden) if hidden else set()
 
-    def _remembering(self, names: set[str | None]) -> set[int]:
+    def _remembering(self, names: Collection[str | None]) -> set[int]:
         """Find the contracts with memory that learns under one of these names."""
         assert self._store is not None
         book = self._store.book
@@ -432,6 +436,11 @@ def _has_hidden(value: Any, *, marked: bool = True) -> bool:
     if isinstance(value, dict):
         return value.get("$cut") == "size" or any(_has_hidden(item, marked=marked) for item in value.values())
     return False
+
+
+def _seen_of(learnt: Mapping[str, Any]) -> dict[str, Any]:
+    """Pick what a log shows of what was learnt from a call, by the names of the memory that it is for."""
+    return {name: found for name, found in learnt.items() if name != "$cut" and not _has_hidden(found)}
 
 
 def _is_hidden_at(args: Any, path: str) -> bool:

@@ -82,11 +82,8 @@ class FiledContract:
         return Rule(guards=tuple(guards), moves=tuple(moves))
 
     def combinations(self) -> list[Hits]:
-        """List every way in which a call can match the roles."""
-        found: list[Hits] = [()]
-        for _ in self.contract.roles:
-            found = [(*hits, hit) for hits in found for hit in (False, True)]
-        return found
+        """List the ways in which a call can match the roles, see `Declaration.combinations`."""
+        return self.contract.combinations()
 
 
 class Outline:

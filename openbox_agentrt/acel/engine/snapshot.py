@@ -103,6 +103,7 @@ def _dump(store: SessionStore) -> dict[str, Any]:
             "violated": [name for key, name in _names(store).items() if key in store.violated],
             "cells": {name: cell.dump() for name, cell in cells.items() if not cell.idle()},
             "written": store.memory.state.written(),
+            **_digest_key(store),
         }
 
 
@@ -122,6 +123,8 @@ def load_memory(store: SessionStore, data: Mapping[str, Any], *, migrate: bool =
     if unknown and not migrate:
         raise SnapshotError(f"snapshot remembers {shown(min(unknown))}, which no contract does")
     with store.lock:
+        if "digest_key" in data:
+            store.memory.digests.key = bytes.fromhex(data["digest_key"])
         store.step = int(data["step"])
         store.shut = None if data["closed"] is None else _SHUT[data["closed"]]
         store.violated = frozenset(key for name in data["violated"] for key in _named(names, name))
@@ -130,6 +133,11 @@ def load_memory(store: SessionStore, data: Mapping[str, Any], *, migrate: bool =
         store.memory.state.resume({str(key): float(at) for key, at in data["written"].items()})
         for name in data["cells"].keys() & cells.keys():
             cells[name].load(data["cells"][name])
+
+
+def _digest_key(store: SessionStore) -> dict[str, str]:
+    key = store.memory.digest_key
+    return {} if key is None else {"digest_key": key.hex()}
 
 
 def _names(store: SessionStore) -> dict[int, list[Any]]:

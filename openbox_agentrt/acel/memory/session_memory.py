@@ -8,10 +8,12 @@ from functools import partial
 from typing import Any, assert_never
 
 from ..contracts.base import TemporalContract
-from ..contracts.rules import Cell, Guard, Move
+from ..contracts.rules import Cell, CellKind, Guard, Move
+from ..match.provenance import reading_of
 from ..match.selector import ById
 from .cell import LiveCell, Mover
 from .clock import Clock, MonotoneClock, steady_clock
+from .digests import Digests
 from .distinct import Differ, Distinct
 from .flights import Flights
 from .fresh import Fresh, FreshByKey, IsFresh
@@ -20,11 +22,15 @@ from .keyed import Keyed, Room
 from .order import Latest, Next, StepMark
 from .owed import Overdue, Pending, Settled
 from .periodic import Periodic
+from .secrets import KeptOut, Secrets
 from .state import InState, StateStore
 from .tally import Ban, Cap, Need, Tally
 from .tokens import HasToken, Tokens
 from .total import Spend, Sum
+from .values import Known, Source, Values, Words
 from .window import Marks, Stamps, WindowCap
+
+_SOURCES: dict[CellKind, Callable[..., Source]] = {"values": Values, "words": Words, "secrets": Secrets}
 
 
 class SessionMemory:
@@ -35,7 +41,7 @@ class SessionMemory:
         state: The session's state.
     """
 
-    __slots__ = ("_cells", "_clock", "_max_keys", "_timeline", "_timelines", "state")
+    __slots__ = ("_cells", "_clock", "_digests", "_max_keys", "_timeline", "_timelines", "state")
 
     def __init__(self, state: StateStore, clock: Clock | None, *, max_keys: int) -> None:
         self.state = state
@@ -43,7 +49,20 @@ class SessionMemory:
         self._timeline: MonotoneClock | None = None
         self._max_keys = max_keys
         self._cells: dict[tuple[Cell, int], LiveCell] = {}
+        self._digests: Digests | None = None
         self._timelines: dict[ById, MonotoneClock] = {}
+
+    @property
+    def digests(self) -> Digests:
+        """Give what makes digests of values, under a key that is made when it is first needed."""
+        if self._digests is None:
+            self._digests = Digests()
+        return self._digests
+
+    @property
+    def digest_key(self) -> bytes | None:
+        """Give the key of the digests, if any were needed yet."""
+        return None if self._digests is None else self._digests.key
 
     @property
     def timeline(self) -> MonotoneClock:
@@ -101,6 +120,9 @@ class SessionMemory:
             return InState(contract, guard, self.state, None if guard.within is None else self.timeline)
         if guard.kind == "never":
             return NeverHolds(contract, guard)
+        if guard.kind == "known":
+            sources: list[Any] = [self.cell(source, since) for source in guard.sources]
+            return Known(contract, guard, sources, self.digests)
         assert guard.cell is not None
         cell = self.cell(guard.cell, since)
         match guard.kind:
@@ -123,6 +145,8 @@ class SessionMemory:
                 return IsFresh(contract, guard, cell)
             case "settled":
                 return Settled(contract, guard, cell)
+            case "kept_out":
+                return KeptOut(contract, guard, cell)
             case "overdue":
                 return Overdue(contract, guard, cell)
         assert_never(guard.kind)
@@ -156,6 +180,8 @@ class SessionMemory:
 
     def _make(self, cell: Cell) -> LiveCell:
         timeline = self._timeline_of(cell)
+        if cell.kind in _SOURCES:
+            return self._source(cell, timeline)
         if cell.per is None or timeline is None:
             return self._whole(cell, timeline)
         return Periodic(lambda: self._whole(cell, None), per=cell.per, tz=cell.tz, timeline=timeline)
@@ -169,6 +195,18 @@ class SessionMemory:
             return make()
         forgets = cell.kind in ("latest", "step")
         return Keyed(cell.key, make, bound=self._max_keys, timeline=timeline, forgets=forgets)
+
+    def _source(self, cell: Cell, timeline: MonotoneClock | None) -> LiveCell:
+        return _SOURCES[cell.kind](
+            cell.name(),
+            cell.field,
+            reading_of(cell.match or "exact", cell.fold),
+            digests=self.digests,
+            bound=self._max_keys,
+            learns_from="arguments" if cell.given else "result",
+            timeline=timeline,
+            within=cell.within,
+        )
 
 
 def _maker(cell: Cell, timeline: MonotoneClock | None) -> Callable[[], LiveCell]:
@@ -210,4 +248,6 @@ def _maker(cell: Cell, timeline: MonotoneClock | None) -> Callable[[], LiveCell]
             return lambda: Fresh(timeline=timeline, within=within)
         case "flights":
             return lambda: Flights(timeline=timeline, within=within)
+        case "values" | "words" | "secrets":
+            raise AssertionError("a source is one piece of memory")
     assert_never(cell.kind)

@@ -15,7 +15,9 @@ from typing import Any, get_args
 from ..contracts.parameters import Parameter, ParameterKind, parameters_of
 from ..contracts.reach import Per, Scope
 from ..contracts.registry import CLASSES
+from ..contracts.sources import PROMPT
 from ..contracts.spec import WORDS
+from ..match.provenance import Match
 from ..match.spelling import Fold
 from ..verdict import Mode, OnViolation, Severity
 
@@ -81,6 +83,8 @@ _KINDS: dict[ParameterKind, Any] = {
     "number": {"type": "number", "minimum": 0},
     "flag": {"type": "boolean"},
     "scalar": {"type": ["string", "number", "boolean", "null"]},
+    "source": {"$ref": "#/$defs/source"},
+    "sources": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/source"}},
 }
 # What a template asks of a parameter beyond its kind.
 _CLOSER: dict[tuple[str, str], Any] = {
@@ -92,6 +96,10 @@ _CLOSER: dict[tuple[str, str], Any] = {
     ("response", "within"): _OPTIONS["within"],
     ("at_most_total", "field"): _PATH,
     ("max_distinct", "field"): _PATH,
+    ("came_from", "field"): _PATH,
+    ("came_from", "match"): {"enum": list(get_args(Match))},
+    ("keeps_out", "field"): _PATH,
+    ("keeps_out", "source"): {"$ref": "#/$defs/result"},
 }
 
 
@@ -181,6 +189,27 @@ def rules_schema() -> dict[str, Any]:
                     "line": {"type": "boolean", "description": "Whether a list of words is a command line."},
                 },
             },
+            "source": {
+                "description": "Where a value may come from.",
+                "anyOf": [
+                    {"const": PROMPT, "description": "The user's text names it."},
+                    _result(named=True),
+                    {
+                        "description": "It is one of these.",
+                        "type": "object",
+                        "additionalProperties": False,
+                        "required": ["values"],
+                        "properties": {
+                            "values": {
+                                "type": "array",
+                                "minItems": 1,
+                                "items": {"type": ["string", "number"]},
+                            }
+                        },
+                    },
+                ],
+            },
+            "result": _result(named=False),
             "contract": {
                 "type": "object",
                 "required": ["template"],
@@ -202,6 +231,17 @@ def rules_schema() -> dict[str, Any]:
 def published_schema() -> str:
     """The schema as it is published, as text."""
     return files(__package__).joinpath("rules.schema.json").read_text(encoding="utf-8")
+
+
+def _result(*, named: bool) -> dict[str, Any]:
+    texts = {"named": {"type": "boolean", "description": "Whether it is named in a text there."}}
+    return {
+        "description": "It stands in a result.",
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["tool"],
+        "properties": {"tool": {"$ref": "#/$defs/tool"}, "path": _PATH, **(texts if named else {})},
+    }
 
 
 def _template(template: str) -> dict[str, Any]:

@@ -65,6 +65,13 @@ VALID = {
     "requires_state and option": one(
         "{template: requires_state, args: [pay], kwargs: {key: customer, state_key: role, value: 1}}"
     ),
+    "came_from": one(
+        "{template: came_from, args: [pay, to], kwargs: {sources: [prompt, {tool: contacts, path: '*.iban'},"
+        " {tool: {tool: read, matches: bill}, path: '*.body', named: true}, {values: [DE02, 7]}],"
+        " match: exact, optional: true}, fold: case, within: 60}"
+    ),
+    "came_from by host": one("{template: came_from, args: [get, url, [prompt]], kwargs: {match: host}}"),
+    "keeps_out": one("{template: keeps_out, args: [send, '*', {tool: get_user, path: passport}]}"),
     "never": one("{template: never, args: [wipe]}"),
     "only": one("{template: only, args: [{any_of: [find, refund]}], mode: shadow}"),
     "only these": "only: [find, 'mcp__files__*', {tool: Bash, matches: ^ls}]\n",
@@ -125,6 +132,42 @@ INVALID = {
         "contracts:\n  - template: init\n    args: [a]\n    arg: 5\n",
         4,
         "contracts[0]: has an unknown key 'arg'",
+    ),
+    "sources is text": (
+        one("{template: came_from, args: [a, f, prompt]}"),
+        2,
+        "contracts[0].args[2]: must be a list, got text",
+    ),
+    "no sources": (one("{template: came_from, args: [a, f, []]}"), 2, "sources must name one or more"),
+    "unknown source": (
+        one("{template: came_from, args: [a, f, [user]]}"),
+        2,
+        "contracts[0].args[2][0]: must be prompt, {tool, path, named} or {values}, got 'user'",
+    ),
+    "a source with another key": (
+        one("{template: came_from, args: [a, f, [{tool: b, field: c}]]}"),
+        2,
+        "contracts[0].args[2][0]: has an unknown key 'field'",
+    ),
+    "a source of no values": (
+        one("{template: came_from, args: [a, f, [{values: []}]]}"),
+        2,
+        "a source of values must list one or more",
+    ),
+    "another match": (
+        one("{template: came_from, args: [a, f, [prompt]], kwargs: {match: url}}"),
+        2,
+        "match must be one of exact, host, domain, links, got 'url'",
+    ),
+    "came_from by key": (
+        one("{template: came_from, args: [a, f, [prompt]], key: k}"),
+        2,
+        "came_from has no option 'key'",
+    ),
+    "secrets of the prompt": (
+        one("{template: keeps_out, args: [a, f, prompt]}"),
+        2,
+        "secrets must be named by a tool and a path",
     ),
     "args is text": (one("{template: init, args: a}"), 2, "contracts[0].args: must be a list, got text"),
     "too few": (one("{template: must_precede, args: [a]}"), 2, "contracts[0]: must_precede needs 'later'"),
