@@ -12,6 +12,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from . import inbox
+from .evidence_view import LogView
+from .reporting import Reports
 from .sources import Sources
 from .story import tell
 
@@ -20,7 +22,7 @@ __all__ = ("api_routes", "plain")
 _RUNS = 100
 
 
-def api_routes(sources: Sources) -> list[Route]:
+def api_routes(sources: Sources, reports: Reports) -> list[Route]:
     """Make the routes."""
 
     def approvals(request: Request) -> Any:
@@ -48,7 +50,19 @@ def api_routes(sources: Sources) -> list[Route]:
             "spent": plain(story.spent),
         }
 
+    def contracts(request: Request) -> Any:
+        return {"states": [plain(row) for row in reports.states()]}
+
+    def shadow(request: Request) -> Any:
+        return reports.shadow_summary()
+
+    def evidence(request: Request) -> Any:
+        return {"logs": [_log(LogView(log)) for log in sources.logs]}
+
     return [
+        Route("/api/v1/contracts", _as_json(contracts)),
+        Route("/api/v1/shadow", _as_json(shadow)),
+        Route("/api/v1/evidence", _as_json(evidence)),
         Route("/api/v1/approvals", _as_json(approvals)),
         Route("/api/v1/approvals/{id}", _as_json(approval)),
         Route("/api/v1/runs", _as_json(runs)),
@@ -83,6 +97,12 @@ def _card(card: inbox.Card) -> dict[str, Any]:
         "arguments": dict(card.arguments.values),
         "sha256": card.arguments.sha256,
     }
+
+
+def _log(view: LogView) -> dict[str, Any]:
+    report = None if view.report is None else view.report.to_dict()
+    said = view.summary if view.intact else view.headline
+    return {"file": view.name, "intact": view.intact, "lines": len(view), "says": said, "report": report}
 
 
 def _as_json(answer: Callable[[Request], Any]) -> Callable[[Request], Response]:

@@ -21,6 +21,7 @@ from . import inbox, values, words
 from .access import SIGNED_IN_SECONDS, Access, Guard
 from .api import api_routes
 from .rendering import Pages
+from .reporting import Reports
 from .sources import Sources
 from .story import Step, tell
 from .stream import Pulse
@@ -43,18 +44,23 @@ def application(sources: Sources, access: Access, where: str) -> Starlette:
         where: Where it is served, for whoever looks at it.
     """
     site = _Site(sources, access, where)
+    reports = Reports(sources, site)
     routes = [
         Route("/sign-in", site.sign_in),
         Route("/static/{name}", site.static),
-        Route("/", site.approvals),
+        Route("/", reports.overview),
         Route("/approvals", site.approvals),
         Route("/approvals/{id}", site.approval),
         Route("/approvals/{id}", site.decide, methods=["POST"]),
         Route("/approvals/{id}/values/{index:int}", site.whole),
         Route("/runs", site.runs),
         Route("/runs/{id}", site.run),
+        Route("/contracts", reports.contracts),
+        Route("/contracts", reports.would, methods=["POST"]),
+        Route("/shadow", reports.shadow),
+        Route("/evidence", reports.evidence),
         Route("/stream", site.stream),
-        *api_routes(sources),
+        *api_routes(sources, reports),
     ]
     return Starlette(routes=routes, middleware=[Middleware(Guard, access=access)], lifespan=site.lifespan)
 
@@ -161,13 +167,14 @@ class _Site:
         value = named[index][1]
         text = values.text_of(value)
         about = f"{len(text):,} characters of the argument in position {index + 1}, as judged"
-        return self._page(
+        return self.page(
             request, "whole", "/approvals", approval_id=approval.id, about=about, whole=values.pieces(text)
         )
 
     def _inbox(self, request: Request, opened: str = "", message: Any = None, note: str = "") -> Response:
         found = inbox.inbox(self._sources, skip=_whole_number(request, "skip"))
-        return self._page(
+        opened = opened or request.query_params.get("open", "")
+        return self.page(
             request,
             "approvals",
             "/approvals",
@@ -182,7 +189,7 @@ class _Site:
         self, request: Request, approval: Approval, message: Any, status: int = 200, note: str = ""
     ) -> Response:
         card = inbox.card_of(self._sources, approval)
-        return self._page(
+        return self.page(
             request,
             "approval",
             "/approvals",
@@ -206,11 +213,12 @@ class _Site:
             asked = reader.asked_in(run)
             pending = [one for one in reader.approvals_of(run) if one.as_of(now) == "pending"]
             refused = asked.get("block", 0) + asked.get("halt", 0)
-            refused += sum(log.refused_in(run.run_id) for log in self._sources.logs)
+            by_contracts = reader.refused_by_contracts(run)
+            judged = sum(asked.values()) + by_contracts
             rows.append(
-                {"run": run, "waiting": bool(pending), "judged": sum(asked.values()), "refused": refused}
+                {"run": run, "waiting": bool(pending), "judged": judged, "refused": refused + by_contracts}
             )
-        return self._page(
+        return self.page(
             request,
             "runs",
             "/runs",
@@ -234,7 +242,7 @@ class _Site:
         steps = [step for step in story.judged if step.loud] if only else story.judged
         given = request.query_params.get("from")
         first = _whole_number(request, "from") if given is not None else max(0, len(steps) - STEPS)
-        return self._page(
+        return self.page(
             request,
             "run",
             "/runs",
@@ -263,7 +271,8 @@ class _Site:
         messages = self._pulse.messages(after, lambda: self._access.signed_in_until(request) is not None)
         return StreamingResponse(messages, media_type="text/event-stream")
 
-    def _page(self, request: Request, name: str, tab: str, *, status: int = 200, **more: Any) -> Response:
+    def page(self, request: Request, name: str, tab: str, *, status: int = 200, **more: Any) -> Response:
+        """Write a page, with everything that all pages have."""
         sources = self._sources
         latest = sources.reader.latest_at()
         text = self._pages.write(

@@ -56,6 +56,7 @@ class Decided:
 
     at: float
     number: int
+    workflow_id: str
     run_id: str
     event: str
     verdict: str
@@ -81,7 +82,6 @@ class _Index:
     rules: dict[str, int] = field(default_factory=dict)
     resumed: list[tuple[int, int]] = field(default_factory=list)
     ungoverned: list[int] = field(default_factory=list)
-    refused: dict[str, int] = field(default_factory=dict)
     recent: deque[Decided] = field(default_factory=lambda: deque(maxlen=_RECENT))
     read: int = 0
 
@@ -150,9 +150,13 @@ class FollowedLog:
         """Read the decisions about a run."""
         return list(self.lines(tuple(self._index.decisions.get(run_id, ()))))
 
-    def refused_in(self, run_id: str) -> int:
-        """Count the calls of a run that contracts refused, so that Core was not asked about them."""
-        return self._index.refused.get(run_id, 0)
+    def violations_of(self, number: int) -> list[Line]:
+        """Read what broke contracts in the call that a decision is about."""
+        line = next(iter(self.lines([number])), None)
+        step = None if line is None or line.parsed is None else line.parsed.data().get("step")
+        if line is None or line.parsed is None or not isinstance(step, int):
+            return []
+        return self.violations_at(line.parsed.session, step)
 
     def violations_at(self, session: str | None, step: int) -> list[Line]:
         """Read what broke contracts at a step of a session."""
@@ -171,17 +175,20 @@ class FollowedLog:
     def session_of(self, run: str) -> str | None:
         """Name the session that steps are of."""
         first = next(iter(self.lines(self._index.steps[run][:1])), None)
-        return None if first is None or first.parsed is None else first.parsed.session
+        if first is None or first.parsed is None:
+            return None
+        return first.parsed.session or first.parsed.data().get("session")
 
     def steps_count(self, run: str) -> int:
         """Count the steps of a session."""
         return len(self._index.steps.get(run, ()))
 
-    def rules_of(self, digest: object) -> dict[str, Any] | None:
-        """Read the rules that steps were judged by."""
-        number = self._index.rules.get(str(digest))
-        found = None if number is None else next(iter(self.lines([number])), None)
-        return None if found is None or found.parsed is None else found.parsed.data()
+    def rules(self) -> dict[str, dict[str, Any]]:
+        """Read the rules that steps were judged by, by their hash."""
+        index = self._index
+        found = self.lines(tuple(index.rules.values()))
+        said = [line.parsed.data() for line in found if line.parsed is not None]
+        return {str(data.get("hash")): data for data in said}
 
     def recent(self, since: float) -> list[Decided]:
         """List the decisions since a moment."""
@@ -262,10 +269,7 @@ class FollowedLog:
     def _file(self, number: int, line: LogLine) -> None:
         index, data = self._index, line.data()
         if line.type == "decision":
-            run = str(data.get("run_id"))
-            index.decisions.setdefault(run, []).append(number)
-            if data.get("source") == "contracts" and data.get("verdict") == "block":
-                index.refused[run] = index.refused.get(run, 0) + 1
+            index.decisions.setdefault(str(data.get("run_id")), []).append(number)
             if is_ungoverned(data):
                 index.ungoverned.append(number)
             at = words.moment_of(line.time)
@@ -308,6 +312,7 @@ def _decided(at: float, number: int, data: dict[str, Any]) -> Decided:
     return Decided(
         at=at,
         number=number,
+        workflow_id=str(data.get("workflow_id", "")),
         run_id=str(data.get("run_id", "")),
         event=str(data.get("event", "")),
         verdict=str(data.get("verdict", "")),

@@ -93,7 +93,7 @@ def card_of(sources: Sources, approval: Approval) -> Card:
     now = sources.now()
     event = sources.shown(approval.event)
     arguments = values.arguments_of(event)
-    run = sources.reader.run(approval.run_id)
+    run = sources.reader.run(approval.run_id, approval.workflow_id)
     steps = [] if run is None else tell(sources, run).judged
     own = next((step for step in steps if step.activity_id == approval.activity_id), None)
     before = [step for step in steps if step is not own and step.at <= approval.created_at]
@@ -122,7 +122,7 @@ def _settled(sources: Sources, approval: Approval, now: float) -> Settled:
         title=values.title_of(values.named_values(event)),
         at=at,
         waited=max(0.0, at - approval.created_at),
-        then=_then(sources, approval, sources.reader.run(approval.run_id)),
+        then=_then(sources, approval, sources.reader.run(approval.run_id, approval.workflow_id)),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from . import words
+from . import values, words
 from .story import ICONS, WORDS
 
 __all__ = ("TABS", "Pages")
@@ -21,7 +21,7 @@ TABS = (
     ("/evidence", "Evidence", "link"),
 )
 
-_FILTERS: Mapping[str, Callable[..., str]] = {
+_FILTERS: Mapping[str, Callable[..., Any]] = {
     "age": words.age,
     "clock": words.clock,
     "count": words.count,
@@ -30,6 +30,7 @@ _FILTERS: Mapping[str, Callable[..., str]] = {
     "iso": words.iso,
     "lasting": words.lasting,
     "left": words.left,
+    "pieces": values.pieces,
     "sentence": words.sentence,
     "short_hash": words.short_hash,
 }

@@ -62,6 +62,7 @@ class Unblock:
     remaining: str = ""
     retry_after: float | None = None
     remedy: str = ""
+    reason: str = ""
     shadow: bool = False
 
 
@@ -195,11 +196,14 @@ def tell(sources: Sources, run: RunRow) -> Story:
     approvals = {one.activity_id: one for one in sources.reader.approvals_of(run)}
     now = sources.now()
     steps: dict[str, Step] = {}
+    told_of: list[Step] = []
     ended = ""
     for record in records:
         event = sources.shown(record.event)
         kind = event["event_type"]
-        if kind == "SignalReceived":
+        if kind == "SignalReceived" and event.get("signal_name") != "user_prompt":
+            told_of += _told_of(record, event)
+        elif kind == "SignalReceived":
             steps[f"signal {record.seq}"] = _prompt(record, event)
         elif kind == "ActivityStarted":
             steps[str(event["activity_id"])] = _started(record, event)
@@ -213,6 +217,9 @@ def tell(sources: Sources, run: RunRow) -> Story:
         if decisions:
             logs.append(log.name)
             _join(sources, steps, log, decisions)
+    if not any(step.unblock for step in steps.values()):
+        # Without evidence, all that is known of them is what Core was told.
+        steps |= {f"told {place}": step for place, step in enumerate(told_of)}
     for step in steps.values():
         _settle(step, approvals.get(step.activity_id), run, now)
     told = sorted(steps.values(), key=lambda step: step.at)
@@ -221,12 +228,32 @@ def tell(sources: Sources, run: RunRow) -> Story:
     )
 
 
+def _told_of(record: Record, event: Mapping[str, Any]) -> list[Step]:
+    """Tell of a call that contracts refused, by the signal with which Core was told of it."""
+    violation = event.get("contract_violation")
+    if not isinstance(violation, dict) or not violation.get("enforced"):
+        return []
+    name = str(violation.get("event", ""))
+    kinds: dict[str, Kind] = {"user_prompt": "prompt", "llm_call": "model"}
+    reason = str(violation.get("reason") or "")
+    step = Step(
+        at=record.received_at,
+        kind=kinds.get(name, "tool"),
+        name=name,
+        verdict="block",
+        reason=reason,
+        unblock=[Unblock(contract=str(one), reason=reason) for one in violation.get("contracts") or ()],
+    )
+    step.judges.append(Judge(name="contracts", said="block", verdict="block"))
+    return [step]
+
+
 def _prompt(record: Record, event: Mapping[str, Any]) -> Step:
     said = event.get("signal_args") or ("",)
     return Step(
         at=record.received_at,
         kind="prompt",
-        name="user_prompt" if event.get("signal_name") == "user_prompt" else str(event.get("signal_name")),
+        name="user_prompt",
         said=_some(values.text_of(said[0] if len(said) == 1 else said), 600),
         **_answer(record),
     )

@@ -20,7 +20,15 @@ from .store import Record, decoded
 __all__ = ("CoreReader", "RunRow", "SeenEvent")
 
 # Rows that are a question about work, first time asked. A hook is about an operation inside that work.
-_ASKS = "event_type IN ('ActivityStarted', 'SignalReceived') AND NOT hook AND same_as IS NULL"
+_ASKS = (
+    "NOT hook AND same_as IS NULL AND (event_type = 'ActivityStarted' OR"
+    " (event_type = 'SignalReceived' AND json_extract(payload, '$.signal_name') = 'user_prompt'))"
+)
+# Core is told of a call that contracts refused by a signal, since it was not asked about it.
+_REFUSED_BY_CONTRACTS = (
+    "event_type = 'SignalReceived' AND same_as IS NULL"
+    " AND json_extract(payload, '$.contract_violation.enforced')"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +39,7 @@ class SeenEvent:
     Attributes:
         seq: Its number.
         asks: Whether work waited for the answer.
+        contracts: The contracts that refused a call, where it tells of that.
     """
 
     seq: int
@@ -44,6 +53,7 @@ class SeenEvent:
     reason: str
     policy_id: str
     asks: bool
+    contracts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +142,9 @@ class CoreReader:
         rows = self._all(
             "SELECT seq, received_at, workflow_id, run_id, event_type, activity_id, activity_type,"
             " json_extract(answer, '$.verdict'), json_extract(answer, '$.reason'),"
-            f" json_extract(answer, '$.policy_id'), {_ASKS}"
+            f" json_extract(answer, '$.policy_id'), {_ASKS},"
+            f" CASE WHEN {_REFUSED_BY_CONTRACTS}"
+            " THEN json_extract(payload, '$.contract_violation.contracts') END"
             " FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
             (after, limit),
         )
@@ -149,6 +161,7 @@ class CoreReader:
                 reason=str(row[8] or ""),
                 policy_id=str(row[9] or ""),
                 asks=bool(row[10]),
+                contracts=tuple(json.loads(row[11])) if row[11] else (),
             )
             for row in rows
         ]
@@ -162,15 +175,24 @@ class CoreReader:
         rows = self._all(f"{_runs(open_only)} ORDER BY last DESC LIMIT ? OFFSET ?", (limit, skip))
         return [self._run(*row) for row in rows]
 
-    def run(self, run_id: str) -> RunRow | None:
-        """Find a run by its id."""
+    def run(self, run_id: str, workflow_id: str | None = None) -> RunRow | None:
+        """Find a run by its id; by both at once, which is quicker among many."""
+        if workflow_id is None:
+            found = self._all("SELECT workflow_id FROM events WHERE run_id = ? LIMIT 1", (run_id,))
+            workflow_id = str(found[0][0]) if found else ""
         rows = self._all(
             "SELECT workflow_id, run_id, count(*), min(seq), max(seq) FROM events"
-            " WHERE workflow_id = (SELECT workflow_id FROM events WHERE run_id = ? LIMIT 1) AND run_id = ?"
-            " GROUP BY 1, 2",
-            (run_id, run_id),
+            " WHERE workflow_id = ? AND run_id = ? GROUP BY 1, 2",
+            (workflow_id, run_id),
         )
         return self._run(*rows[0]) if rows else None
+
+    def refused_by_contracts(self, run: RunRow) -> int:
+        """Count the calls of a run that contracts refused, as far as Core was told."""
+        query = (
+            f"SELECT count(*) FROM events WHERE workflow_id = ? AND run_id = ? AND {_REFUSED_BY_CONTRACTS}"
+        )
+        return int(self._one(query, (run.workflow_id, run.run_id))[0])
 
     def asked_in(self, run: RunRow) -> dict[str, int]:
         """Count what was answered to the questions of a run, by verdict."""

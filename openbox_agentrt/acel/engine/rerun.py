@@ -132,6 +132,26 @@ class Rerun:
                 raise
             raise RerunError(f"line {number}: not a step ({type(error).__name__})") from error
 
+    def store_at(self, moment: float) -> SessionStore | None:
+        """
+        Give the session as its steps have left it, at a moment after them; None before its beginning.
+
+        What rests on code is not in it: conditions, and contracts and matchers that are functions.
+        """
+        if isinstance(self._time, str) or moment > self._time:
+            self._time = moment
+        return self._store
+
+    def texts(self) -> dict[int, str]:
+        """Give the contracts by their identity as they were written, which one built again is not always."""
+        pairs = zip(self._contracts, self._texts, strict=False)
+        return {id(contract): text for contract, text in pairs if contract is not None}
+
+    @property
+    def flying(self) -> int:
+        """Count the calls that have begun and not ended."""
+        return len(self._flying)
+
     def _begin(self, step: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
         self._contracts = [rebuilt(form) for form in rules["contracts"]]
         self._texts = list(rules["texts"])
