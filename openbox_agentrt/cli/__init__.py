@@ -42,6 +42,7 @@ COMMANDS: dict[str, Command] = {
     "init-config": Command("init_config", "write a rules file to start from"),
     "validate": Command("validate", "read a rules file and print what was understood"),
     "analyse": Command("analyse", "find contracts that contradict each other or never decide"),
+    "test": Command("test", "run the tests of a rules file: calls, and what is expected of each"),
     "diff": Command("diff", "say what a change of a rules file changes, with the first call that it changes"),
     "schema": Command("schema", "print the JSON Schema of rules files"),
     "replay": Command("replay", "check a recorded trace against a rules file"),

@@ -8,6 +8,7 @@ without it is impossible with it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
@@ -82,6 +83,8 @@ def why_unknown(contract: TemporalContract) -> str | None:
     for option in sorted(name.rstrip("_") for name in Options.__annotations__.keys() - _OPTIONS):
         if getattr(contract, option, getattr(contract.reach, option, None)) not in _NOTHING_SAID:
             return f"the option {option!r} is not analysed"
+    if contract.split is not None and "$" in json.dumps(contract.split.form()):
+        return "its key is of the session and not of a call"
     if getattr(contract, "clock", None) is not None:
         return "it has a clock of its own"
     for rule in rules_of(contract):

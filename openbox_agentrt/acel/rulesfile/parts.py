@@ -26,6 +26,7 @@ _RULES: dict[str, Field] = {
     "initial_state": Field("mapping"),
     "groups": Field("mapping"),
     "contracts": Field("list"),
+    "tests": Field("list"),
 }
 _GROUP = {"group": Field("text", required=True)}
 

@@ -131,6 +131,11 @@ def rules_schema() -> dict[str, Any]:
                 "type": "object",
                 "additionalProperties": {"type": "array", "items": {"$ref": "#/$defs/contract"}},
             },
+            "tests": {
+                "type": "array",
+                "items": {"type": "object"},
+                "description": "Calls, and what is expected of each; openbox-agentrt test runs them.",
+            },
             "contracts": {
                 "type": "array",
                 "items": {

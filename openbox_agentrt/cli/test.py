@@ -1,0 +1,71 @@
+"""``openbox-agentrt test``: run the tests of a rules file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from ..acel.policy_tests import TestResult, run_policy_test, unrefused
+from ..acel.rulesfile import Rules, read_rules
+from ..acel.rulesfile.policy_tests import read_policy_tests
+from .running import InputError
+from .text import print_warnings, printable
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(name="test")
+def run_tests(
+    rules: Annotated[str, typer.Argument(help="The rules file, JSON or YAML.", metavar="RULES")],
+    tests: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files with further tests, beside those of the rules file.", metavar="TESTS..."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> int:
+    """Run the tests of rules: calls, and what is expected of each. No tool is called."""
+    understood = read_rules(rules)
+    print_warnings(rules, understood.warnings)
+    known = {name for contract in understood.contracts for name in (contract.id, contract.spec) if name}
+    found = [test for file in (rules, *(tests or ())) for test in read_policy_tests(file, known)]
+    if not found:
+        raise InputError(f"there are no tests in {', '.join(map(repr, (rules, *(tests or ()))))}")
+    results = [run_policy_test(understood, test) for test in found]
+    if as_json:
+        print(json.dumps(_result(understood, results)))
+    else:
+        for line in _lines(understood, results):
+            print(printable(line))
+    return 1 if any(result.failure is not None for result in results) else 0
+
+
+def _lines(rules: Rules, results: Sequence[TestResult]) -> Iterator[str]:
+    failed = [result for result in results if result.failure is not None]
+    for result in failed:
+        assert result.failure is not None
+        line = result.failure.line or result.test.line
+        place = result.test.file if line is None else f"{result.test.file}:{line}"
+        yield f"{place}: {result.test.name}: {result.failure.problem}"
+    yield f"{'FAIL' if failed else 'OK'} — {len(results) - len(failed)} of {len(results)} tests passed."
+    left = unrefused(rules, results)
+    if left:
+        yield f"no test breaks {', '.join(left)}"
+
+
+def _result(rules: Rules, results: Sequence[TestResult]) -> dict[str, Any]:
+    return {
+        "ok": all(result.failure is None for result in results),
+        "tests": [
+            {
+                "name": result.test.name,
+                "file": result.test.file,
+                "line": result.test.line if result.failure is None else result.failure.line,
+                "problem": None if result.failure is None else result.failure.problem,
+            }
+            for result in results
+        ],
+        "not_broken": unrefused(rules, results),
+    }
