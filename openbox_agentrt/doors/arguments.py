@@ -17,6 +17,7 @@ from typing import Any
 
 from openbox_agentrt._plain.arguments import plain_arguments, plain_value
 from openbox_agentrt._plain.same import is_same
+from openbox_agentrt.doors.validated import validated
 
 __all__ = (
     "BoundCall",
@@ -79,7 +80,11 @@ class Parameters:
 
     Args:
         tool: Name of the callable, for errors.
-        func: The callable. What a partial has bound already is an argument like any other.
+        func: The callable. What a partial has bound already is an argument like any other. Behind
+            `validate_call`, the arguments are those that come of the validation.
+
+    Raises:
+        TypeError: It is behind a `validate_call` that cannot be looked into.
     """
 
     def __init__(self, tool: str, func: Callable[..., Any]) -> None:
@@ -90,6 +95,9 @@ class Parameters:
             self._bound_args = func.args + self._bound_args
             self._bound_kwargs = {**func.keywords, **self._bound_kwargs}
             func = func.func
+        self._validated = validated(tool, func)
+        if self._validated is not None:
+            func = self._validated.run
         self._func = func
         self._signature: inspect.Signature | None
         try:
@@ -105,9 +113,12 @@ class Parameters:
         Raises:
             TypeError: The callable does not take the arguments, or contracts would know two of them by one
                 name.
+            pydantic.ValidationError: The callable is behind `validate_call`, which does not take them.
         """
         args = self._bound_args + args
         kwargs = {**self._bound_kwargs, **kwargs}
+        if self._validated is not None:
+            args, kwargs = self._validated.arguments(args, kwargs)
         return BoundCall(self._tool, self._func, self._signature, args, kwargs)
 
 
@@ -150,14 +161,23 @@ class BoundCall:
             UnfitArgumentsError: The other values are not of the types of the old ones.
         """
         if judged is self.judged:
-            if self._may_change() and not is_same(plain_arguments(self.named), judged):
-                raise ChangedArgumentsError(self._tool)
+            self.check()
             return self.func(*self._args, **self._kwargs)
         try:
             args, kwargs = self._with(judged)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise UnfitArgumentsError(self._tool) from error
         return self.func(*args, **kwargs)
+
+    def check(self) -> None:
+        """
+        Compare what was passed with what was judged.
+
+        Raises:
+            ChangedArgumentsError: Somebody has changed it.
+        """
+        if self._may_change() and not is_same(plain_arguments(self.named), self.judged):
+            raise ChangedArgumentsError(self._tool)
 
     def _may_change(self) -> bool:
         return any(type(value) not in _FLAT for value in self.named.values())

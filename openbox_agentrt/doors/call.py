@@ -77,6 +77,8 @@ class GovernedCall:
         on_stop: Takes what stops the call, a `ContractViolation` or a `GovernanceError`; what it returns is
             returned, what it raises is raised. Without it, a violation is raised, or returned if the session
             was made with ``halt_on_violation=False``, and an error of the governance is raised.
+        check: Raises `ChangedArgumentsError` if what was passed is not what was judged any more. It is asked
+            where the work begins later than the call.
     """
 
     session: Session | None
@@ -85,6 +87,7 @@ class GovernedCall:
     governance: Governance | None = None
     reading: Reading = field(default_factory=PlainAnswers)
     on_stop: Callable[[Exception], Any] | None = None
+    check: Callable[[], None] | None = None
 
     def run(self, work: Callable[[Mapping[str, Any]], Any]) -> Any:
         """
@@ -116,7 +119,7 @@ class GovernedCall:
         if type(result) in _AT_ONCE:
             return self._ended(reservation, result)
         if inspect.isawaitable(result):
-            ended = self._finish(reservation, lambda _: result)
+            ended = self._finish(reservation, lambda _: self._begun(result))
             # What runs by itself ends whether or not anybody waits for it.
             return result.get_loop().create_task(ended) if isinstance(result, asyncio.Future) else ended
         if has_yet_to_run(result):
@@ -141,6 +144,20 @@ class GovernedCall:
         if not reservation.allowed:
             return self._refused(reservation)
         return await self._finish(reservation, work)
+
+    async def _begun(self, waiting: Awaitable[Any]) -> Any:
+        """Await what a call returned, unless its arguments were changed meanwhile."""
+        try:
+            self._begins()
+        except ChangedArgumentsError:
+            if inspect.iscoroutine(waiting):
+                waiting.close()
+            raise
+        return await waiting
+
+    def _begins(self) -> None:
+        if self.check is not None:
+            self.check()
 
     async def _finish(
         self, reservation: Reservation, work: Callable[[Mapping[str, Any]], Awaitable[Any]]
@@ -258,6 +275,13 @@ class _Ending:
 
     call: GovernedCall
     reservation: Reservation
+
+    def begins(self) -> None:
+        try:
+            self.call._begins()
+        except ChangedArgumentsError:
+            self.never_ran()
+            raise
 
     def done(self, result: Any) -> Any:
         return self.call._ended(self.reservation, result)

@@ -19,6 +19,9 @@ __all__ = ("Ending", "has_yet_to_run", "when_it_has_run")
 class Ending(Protocol):
     """Report the end of a call: one of these, once. What `done` gives is handed out."""
 
+    def begins(self) -> None:
+        """Raise if the work must not begin any more, in which case the call has ended."""
+
     def done(self, result: Any) -> Any: ...
 
     async def adone(self, result: Any) -> Any: ...
@@ -53,6 +56,15 @@ class _Once:
         self._ended = False
         self.began = False
 
+    def begin(self) -> None:
+        if not self.began:
+            try:
+                self._ending.begins()
+            except BaseException:
+                self._ended = True
+                raise
+            self.began = True
+
     def done(self, result: Any) -> Any:
         self._ended = True
         return self._ending.done(result)
@@ -79,7 +91,7 @@ class _Generator(Generator[Any, Any, Any]):
         self._once = _Once(ending)
 
     def send(self, value: Any) -> Any:
-        self._once.began = True
+        self._once.begin()
         return self._step(self._inner.send, value)
 
     def throw(self, *error: Any) -> Any:
@@ -106,7 +118,7 @@ class _AsyncGenerator(AsyncGenerator[Any, Any]):
         self._once = _Once(ending)
 
     async def asend(self, value: Any) -> Any:
-        self._once.began = True
+        self._once.begin()
         return await self._step(self._inner.asend, value)
 
     async def athrow(self, *error: Any) -> Any:
@@ -135,7 +147,7 @@ class _Context(contextlib.AbstractContextManager[Any]):
         self._entered: Any = None
 
     def __enter__(self) -> Any:
-        self._once.began = True
+        self._once.begin()
         try:
             self._entered = self._inner.__enter__()
         except BaseException as error:
@@ -166,7 +178,7 @@ class _AsyncContext(contextlib.AbstractAsyncContextManager[Any]):
         self._entered: Any = None
 
     async def __aenter__(self) -> Any:
-        self._once.began = True
+        self._once.begin()
         try:
             self._entered = await self._inner.__aenter__()
         except BaseException as error:

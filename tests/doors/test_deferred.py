@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from openbox_agentrt.acel import ContractViolation, Session, at_most_n_times, must_precede
+from openbox_agentrt.doors.arguments import ChangedArgumentsError
 from openbox_agentrt.doors.callables import guard
 
 
@@ -300,3 +301,91 @@ def test_through_a_partial_and_a_plain_function(wrap: Callable[..., Any]) -> Non
     assert list(guard(session, "work", wrap(Body().rows))()) == ["first"]
 
     assert allows(session)
+
+
+def rows(items: list[str]) -> Iterator[str]:
+    yield from items
+
+
+async def arows(items: list[str]) -> AsyncIterator[str]:
+    for item in items:
+        yield item
+
+
+async def joined(items: list[str]) -> str:
+    return " ".join(items)
+
+
+@contextlib.contextmanager
+def opened(items: list[str]) -> Iterator[list[str]]:
+    yield items
+
+
+@contextlib.asynccontextmanager
+async def aopened(items: list[str]) -> AsyncIterator[list[str]]:
+    yield items
+
+
+async def enter(context: Any) -> Any:
+    async with context as entered:
+        return entered
+
+
+def given_later(items: list[str]) -> Any:
+    """A function that is not async and gives a coroutine."""
+    return joined(items)
+
+
+async def gives_rows(items: list[str]) -> Any:
+    """An async function that gives a generator."""
+    return arows(items)
+
+
+BEGINS_LATER = [
+    pytest.param(rows, lambda work: list(work), id="a generator"),
+    pytest.param(arows, lambda work: asyncio.run(anext(work)), id="an async generator"),
+    pytest.param(given_later, asyncio.run, id="a coroutine"),
+    pytest.param(opened, lambda work: work.__enter__(), id="a context manager"),
+    pytest.param(aopened, lambda work: asyncio.run(enter(work)), id="an async context manager"),
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("func", "begin"), BEGINS_LATER)
+def test_what_is_changed_before_the_work_begins_does_not_run(func: Any, begin: Any) -> None:
+    """It is not what was judged. The call has not happened, so it uses up nothing."""
+    session = make_session()
+    items = ["milk"]
+    work = guard(session, "work", func)(items)
+
+    items.append("everything")
+    with pytest.raises(ChangedArgumentsError, match="work"):
+        begin(work)
+
+    assert session.reserve("work").allowed
+
+
+@pytest.mark.parametrize(("func", "begin"), BEGINS_LATER)
+def test_what_is_changed_back_runs(func: Any, begin: Any) -> None:
+    """What it holds when it begins is what counts."""
+    session = make_session()
+    items = ["milk"]
+    work = guard(session, "work", func)(items)
+
+    items.append("everything")
+    items.pop()
+    begin(work)
+
+    del work
+    gc.collect()
+    assert counts(session)
+
+
+async def test_what_an_async_function_gives_begins_later_too() -> None:
+    """Its arguments are those of the function."""
+    items = ["milk"]
+    work = await guard(make_session(), "work", gives_rows)(items)
+
+    items.append("everything")
+    with pytest.raises(ChangedArgumentsError):
+        await anext(work)

@@ -68,7 +68,8 @@ def guard(
 
     A call whose work begins after it has returned - of a generator function, a context manager made of one,
     what gives a future - is judged when it is made and counts when that work has ended. One that is dropped
-    before it begins has not happened.
+    before it begins has not happened. If its arguments were changed before it begins, it raises
+    `ChangedArgumentsError` and does not begin.
 
     Args:
         session: Session that judges. None if `governance` has contracts of its own.
@@ -108,7 +109,12 @@ def guard(
     def governed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[GovernedCall, Callable[..., Any]]:
         bound = parameters.call(args, kwargs)
         call = GovernedCall(
-            session=session, tool=tool, args=bound.judged, governance=governance, reading=reading
+            session=session,
+            tool=tool,
+            args=bound.judged,
+            governance=governance,
+            reading=reading,
+            check=bound.check,
         )
         return call, bound.run_after_waiting if is_async else bound.run
 

@@ -15,8 +15,11 @@ from langchain_core.messages import ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
+from openbox_agentrt._plain.arguments import plain_arguments
+from openbox_agentrt._plain.same import is_same
 from openbox_agentrt.acel import Session
 from openbox_agentrt.acel.outcome import OutcomeHook
+from openbox_agentrt.doors.arguments import ChangedArgumentsError
 from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
 from openbox_agentrt.doors.langchain.tool import ToolReading, gate_of, govern, refusal_message
 
@@ -82,20 +85,28 @@ class ContractMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> tuple[GovernedCall, Callable[[Mapping[str, Any]], Any]]:
         # A tool that the agent was not built with: other middleware may run it, so the call itself is judged.
         call = request.tool_call
+        judged = plain_arguments(call["args"])
+
+        def check() -> None:
+            if not is_same(plain_arguments(call["args"]), judged):
+                raise ChangedArgumentsError(call["name"])
 
         def answer(stopped: Exception) -> ToolMessage:
             return refusal_message(told_of(stopped), tool=call["name"], tool_call_id=call["id"] or "")
 
         def work(args: Mapping[str, Any]) -> Any:
-            same = args is call["args"]
-            return handler(request if same else request.override(tool_call={**call, "args": dict(args)}))
+            if args is judged:
+                check()
+                return handler(request)
+            return handler(request.override(tool_call={**call, "args": dict(args)}))
 
         gated = GovernedCall(
             session=session,
             tool=call["name"],
-            args=call["args"],
+            args=judged,
             governance=self._governance,
             reading=ToolReading(self._outcome),
             on_stop=answer,
+            check=check,
         )
         return gated, work

@@ -99,19 +99,25 @@ class ToolGate:
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], work: Callable[..., Any]
     ) -> tuple[GovernedCall, Callable[[Mapping[str, Any]], Any]]:
         """Give a run of the tool, and the work that it is."""
+        judged = self.arguments.read(args, kwargs)
+
+        def check() -> None:
+            if not is_same(self.arguments.read(args, kwargs), judged):
+                raise ChangedArgumentsError(self.wrapped.name)
+
         call = GovernedCall(
             session=self.session,
             tool=self.wrapped.name,
-            args=self.arguments.read(args, kwargs),
+            args=judged,
             governance=self.governance,
             reading=self.reading,
             on_stop=self._refuse,
+            check=check,
         )
 
         def do(seen: Mapping[str, Any]) -> Any:
-            if seen is call.args:
-                if not is_same(self.arguments.read(args, kwargs), seen):
-                    raise ChangedArgumentsError(self.wrapped.name)
+            if seen is judged:
+                check()
                 return work(*args, **kwargs)
             new_args, new_kwargs = self.arguments.write(args, kwargs, seen)
             return work(*new_args, **new_kwargs)

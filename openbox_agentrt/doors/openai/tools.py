@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from openbox_agentrt._plain.freezing import freeze
 from openbox_agentrt.acel import ContractViolation
-from openbox_agentrt.doors.arguments import Parameters, is_coroutine_function
+from openbox_agentrt.doors.arguments import BoundCall, Parameters, is_coroutine_function
 from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
 from openbox_agentrt.doors.ending import PlainAnswers, Reading
 from openbox_agentrt.doors.openai.tool_call import (
@@ -186,14 +186,17 @@ def _prepare(
     is_custom = call.type in ("custom", "custom_tool_call")
     try:
         bound = parameters.call((call.args["input"],), {}) if is_custom else parameters.call((), call.args)
-    except TypeError as error:
-        raise MalformedToolCallError(tool=call.tool, call_id=call.call_id, problem=str(error)) from error
+    except (TypeError, ValueError) as error:
+        raise MalformedToolCallError(
+            tool=call.tool, call_id=call.call_id, problem=_problem_of(error)
+        ) from error
     gated = GovernedCall(
         session=session,
         tool=call.tool,
-        args=call.args if is_custom else bound.judged,
+        args=_input_of(call, bound) if is_custom else bound.judged,
         governance=governance,
         reading=reading,
+        check=bound.check,
     )
 
     def work(judged: Mapping[str, Any]) -> Any:
@@ -202,6 +205,21 @@ def _prepare(
         return func(judged["input"]) if is_custom else bound.run_after_waiting(judged)
 
     return gated, work
+
+
+def _input_of(call: ToolCall, bound: BoundCall) -> dict[str, Any]:
+    """Give what contracts see of a custom tool: its text, or what its function makes of it."""
+    value = next(iter(bound.judged.values()), call.args["input"])
+    return call.args if value == [call.args["input"]] else {"input": value}
+
+
+def _problem_of(error: Exception) -> str:
+    """Say what is wrong with arguments, without the values that a validator quotes."""
+    errors = getattr(error, "errors", None)
+    if not callable(errors):
+        return str(error)
+    found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors(include_url=False)]
+    return f"the arguments do not fit: {'; '.join(found)}"
 
 
 def _not_awaited(work: Work, named: Mapping[str, Any]) -> Any:
