@@ -12,12 +12,16 @@ on the field ``uri`` or ``name`` can single some out.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 __all__ = ("CALL", "GATEABLE", "InvalidCallError", "ServerCall", "gated_methods", "read_call", "rewritten")
 
 CALL = "tools/call"
+
+
+NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 
 class InvalidCallError(ValueError):
@@ -35,10 +39,18 @@ class InvalidCallError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCall:
-    """Hold a request as the contracts see it."""
+    """
+    Hold a request as the contracts see it.
+
+    Attributes:
+        tool: Name of the tool, or of the method.
+        args: The arguments, by the names that contracts know.
+        aliases: What the server takes instead of some of these names.
+    """
 
     tool: str
     args: dict[str, Any]
+    aliases: Mapping[str, str] = field(default_factory=lambda: NO_ALIASES)
 
 
 def read_call(method: str, params: object) -> ServerCall:
@@ -53,9 +65,13 @@ def read_call(method: str, params: object) -> ServerCall:
     return GATEABLE[method](params)
 
 
-def rewritten(method: str, params: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the params of a request with other arguments, as `read_call` names them."""
-    return {**params, **({"arguments": dict(args)} if method == CALL else args)}
+def rewritten(
+    method: str, params: Mapping[str, Any], args: Mapping[str, Any], aliases: Mapping[str, str] = NO_ALIASES
+) -> dict[str, Any]:
+    """Give the params of a request with other arguments, named as in a `ServerCall` with these aliases."""
+    if method != CALL:
+        return {**params, **args}
+    return {**params, "arguments": {aliases.get(name, name): value for name, value in args.items()}}
 
 
 def gated_methods(methods: Iterable[str]) -> frozenset[str]:

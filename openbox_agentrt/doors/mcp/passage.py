@@ -67,7 +67,9 @@ async def judged(
         reached = True
         if args is call.args:
             return await call_next(ctx)
-        return await call_next(replace(ctx, params=rewritten(ctx.method, ctx.params or {}, args)))
+        return await call_next(
+            replace(ctx, params=rewritten(ctx.method, ctx.params or {}, args, call.aliases))
+        )
 
     try:
         async with AsyncExitStack() as stack:

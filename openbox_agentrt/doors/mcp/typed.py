@@ -56,9 +56,10 @@ class ServerArguments:
             OffSchemaError: They do not fit the schema that the tool was listed with.
             Exception: Whatever a validator of the server's own raises.
         """
-        validate = _validator_of(_typed_server(call_next), call.tool)
+        metadata = _metadata_of(_typed_server(call_next), call.tool)
+        validate = getattr(metadata, "validate_arguments", None)
         if validate is not None:
-            return replace(call, args=_validated(call, validate))
+            return replace(call, args=_validated(call, validate), aliases=_aliases_of(metadata))
         schema = await self._schema(call.tool, ctx, call_next)
         return replace(call, args=read_by_schema(call.args, schema))
 
@@ -102,15 +103,24 @@ def _validated(call: ServerCall, validate: Callable[[dict[str, Any]], dict[str, 
         raise UnfitForServerError(f"Error executing tool {call.tool}: {error}") from error
 
 
-def _validator_of(server: Any, tool: str) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
-    """Find what a typed server validates the arguments of a tool with; None if it has no such tool."""
+def _metadata_of(server: Any, tool: str) -> Any:
+    """Find what a typed server knows of the arguments of a tool; None if it has no such tool."""
     found: Any = server
     for name in ("_tool_manager", "get_tool"):
         found = getattr(found, name, None)
-    found = None if found is None else found(tool)
-    validate: Callable[[dict[str, Any]], dict[str, Any]] | None
-    validate = getattr(getattr(found, "fn_metadata", None), "validate_arguments", None)
-    return validate
+    return getattr(None if found is None else found(tool), "fn_metadata", None)
+
+
+def _aliases_of(metadata: Any) -> dict[str, str]:
+    """Say under which names a model takes what its fields hold, where these are others."""
+    fields = getattr(getattr(metadata, "arg_model", None), "model_fields", {})
+    aliases: dict[str, str] = {}
+    for name, field in fields.items():
+        choices = getattr(field.validation_alias, "choices", [field.validation_alias])
+        alias = next((choice for choice in choices if isinstance(choice, str)), None)
+        if alias is not None and alias != name and field.alias is None:
+            aliases[name] = alias
+    return aliases
 
 
 def _typed_server(call_next: Any) -> Any:

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..mcp.calls import CALL, InvalidCallError, ServerCall, read_call
+from .spelling import folded
 
 __all__ = ("Message", "Noise", "Unclear", "id_key", "read_client_line")
 
-_ENVELOPE = {key.casefold(): key for key in ("jsonrpc", "id", "method", "params", "result", "error")}
+_ENVELOPE = {folded(key): key for key in ("jsonrpc", "id", "method", "params", "result", "error")}
 _CALL_PARAMS = {
-    key.casefold(): key for key in ("name", "uri", "arguments", "_meta", "inputResponses", "requestState")
+    folded(key): key for key in ("name", "uri", "arguments", "_meta", "inputResponses", "requestState")
 }
 
 
@@ -149,7 +150,7 @@ class _Reader:
             if isinstance(found, Unclear):
                 return found
             call = found
-        elif method.strip().casefold() in self._gated:
+        elif folded(method) in self._gated:
             return Unclear(reason="the method is in another spelling", id=body.get("id"))
         return Message(raw=raw, body=body, call=call, batched=batched)
 
@@ -167,7 +168,7 @@ class _Reader:
 
     def _build(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         built = dict(pairs)
-        if len({key.casefold() for key in built}) < len(pairs):
+        if len({folded(key) for key in built}) < len(pairs):
             self._clashes.add(id(built))
             self._duplicate = self._duplicate or len(built) < len(pairs)
         return built
@@ -204,7 +205,7 @@ def _refuse_constant(name: str) -> object:
 
 
 def _variant_of(keys: Mapping[str, Any], known: Mapping[str, str]) -> bool:
-    return any(known.get(key.casefold(), key) != key for key in keys)
+    return any(known.get(folded(key), key) != key for key in keys)
 
 
 def _splits_elsewhere(text: str) -> bool:

@@ -1,19 +1,34 @@
 """
 Keys of a call that a lax server may take for a field that a contract names.
 
-A decoder that folds case reads ``Amount`` as ``amount``: a contract over ``amount`` would find nothing, and
-the server would pay. Such a call is refused, at whatever depth the key stands.
+A decoder that folds case reads ``Amount`` as ``amount``, and one that trims names reads ``"amount "`` so: a
+contract over ``amount`` would find nothing, and the server would pay. Such a call is refused, at whatever
+depth the key stands.
 """
 
 from __future__ import annotations
 
+import functools
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ..._plain.spelling import spelt_text
 from ...acel import TemporalContract
 from ...acel.contracts.fields import fields_of
 
-__all__ = ("NamedFields",)
+__all__ = ("NamedFields", "folded")
+
+
+@functools.lru_cache(maxsize=4096)
+def folded(key: str) -> str:
+    """
+    Give one spelling for the keys that some reader takes for one.
+
+    Case, blanks, characters that are not shown and the forms of one letter (full width, ligatures) make no
+    difference.
+    """
+    return "".join(spelt_text(unicodedata.normalize("NFKC", key), "case").split())
 
 
 class NamedFields:
@@ -27,7 +42,7 @@ class NamedFields:
     def __init__(self, contracts: Iterable[TemporalContract]) -> None:
         names = {part for contract in contracts for field in fields_of(contract) for part in _parts(field)}
         self._names = frozenset(names)
-        self._folded = {name.casefold(): name for name in names}
+        self._folded = {folded(name): name for name in names}
 
     def misspelt(self, args: Mapping[str, Any]) -> str | None:
         """Find a field that a key of the arguments could be taken for and is not; None if there is none."""
@@ -38,8 +53,8 @@ class NamedFields:
             part = waiting.pop()
             if isinstance(part, Mapping):
                 for key in part:
-                    if key not in self._names and key.casefold() in self._folded:
-                        return self._folded[key.casefold()]
+                    if key not in self._names and folded(key) in self._folded:
+                        return self._folded[folded(key)]
                 waiting.extend(part.values())
             elif isinstance(part, list):
                 waiting.extend(part)

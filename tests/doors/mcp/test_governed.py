@@ -3,12 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from mcp import Client
+from mcp.client._memory import InMemoryTransport
+from mcp.server.mcpserver import MCPServer
+from pydantic import AliasChoices, AliasPath, Field
 
 from openbox_agentrt.acel import Session, at_most_n_times, cannot_follow_without
+from openbox_agentrt.doors.mcp import ACELMiddleware
+from openbox_agentrt.doors.mcp.attach import attach
 from openbox_agentrt.errors import GovernanceUnavailableError
 from openbox_agentrt.local_core import LocalCore
 
@@ -143,6 +148,35 @@ async def test_redacted_arguments_are_what_the_tool_gets(
     assert "ann@example.com" not in result.model_dump_json()
     [end] = shop.ends
     assert "ann@example.com" not in str(end.session.trace)
+
+
+@pytest.mark.parametrize(
+    "alias",
+    ["customerMail", AliasChoices("customerMail", "mail"), AliasChoices(AliasPath("x", 0), "customerMail")],
+    ids=["a name", "a choice", "a path or a name"],
+)
+async def test_redacted_arguments_go_by_the_names_that_the_server_takes(
+    connect: Connect, make_stage: MakeStage, alias: Any
+) -> None:
+    """Contracts and Core know them by the names of the function; the server wants its aliases."""
+    stage = await make_stage(core=LocalCore(guardrails="everything"))
+    server: MCPServer[Any] = MCPServer("shop", log_level="CRITICAL")
+    told: list[str] = []
+    attach(server, ACELMiddleware(Session(), governance=stage.governance))
+
+    @server.tool(structured_output=False)
+    def write(mail: Annotated[str, Field(validation_alias=alias)], copy: int = 1) -> str:
+        told.append(mail)
+        return "sent"
+
+    async with Client(InMemoryTransport(server), mode="legacy") as client:
+        result = await client.call_tool("write", {"customerMail": "ann@example.com"})
+
+    assert not result.is_error
+    assert told != ["ann@example.com"]
+    assert len(told) == 1
+    (asked,) = [e for e in stage.events("ActivityStarted") if e["activity_type"] == "write"]
+    assert asked["activity_input"][0].keys() == {"mail", "copy"}
 
 
 async def test_a_cancelled_call_closes_its_row(
