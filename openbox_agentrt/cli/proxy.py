@@ -8,6 +8,7 @@ import typer
 
 from ..doors.mcp.calls import CALL, GATEABLE
 from ..doors.stdio_proxy.command import proxy as run_behind_contracts
+from ..fleet.errors import FleetConfigError
 
 # The server's own options are not this command's.
 app = typer.Typer(add_completion=False, context_settings={"allow_interspersed_args": False})
@@ -29,6 +30,15 @@ def proxy(
     evidence: Annotated[
         str | None, typer.Option(help="Keep what is refused in this log.", metavar="FILE")
     ] = None,
+    fleet: Annotated[
+        str | None,
+        typer.Option(
+            help="The store that contracts with scope: fleet count in, such as sqlite:///fleet.db.",
+            metavar="URL",
+            envvar="OPENBOX_AGENTRT_FLEET",
+            show_envvar=False,
+        ),
+    ] = None,
     gate: Annotated[
         list[str] | None,
         typer.Option(
@@ -43,7 +53,12 @@ def proxy(
     """
     try:
         return run_behind_contracts(
-            command, contracts=contracts, shadow=shadow, evidence=evidence, gate=gate or [CALL]
+            command,
+            contracts=contracts,
+            shadow=shadow,
+            evidence=evidence,
+            gate=gate or [CALL],
+            fleet=fleet,
         )
-    except ValueError as error:
+    except (ValueError, FleetConfigError) as error:
         raise typer.BadParameter(str(error)) from error

@@ -108,7 +108,12 @@ class ReplayedSessions:
         session = self._sessions.get(call.session)
         if session is None:
             session = self._sessions[call.session] = Session.from_rules(
-                self._rules, halt_on_violation=False, session_id=call.session, **self._options
+                self._rules,
+                halt_on_violation=False,
+                session_id=call.session,
+                # What happened elsewhere is not in the trace.
+                fleet="alone",
+                **self._options,
             )
         try:
             self._keep(call.session, session.replay_prefix([call.row], every=True))

@@ -62,6 +62,10 @@ class _BrokenResultError(Exception):
     """Ends an activity whose result breaks a postcondition, so that it is a failure to Core as well."""
 
 
+class _RefusedAtStartError(Exception):
+    """Ends an activity whose reservation was given back while Core was asked, and is refused now."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GovernedCall:
     """
@@ -108,7 +112,7 @@ class GovernedCall:
         """
         if self.session is None or self.governance is not None:
             raise TypeError(f"cannot ask Core about {self.tool!r} without waiting: await the call")
-        reservation = self.session.reserve(self.tool, self.args)
+        reservation = self.session.reserve(self.tool, self.args, started=True)
         if not reservation.allowed:
             return self._refused(reservation)
         try:
@@ -140,7 +144,7 @@ class GovernedCall:
             return await self._judged_by_core(self.governance, work)
         if self.session is None:
             raise TypeError(f"nothing judges {self.tool!r}: a session or a governance is needed")
-        reservation = await self.session.areserve(self.tool, self.args)
+        reservation = await self.session.areserve(self.tool, self.args, started=True)
         if not reservation.allowed:
             return self._refused(reservation)
         return await self._finish(reservation, work)
@@ -197,6 +201,8 @@ class GovernedCall:
         try:
             # Committed inside, so that a result that breaks a postcondition is a failure to Core as well.
             async with governance.activity(self.tool, [dict(self.args)]) as activity:
+                if reservation is not None and not await reservation.astart():
+                    raise _RefusedAtStartError
                 given = activity.input[0]
                 ran = None if given == dict(self.args) else given
                 begun = True
@@ -209,6 +215,11 @@ class GovernedCall:
                     broken = await aconclude(reservation, answer.value, outcome=answer.outcome, args=ran)
                 if broken is not None:
                     raise _BrokenResultError
+        except _RefusedAtStartError:
+            assert reservation is not None
+            assert reservation.refusal is not None
+            verdicts.report_refusal(reservation.refusal)
+            return self._refused(reservation)
         except _BrokenResultError:
             assert broken is not None
             assert reservation is not None

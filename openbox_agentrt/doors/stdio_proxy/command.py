@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from ...acel import Session
 from ...acel.config import Rules, read_rules
 from ...evidence import EvidenceFile
+from ...fleet import open_fleet
 from ..mcp.calls import CALL, gated_methods
 from .gate import StdioGate
 from .process import run_proxy
@@ -24,6 +25,7 @@ def proxy(
     shadow: bool = False,
     evidence: str | None = None,
     gate: Iterable[str] = (CALL,),
+    fleet: str | None = None,
 ) -> int:
     """
     Run a server behind its contracts, until it exits.
@@ -36,15 +38,17 @@ def proxy(
         shadow: Record what would be refused, and refuse nothing.
         evidence: Path of the log of what was refused.
         gate: Methods that are gated.
+        fleet: URL of the store that contracts with scope "fleet" count in.
 
     Returns:
         The server's exit code, see `run_proxy`.
 
     Raises:
         ConfigError: If the rules cannot be understood.
+        FleetConfigError: If the URL names no store.
         EvidenceError: If the log is in use or damaged.
         OSError: If a file cannot be read or written, or the server cannot be started.
-        ValueError: If a method cannot be gated.
+        ValueError: If a method cannot be gated, or the rules need a store and there is none.
     """
     methods = gated_methods(gate)
     rules = read_rules(contracts)
@@ -52,8 +56,13 @@ def proxy(
         log = None
         if evidence is not None:
             log = stack.enter_context(EvidenceFile(evidence, rules_hash=rules.rules_hash))
+        store = None
+        if fleet is not None:
+            store = open_fleet(fleet)
+            stack.callback(store.close)
         session = Session.from_rules(
             rules,
+            fleet=store,
             mode="shadow" if shadow else "enforce",
             evidence=log,
             # A server may run for weeks.

@@ -230,7 +230,7 @@ class StdioGate:
 
     def _reserve(self, entry: Owed, call: ServerCall) -> dict[str, Any] | None:
         try:
-            reservation = self._session.reserve(call.tool, call.args)
+            reservation = self._session.reserve(call.tool, call.args, started=True)
         except Exception:
             # Fail-closed, unless the session only watches: what cannot be judged does not run.
             log.exception("a call to %r could not be judged", call.tool)
