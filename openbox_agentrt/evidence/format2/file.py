@@ -27,7 +27,7 @@ from ..keys import Ed25519Signer, Signer, public_key_path
 from ..redaction import Redactor, redact_record
 from ..session_evidence import Recordable, SessionEvidence
 from ..steps import step_body
-from ..ungoverned import is_ungoverned
+from ..ungoverned import is_always_kept
 from .heads import Head, HeadState
 from .lines import LineType, session_text
 from .opening import open_log
@@ -198,7 +198,7 @@ class EvidenceFile:
         Returns:
             The number of its line, or None if that failed or decisions are not recorded.
         """
-        if not self._records_decisions and not is_ungoverned(decision):
+        if not self._records_decisions and not is_always_kept(decision):
             return None
         return self._add("decision", lambda: decision, session_id or self.session_id)
 
