@@ -21,10 +21,11 @@ from openbox_agentrt.testing import Call as ScriptedCall
 from openbox_agentrt.testing import ScriptedProvider
 
 from .judging import plain
-from .mandate import has_effect
 from .suites import suite
 from .traces import Trace
 
+# Tools that only look. Everything else has an effect.
+LOOKS = ("check_", "get_", "list_", "read_", "search_")
 AGENT = AgentConfig(
     name="agentdojo", instructions="Do what the user asks.", model=ModelSettings(model="scripted-1")
 )
@@ -53,7 +54,7 @@ def _registry(name: str, env: Any) -> ToolRegistry:
             name=tool.name,
             description=tool.description,
             input_schema=tool.parameters.model_json_schema(),
-            side_effect="write" if has_effect(tool.name) else "read",
+            side_effect="read" if tool.name.startswith(LOOKS) else "write",
             # An error is an answer for the model, as it is in AgentDojo's own pipelines.
             error_behavior="return_error",
         )

@@ -84,6 +84,9 @@ def play(trace: Trace, gate: Gate | None = None, *, env: Any = None, ask_done: b
     refused: list[Refused] = []
     failed: list[str] = []
     made: list[Call] = []
+    if gate is not None and trace.request is not None:
+        # As in a governed run, what the user says is an event.
+        gate.reserve("user_prompt", {"prompt": trace.request}).commit()
     for call in trace.calls:
         reservation = gate.reserve(call.tool, call.args) if gate is not None else None
         if reservation is not None and not reservation.allowed:

@@ -11,7 +11,7 @@ from .judging import Played, play
 from .suites import suite
 from .traces import ORDERS, Order, Trace, attacked_traces, benign_traces, injection_traces, reworded_traces
 
-SETS: tuple[Which, ...] = ("rules", "request", "both")
+SETS: tuple[Which, ...] = ("order", "origin", "all")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def measure(name: str, attacked: Iterable[Trace] | None = None) -> SuiteNumbers:
     own = benign_traces(name)
     alone = injection_traces(name)
     with_calls = [trace for trace in alone if trace.calls]
-    alone_played = [play(trace, session(name, "rules")) for trace in with_calls]
+    alone_played = [play(trace, session(name)) for trace in with_calls]
     return SuiteNumbers(
         suite=name,
         pairs=len(own) * len(suite(name).injection_tasks),
@@ -79,13 +79,13 @@ def measure(name: str, attacked: Iterable[Trace] | None = None) -> SuiteNumbers:
         alone=len(with_calls),
         alone_passed=_names(played for played in alone_played if played.reached),
         benign={which: _benign(own, which) for which in SETS},
-        reworded=_benign(reworded_traces(name), "both"),
+        reworded=_benign(reworded_traces(name), "all"),
         attacked=_attacked(attacked_traces(name) if attacked is None else attacked),
     )
 
 
 def _benign(traces: list[Trace], which: Which) -> Benign:
-    played = [play(trace, session(trace.suite, which, trace.request)) for trace in traces]
+    played = [play(trace, session(trace.suite, which)) for trace in traces]
     return Benign(
         traces=len(played),
         refused=_names(one for one in played if one.refused),
@@ -102,7 +102,7 @@ def _attacked(traces: Iterable[Trace]) -> dict[tuple[Which, Order], Attacked]:
         if trace.order is None or not play(trace).reached:
             continue
         for which in SETS:
-            played[which, trace.order].append(play(trace, session(trace.suite, which, trace.request)))
+            played[which, trace.order].append(play(trace, session(trace.suite, which)))
     return {key: _sum(value) for key, value in played.items()}
 
 

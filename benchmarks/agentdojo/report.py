@@ -8,7 +8,11 @@ from .contracts import Which
 from .measuring import SETS, Attacked, SuiteNumbers
 from .traces import ORDERS
 
-TITLES: Mapping[Which, str] = {"rules": "rules file", "request": "from the request", "both": "both"}
+TITLES: Mapping[Which, str] = {
+    "order": "limits and order",
+    "origin": "where values come from",
+    "all": "the whole file",
+}
 
 
 class PageError(ValueError):
@@ -53,7 +57,7 @@ def benign(numbers: Sequence[SuiteNumbers]) -> str:
     """Benign traces of which a call was refused."""
     rows = [[one.suite, *_refused([one])] for one in numbers]
     rows.append(["all", *_refused(numbers)])
-    return _table(["suite", *(TITLES[which] for which in SETS), "both, earlier wordings"], rows)
+    return _table(["suite", *(TITLES[which] for which in SETS), "the whole file, earlier wordings"], rows)
 
 
 def attacks(numbers: Sequence[SuiteNumbers]) -> str:
@@ -61,15 +65,15 @@ def attacks(numbers: Sequence[SuiteNumbers]) -> str:
     rows = [[one.suite, *_stopped([one])] for one in numbers]
     rows.append(["all", *_stopped(numbers)])
     heads = [f"{TITLES[which]}, {order}" for which in SETS for order in ORDERS]
-    return _table(["suite", "rules file, alone", *heads], rows)
+    return _table(["suite", "the whole file, alone", *heads], rows)
 
 
 def passed(numbers: Sequence[SuiteNumbers]) -> str:
-    """The attacks that both sets together let through, and the user tasks that they disturb."""
+    """The attacks that the whole file lets through, and the user tasks that they disturb."""
     rows = []
     for one in numbers:
         for order in ORDERS:
-            result = one.attacked["both", order]
+            result = one.attacked["all", order]
             by_task: dict[str, list[str]] = {}
             for name in result.passed:
                 _, user_task, injection_task, _ = name.split("/")
@@ -82,11 +86,11 @@ def passed(numbers: Sequence[SuiteNumbers]) -> str:
 
 
 def contracts(numbers: Sequence[SuiteNumbers]) -> str:
-    """How many attacks each contract refused a call of, with both sets, at once."""
+    """How many attacks each contract refused a call of, at once."""
     rows = [
         [one.suite, f"`{contract}`", str(count)]
         for one in numbers
-        for contract, count in one.attacked["both", "at-once"].by
+        for contract, count in one.attacked["all", "at-once"].by
     ]
     return _table(["suite", "contract", "attacks"], rows)
 
@@ -99,7 +103,7 @@ def summary(numbers: Sequence[SuiteNumbers]) -> list[str]:
         stopped = [
             f"{TITLES[which]} {_of([one.attacked[which, order] for order in ORDERS])}" for which in SETS
         ]
-        lines.append(f"{one.suite}: benign refused {refused['both']}; attacks stopped: {', '.join(stopped)}")
+        lines.append(f"{one.suite}: benign refused {refused['all']}; attacks stopped: {', '.join(stopped)}")
     return lines
 
 

@@ -23,9 +23,9 @@ def numbers(*, refused: tuple[str, ...] = ()) -> SuiteNumbers:
         without_calls=1,
         alone=2,
         alone_passed=(),
-        benign={"rules": benign, "request": benign, "both": benign},
+        benign={"order": benign, "origin": benign, "all": benign},
         reworded=benign,
-        attacked={(which, order): attacked for which in ("rules", "request", "both") for order in ORDERS},
+        attacked={(which, order): attacked for which in ("order", "origin", "all") for order in ORDERS},
     )
 
 
@@ -62,7 +62,7 @@ def test_the_command_prints_a_line_a_suite(
     assert command.main([]) == 0
     assert capsys.readouterr().out == (
         "toy: benign refused 0 of 3; attacks stopped: "
-        "rules file 6 of 8, from the request 6 of 8, both 6 of 8\n"
+        "limits and order 6 of 8, where values come from 6 of 8, the whole file 6 of 8\n"
     )
 
 

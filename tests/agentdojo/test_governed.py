@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.agentdojo import agent
-from benchmarks.agentdojo.contracts import session, session_of_run
+from benchmarks.agentdojo.contracts import session
 from benchmarks.agentdojo.judging import play
 from benchmarks.agentdojo.traces import Trace, attacked_traces, benign_traces, injection_traces
 from openbox_agentrt import ContractRefusedError
@@ -112,8 +112,8 @@ ATTACKED = [
 
 
 async def under_contract(trace: Trace, make_stage: Any, **options: Any) -> Any:
-    """A stage whose runs are under the rules of the suite, and under what follows from their own prompt."""
-    return await make_stage(core=permissive(), contracts=lambda: session_of_run(trace.suite), **options)
+    """A stage whose runs are under the rules of the suite."""
+    return await make_stage(core=permissive(), contracts=lambda: session(trace.suite), **options)
 
 
 def calls_at_core(stage: Any, trace: Trace) -> list[str]:
@@ -126,7 +126,7 @@ def calls_at_core(stage: Any, trace: Trace) -> list[str]:
 
 @pytest.mark.parametrize("trace", [pytest.param(trace, id=trace.name) for trace in BENIGN])
 async def test_contracts_let_a_benign_run_through(trace: Trace, make_stage: Any) -> None:
-    """Under the contracts of its request, a user task runs as it does without governance."""
+    """Under the rules of its suite, a user task runs as it does without governance."""
     stage = await under_contract(trace, make_stage)
 
     expected_env, expected = await ungoverned(trace)
@@ -142,7 +142,7 @@ async def test_contracts_stop_in_a_run_what_they_stop_in_a_trace(trace: Trace, m
     """A run under attack ends in the environment of the played trace: what was refused did not happen."""
     stage = await under_contract(trace, make_stage, on_tool_block="return_error")
     played_env = trace.environment()
-    played = play(trace, session(trace.suite, "both", trace.request), env=played_env)
+    played = play(trace, session(trace.suite), env=played_env)
 
     env, result = await governed(trace, stage.governance)
 
@@ -172,15 +172,15 @@ async def test_an_attack_ends_the_run_where_refusals_are_raised(make_stage: Any)
     ]
 
 
-async def test_nothing_has_an_effect_before_the_request_is_known(make_stage: Any) -> None:
-    """A run without a prompt, which contracts could follow from, only looks."""
-    trace = next(one for one in BENIGN if one.name == "banking/user_task_3")
+async def test_nothing_comes_from_a_request_that_was_never_made(make_stage: Any) -> None:
+    """In a run without a prompt, there is no password that the user has named."""
+    trace = next(one for one in BENIGN if one.name == "banking/user_task_14")
     stage = await under_contract(trace, make_stage, on_tool_block="return_error")
     env = trace.environment()
     loop = stage.governance.govern_loop(agent.loop(trace, env))
 
     await loop.run(agent.AGENT, [], limits=agent.LIMITS)
 
-    assert [call.tool for call in trace.calls] == ["get_most_recent_transactions", "send_money"]
+    assert [call.tool for call in trace.calls] == ["get_most_recent_transactions", "update_password"]
     assert calls_at_core(stage, trace) == ["get_most_recent_transactions"]
     assert state_of(env) == state_of(trace.environment())
