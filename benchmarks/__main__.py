@@ -36,6 +36,7 @@ MEASUREMENTS = {
     "sessions": "benchmarks.sessions",
     "startup": "benchmarks.startup",
     "hooks": "benchmarks.hooks",
+    "analyse": "benchmarks.analysing",
 }
 
 

@@ -8,6 +8,7 @@ Values of keys are alike until a session has seen them, so a state says which th
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -89,15 +90,35 @@ def names_of(contracts: Iterable[Declaration], tools: Iterable[str] = ()) -> tup
                     globs[name] = None
                 else:
                     literal[name] = True
-    if len(globs) > _MAX_GLOBS:
-        return {**literal, **dict.fromkeys(map(_instance, globs), False), _OTHER: False}, False
-    found = combinations([of_name(glob) for glob in globs]) if globs else None
-    for hits, text in () if found is None else found.texts.items():
-        if any(hits):
-            literal.setdefault(_unlike(text, hits, list(globs), literal), False)
+    whole = True
+    for together in _overlapping(list(globs)):
+        if len(together) > _MAX_GLOBS:
+            literal.update(dict.fromkeys(map(_instance, together), False))
+            whole = False
+            continue
+        found = combinations([of_name(glob) for glob in together])
+        whole = whole and found.whole
+        for hits, text in found.texts.items():
+            if any(hits):
+                literal.setdefault(_unlike(text, hits, together, literal), False)
     if _OTHER not in literal and not any(name_matches(glob, _OTHER) for glob in globs):
         literal[_OTHER] = False
-    return literal, found is None or found.whole
+    return literal, whole
+
+
+def _overlapping(globs: Sequence[str]) -> list[list[str]]:
+    """Put patterns over names together that one name could fit, as far as their beginnings tell."""
+    groups: list[list[str]] = []
+    for glob in globs:
+        near = [group for group in groups if any(_may_overlap(glob, other) for other in group)]
+        groups = [group for group in groups if group not in near]
+        groups.append([*(other for group in near for other in group), glob])
+    return groups
+
+
+def _may_overlap(one: str, other: str) -> bool:
+    first, second = (re.split(r"[*?]", glob, maxsplit=1)[0] for glob in (one, other))
+    return first.startswith(second) or second.startswith(first)
 
 
 def _unlike(text: str, hits: tuple[bool, ...], globs: Sequence[str], known: Mapping[str, bool]) -> str:

@@ -9,7 +9,7 @@ from ..contracts.declaration import Declaration
 from ..rulesfile import Rules
 from .alphabet import alphabet_of, names_of
 from .budget import Budget
-from .components import Component, components, taken_apart, touched, values_needed
+from .components import Component, components, remembers, taken_apart, touched, values_needed
 from .conclusions import Searched, Subject, end_findings, tool_findings, watch_findings
 from .findings import KINDS, Analysis, Finding, Named
 from .inspection import inspected
@@ -22,7 +22,8 @@ from .world import World
 __all__ = ("MAX_STATES", "analyse", "named_contracts")
 
 MAX_STATES = 200_000
-_MOST_TOGETHER = 12
+_MOST_TOGETHER = 200
+_SHARES = 8
 
 
 def analyse(
@@ -114,7 +115,7 @@ class _Work:
         searched = []
         while waiting:
             component = waiting.pop(0)
-            some = self._search(component, self._budget.part(max(2, len(waiting) + 1)))
+            some = self._search(component, self._budget.part(min(_SHARES, len(waiting) + 2)))
             if some is None or not some.found.whole:
                 parts = taken_apart(component, self._subject.contracts, self._touched)
                 self._leave_open(component, parts)
@@ -125,7 +126,8 @@ class _Work:
         return searched
 
     def _search(self, component: Component, budget: Budget) -> Searched | None:
-        if len(component.contracts) > _MOST_TOGETHER * 16 or budget.spent:
+        lasting = sum(remembers(self._subject.contracts[place]) for place in component.contracts)
+        if lasting > _MOST_TOGETHER or budget.spent:
             return None
         return self._explored(component, component.contracts, budget)
 

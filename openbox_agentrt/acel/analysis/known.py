@@ -96,11 +96,8 @@ def why_unknown(contract: TemporalContract) -> str | None:
 
 
 def rules_of(contract: Declaration) -> Iterator[Rule]:
-    """Give the rules of a contract, for every combination of its roles."""
-    combinations: list[tuple[bool, ...]] = [()]
-    for _ in contract.roles:
-        combinations = [(*hits, hit) for hits in combinations for hit in (False, True)]
-    return map(contract.rule_for, combinations)
+    """Give the rules of a contract, for every combination of its roles that has one of its own."""
+    return map(contract.rule_for, contract.combinations())
 
 
 def guards_of(contract: Declaration) -> Iterator[Guard]:

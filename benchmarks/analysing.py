@@ -1,0 +1,69 @@
+"""How long it takes to know rules before they run, by the number of contracts."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from typing import Any
+
+from openbox_agentrt.acel.analysis import analyse, compare
+from openbox_agentrt.acel.rulesfile import Rules, parse_rules
+
+from .tables import Row, Table
+
+SIZES = (10, 50, 200, 1000)
+SECONDS = 10.0
+
+
+def rules_of(size: int, *, limit: int = 500) -> Rules:
+    """Make rules as people write them: for each of some services a handful of contracts over its tools."""
+    contracts: list[dict[str, Any]] = []
+    service = 0
+    while len(contracts) < size:
+        contracts += _service(f"s{service}", limit if service == 0 else 500)
+        service += 1
+    return parse_rules({"contracts": contracts[:size]})
+
+
+def _service(name: str, limit: int) -> list[dict[str, Any]]:
+    read, write, pay, run = (f"{name}_{tool}" for tool in ("read", "write", "pay", "run"))
+    listed: list[tuple[str, list[Any], dict[str, Any]]] = [
+        ("must_precede", [read, pay], {"key": "customer"}),
+        ("at_most_n_times", [pay, 1], {"key": "customer"}),
+        ("at_most_total", [pay, "amount", limit], {}),
+        ("rate_limit", [write, 3, 60], {}),
+        ("response", [write, f"{name}_check"], {}),
+        ("never", [{"tool": run, "matches": "rm -rf"}], {}),
+        ("must_precede", [f"{name}_test", {"tool": run, "matches": "^git push"}], {}),
+        ("mutually_exclusive", [f"{name}_prod", f"{name}_dev"], {}),
+        ("max_distinct", [f"{name}_mail", "to", 3], {}),
+        ("never", [f"{name}_admin_*"], {}),
+    ]
+    return [{"template": template, "args": args, **more} for template, args, more in listed]
+
+
+def measure(quick: bool) -> Table:
+    """Analyse rules of each size, and compare them with rules in which one limit is lower."""
+    rows: list[Row] = []
+    for size in (10,) if quick else SIZES:
+        rules = rules_of(size)
+        began = time.perf_counter()
+        found = analyse(rules, seconds=SECONDS)
+        rows.append(_row(f"analyse {size:,}", began, found.states, len(found.findings), len(found.undecided)))
+        began = time.perf_counter()
+        parted = compare(rules, rules_of(size, limit=400), seconds=SECONDS)
+        count = sum(trace is not None for trace in (parted.stricter, parted.looser))
+        rows.append(_row(f"diff of one line in {size:,}", began, parted.states, count, len(parted.undecided)))
+    return Table(
+        name="analyse",
+        title="Knowing rules before they run",
+        columns=("case", "who", "seconds", "states", "found", "undecided", "MiB"),
+        rows=rows,
+        notes=f"At most {SECONDS:g} s each. MiB is the most that the process has used so far.",
+    )
+
+
+def _row(case: str, began: float, states: int, found: int, undecided: int) -> Row:
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    return case, "openbox_agentrt", time.perf_counter() - began, states, found, undecided, most
