@@ -28,6 +28,7 @@ from ..lifecycle_events import PartialEvent, activity_completed
 from .binding import Binding, activity_context
 from .endings import NO_RESPONSE, OUTLIVED_RUN, SUPERSEDED, status_of
 from .life import MOVES
+from .refused_input import refused_input
 
 if TYPE_CHECKING:
     from openbox_core.contracts.context import ActivityContext
@@ -381,7 +382,12 @@ class Activity:
     def _abort(self, error: BaseException | None) -> None:
         reservation, self.reservation = self.reservation, None
         if reservation is not None:
-            reservation.abort(error, ran=self.ran, args=self._arguments() if self.ran else None)
+            if self.ran:
+                reservation.abort(error, ran=True, args=self._arguments())
+            else:
+                refused = self.decision is not None and self.decision.verdict in (Verdict.BLOCK, Verdict.HALT)
+                shown = refused_input(self.run, self.request, self.answer, self.content) if refused else None
+                reservation.abort(error, shown=shown)
 
     def _arguments(self) -> Mapping[str, Any] | None:
         """Give what contracts see of the input that really ran; None when it is what they have judged."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from .._wire.model_input import Element, message_elements
 from ..decision import Verdict
 from ..errors import GovernanceBlockedError, GovernanceUnavailableError
-from ..evidence.redaction import redaction_marker
 from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import last_user_text, message_text
 from .activity import Activity
 from .decide import decide, reserve
+from .refused_input import concealed_prompt
 from .request import model_request, prompt_request
 
 if TYPE_CHECKING:
@@ -205,5 +205,5 @@ def _recall(run: RunState, messages: Sequence[Any]) -> None:
 def _shown(run: RunState, prompt: str) -> dict[str, Any] | None:
     if not run.services.options.send_llm_start_event:
         return None
-    # Core redacts prompts in the pre-screen, which comes after this. Its row shows the text.
-    return {"prompt": redaction_marker(prompt, run.services.marker_key), "characters": len(prompt)}
+    # Its row shows the text.
+    return concealed_prompt(run, prompt)

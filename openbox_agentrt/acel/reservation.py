@@ -170,6 +170,7 @@ class Reservation(PlannedCall):
         ran: bool = False,
         args: Mapping[str, Any] | None = None,
         measured: Mapping[str, Any] | None = None,
+        shown: Mapping[str, Any] | None = None,
     ) -> None:
         """
         Take note that the call failed, or never ran.
@@ -179,11 +180,12 @@ class Reservation(PlannedCall):
             ran: Whether it ran. If so it stays counted where it limits, since its effect is unknown.
             args: The arguments that really ran, if they are not those that were judged.
             measured: Values of the fields that were deferred, if any were known.
+            shown: What may be seen of the arguments in a log that keeps them until somebody has said so.
 
         Raises:
             ReservationError: It was used before, or was refused.
         """
-        self._claim_with(args, measured, None, None)
+        self._claim_with(args, measured, shown, None)
         if error is not None:
             self.error = type(error).__name__
         self._engine.give_up(self, ran=ran)

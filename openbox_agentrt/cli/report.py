@@ -1,4 +1,4 @@
-"""``openbox-agentrt report``: what the contracts of a log refused, and what enforcing would have refused."""
+"""``openbox-agentrt report``: what contracts, Core and people refused, and what enforcing would have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from ..evidence import verify_file
 from ..evidence.logs import logs_in, merged_entries
-from ..evidence.summary import ContractSummary, Summary, summarise
+from ..evidence.summary import ContractSummary, RefusedSummary, Summary, summarise
 from .progress import Progress
 from .text import compact_json, printable
 
@@ -27,7 +27,7 @@ def report(
     examples: Annotated[int, typer.Option(help="Examples of each contract.", min=0, max=100)] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> int:
-    """Say what contracts refused, and what enforcing those in shadow mode would have refused."""
+    """Say what contracts, Core and people refused, and what enforcing those in shadow mode would have."""
     logs = logs_in(evidence)
     progress = Progress("lines")
     checked = {str(log): verify_file(log, counted=progress.counted) for log in logs}
@@ -56,8 +56,16 @@ def _print(name: str, summary: Summary) -> None:
         print(printable(f"{total} call(s) passed ungoverned, since core could not be asked: {which}"))
     print(printable(f"{name}: {summary.violations} violation(s), {summary.decisions} decision(s)"))
     print(f"  {enforced} refused by contracts in force, {watched} that enforcing would have refused")
+    for refused in summary.refused:
+        _print_refused(refused)
     for contract in summary.contracts:
         _print_contract(contract)
+
+
+def _print_refused(refused: RefusedSummary) -> None:
+    who = f" ({', '.join(refused.people)})" if refused.people else ""
+    why = f": {'; '.join(refused.reasons)}" if refused.reasons else ""
+    print(printable(f"  {refused.count} {refused.event} refused by {refused.by}{who}{why}"))
 
 
 def _print_contract(contract: ContractSummary) -> None:

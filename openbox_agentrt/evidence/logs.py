@@ -15,6 +15,8 @@ from .reading import Entry, format_of, read_entries
 
 __all__ = ("logs_in", "merged_entries")
 
+_BUNDLE = b'"bundle_hash"'
+_EMPTY_LIST = b"[] \t\r\n\xef\xbb\xbf"
 _BESIDE = frozenset((".head", ".lock", ".pub", ".checkpoint"))
 
 
@@ -87,10 +89,16 @@ def _is_log(file: Path) -> bool:
         return False
     if file.suffix == ".json":
         try:
-            return format_of(file) == 1
+            return format_of(file) == 1 and _has_bundles(file)
         except (UnreadableLogError, OSError):
             return False
     try:
         return header_of(file) is not None
     except OSError:
         return False
+
+
+def _has_bundles(file: Path) -> bool:
+    """Tell a log of format 1, also one that was cut, from another list, such as a trace."""
+    text = file.read_bytes()
+    return _BUNDLE in text or not text.strip(_EMPTY_LIST)

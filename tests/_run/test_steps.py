@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from openbox_agentrt import GovernanceError
+from openbox_agentrt import GovernanceError, GovernanceHaltError
 from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, must_precede
 from openbox_agentrt.acel.rerun import rerun_file
 from openbox_agentrt.errors import OptionError
 from openbox_agentrt.evidence import EvidenceFile, EvidenceLog, read_entries, verify_file
+from openbox_agentrt.evidence.calls import calls_in
+from openbox_agentrt.evidence.logs import merged_entries
 
 RULES = (must_precede("backup", "delete"), at_most_total("pay", "amount", 100), at_most_n_times("send", 2))
 
@@ -106,3 +108,101 @@ def test_steps_of_several_sessions_in_one_file(tmp_path: Path) -> None:
     report = rerun_file(path)
     assert (report.differences, report.derived, report.sessions) == ((), 6, 2)
     assert json.loads(json.dumps(report.to_dict()))["ok"] is True
+
+
+def answering(answer: dict[str, Any]) -> Any:
+    """A policy that gives starts of `pay` this answer."""
+
+    def policy(event: Any) -> dict[str, Any]:
+        asked = event["event_type"] == "ActivityStarted" and event["activity_type"] == "pay"
+        return answer if asked else {"verdict": "allow"}
+
+    return policy
+
+
+def guarded(verdict: str, redacted: Any = None, *, passed: bool = True) -> dict[str, Any]:
+    guardrails = {"input_type": "activity_input", "validation_passed": passed}
+    return {
+        "verdict": verdict,
+        "guardrails_result": guardrails if redacted is None else {**guardrails, "redacted_input": [redacted]},
+    }
+
+
+CARD = "4111-1111"
+SEEN = {"amount": 30, "card": CARD}
+CLEAN = {"amount": 30, "card": "hidden"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "args"),
+    [
+        pytest.param({"verdict": "block"}, SEEN, id="blocked"),
+        pytest.param({"verdict": "halt"}, SEEN, id="halted"),
+        pytest.param({"verdict": "constrain", "constraints": ["run_in_sandbox"]}, SEEN, id="constrained"),
+        pytest.param(guarded("block", CLEAN), CLEAN, id="blocked and redacted"),
+        pytest.param(guarded("block", [1, 2]), None, id="a redaction that does not fit"),
+        pytest.param(guarded("allow", passed=False), None, id="failed guardrails"),
+    ],
+)
+async def test_a_log_shows_what_core_refused(
+    make_stage: Any, tmp_path: Path, answer: dict[str, Any], args: dict[str, Any] | None
+) -> None:
+    """With its arguments, without what must not be seen of them; and its decision still follows."""
+    path = tmp_path / "evidence.jsonl"
+    stage = await make_stage(answering(answer), contracts=RULES, evidence=path, record="steps")
+    try:
+        async with stage.governance.run_scope():
+            assert not await call(stage, "pay", dict(SEEN))
+    except GovernanceHaltError:
+        assert answer["verdict"] == "halt"
+    await stage.governance.aclose()
+
+    (shown,) = [one for one in calls_in(merged_entries([path])) if one.tool == "pay"]
+    text = path.read_text(encoding="utf-8")
+    assert shown.refused
+    assert shown.outcome == "did not run"
+    assert (CARD in text) == (args is SEEN)
+    if args is None:
+        assert list(shown.args) == ["input"]
+    else:
+        assert shown.args == args
+    report = rerun_file(path)
+    assert (report.differences, report.problems) == ((), ())
+    assert report.not_derivable == (args is not SEEN)
+
+
+async def test_a_log_shows_what_a_person_rejected(make_stage: Any, tmp_path: Path) -> None:
+    """With its arguments, and who it was."""
+    path = tmp_path / "evidence.jsonl"
+    stage = await make_stage(
+        answering({"verdict": "require_approval"}),
+        contracts=RULES,
+        evidence=path,
+        record="steps",
+        approval_poll_interval_ms=10,
+    )
+    async with stage.governance.run_scope():
+        asking = asyncio.create_task(call(stage, "pay", dict(SEEN)))
+        stage.core.reject(await stage.core.await_approval(), note="too much", by="ann")
+        assert not await asking
+    await stage.governance.aclose()
+
+    (shown,) = [one for one in calls_in(merged_entries([path])) if one.tool == "pay"]
+    assert (shown.args, shown.approver, shown.why) == (SEEN, "ann", "too much")
+    assert shown.by == "person (rejected)"
+
+
+async def test_what_nobody_has_judged_is_not_shown(make_stage: Any, tmp_path: Path) -> None:
+    """Core might have redacted something."""
+    path = tmp_path / "evidence.jsonl"
+
+    class Down:
+        def handle(self, method: str, path: str, headers: Any, body: bytes) -> Any:
+            raise ConnectionError("no Core")
+
+    stage = await make_stage(core=Down(), validate=False, contracts=RULES, evidence=path, record="steps")
+    async with stage.governance.run_scope():
+        assert not await call(stage, "pay", dict(SEEN))
+    await stage.governance.aclose()
+
+    assert CARD not in path.read_text(encoding="utf-8")

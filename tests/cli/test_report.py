@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from openbox_agentrt import GovernanceError
 from openbox_agentrt.acel import Session, at_most_n_times, must_precede
 from openbox_agentrt.cli import main
 from openbox_agentrt.evidence import EvidenceFile, summarise
@@ -112,3 +116,42 @@ def test_what_passed_ungoverned_comes_first(tmp_path: Path, capsys: pytest.Captu
 
     assert first == "3 call(s) passed ungoverned, since core could not be asked: pay 2, delete 1"
     assert json.loads(capsys.readouterr().out)["ungoverned"] == {"pay": 2, "delete": 1}
+
+
+async def test_the_report_says_what_people_and_core_refused(
+    make_stage: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who it was, how often, and why."""
+
+    def policy(event: Any) -> Any:
+        started = event["event_type"] == "ActivityStarted"
+        said = {"pay": "REQUIRE_APPROVAL", "drop": {"decision": "BLOCK", "reason": "never"}}
+        return said.get(event.get("activity_type", "")) if started else None
+
+    path = tmp_path / "evidence.jsonl"
+    stage = await make_stage(policy, evidence=path, record="all", approval_poll_interval_ms=10)
+    async with stage.governance.run_scope():
+        for person in ("ann", "bob"):
+            asking = asyncio.create_task(attempt(stage, "pay"))
+            stage.core.reject(await stage.core.await_approval(), note="too much", by=person)
+            await asking
+        await attempt(stage, "drop")
+    await stage.governance.aclose()
+
+    assert main(["report", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert main(["report", str(path), "--json"]) == 0
+    refused = json.loads(capsys.readouterr().out)["refused"]
+
+    assert "2 pay refused by a person (ann, bob): too much" in shown
+    assert "1 drop refused by core: never" in shown
+    assert [(one["event"], one["by"], one["count"]) for one in refused] == [
+        ("pay", "a person", 2),
+        ("drop", "core", 1),
+    ]
+
+
+async def attempt(stage: Any, tool: str) -> None:
+    with contextlib.suppress(GovernanceError):
+        async with stage.governance.activity(tool, [1]):
+            pass

@@ -53,6 +53,7 @@ def test_what_stands_in_a_folder(tmp_path: Path, violation: MakeViolation) -> No
     old.record(violation(1))
     (tmp_path / "old.json").write_text(old.to_json())
     (tmp_path / "notes.json").write_text('{"not": "a log"}')
+    (tmp_path / "trace.json").write_text('[{"tool": "pay", "args": {"amount": 3}}]')
     (tmp_path / "notes.txt").write_text("not a log")
     shutil.copy(tmp_path / "old.json", tmp_path / ".hidden.json")
 

@@ -333,8 +333,10 @@ def _learnt(call: PlannedCall, *, concealed: bool) -> dict[str, Any]:
 def _ended_late(event: str, call: PlannedCall) -> dict[str, Any]:
     ended: dict[str, Any] = {} if not call.measured else {"measured": dict(call.measured)}
     if event == "abort":
-        # It never ran, so nobody has said what may be seen of it.
-        return ended
+        # It never ran. Unless somebody refused it, nobody has said what may be seen of it.
+        seen = call.shown
+        same = seen is not None and is_same(seen, call.args)
+        return ended if seen is None else {**ended, "args": seen, **({} if same else {"shown": True})}
     ran = call.args if call.final is None else call.final
     if call.shown is not None or not is_same(ran, call.args):
         # What was judged may not be seen, so nothing follows from what is.
