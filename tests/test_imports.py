@@ -28,6 +28,7 @@ HEAVY = {
     "opentelemetry",
     "prometheus_client",
     "re2",
+    "redis",
     "regopy",
     "rich",
     "starlette",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .fleet import Fleet
     from .opening import open_fleet
     from .plan import FleetCell, FleetGuard, FleetMove, FleetPlan
+    from .redis.fleet import RedisFleet
     from .sqlite import SqliteFleet
 
 _HOME = {
@@ -34,6 +35,7 @@ _HOME = {
     "How": "answers",
     "Lease": "answers",
     "Measured": "answers",
+    "RedisFleet": "redis.fleet",
     "Reserved": "answers",
     "SqliteFleet": "sqlite",
     "open_fleet": "opening",
@@ -55,6 +57,7 @@ __all__ = (
     "How",
     "Lease",
     "Measured",
+    "RedisFleet",
     "Reserved",
     "SqliteFleet",
     "open_fleet",

@@ -24,7 +24,7 @@ from ..answers import Finished, Lease, Reserved
 from ..errors import FleetError, FleetUnavailableError
 from ..periods import edges_around
 from ..plan import FleetPlan
-from ..steps import Adopt, Answer, Beat, Finish, Line, NoAnswerError, Park, Reserve, Start, Step
+from ..steps import Adopt, Answer, Beat, Finish, Line, NoAnswerError, Park, Reserve, Start, Step, parked
 from ..wire import about, encoded, wire
 from .journal import Entry, Journal, steps_again
 from .local import LocalCounts
@@ -317,18 +317,20 @@ class Dispatcher:
             return self._reserve_goes_on(request, answer)
         assert isinstance(request, ForLease)
         done = answer.said == "ok"
-        if request.step == "start" and done:
-            self._note_start(request.lease)
+        if done:
+            self._note(request)
         if request.step != "adopt":
             deliver(request, done)
         else:
             deliver(request, self._taken_over(request.lease, answer) if done else None)
         return False
 
-    def _note_start(self, lease: str) -> None:
-        entry = self._journal.get(lease)
-        if entry is not None:
+    def _note(self, request: ForLease) -> None:
+        entry = self._journal.get(request.lease)
+        if entry is not None and request.step == "start":
             entry.started = True
+        elif entry is not None and request.step == "park":
+            entry.worker = parked(request.lease)
 
     def _taken_over(self, lease: str, answer: Answer) -> Lease:
         worker = self._standing.worker.id

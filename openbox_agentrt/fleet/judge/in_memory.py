@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..periods import SECOND
 from ..steps import Answer, LeaseState, Step
 from ..wire import WireCell, WirePlan
-from .cell import CellState, Saved
+from .cell import CellState, Rows, Saved
 from .ledger import Ledger
 from .tables import LeaseRow, WorkerRow
 
@@ -53,7 +53,7 @@ class MemoryRows:
         at, (edge, _) = min(self._rows.items(), key=lambda row: (row[1][0], row[0]))
         return at, edge
 
-    def set_edges(self, latest: int) -> None:
+    def bound(self, latest: int) -> None:
         """Let no edge be later."""
         self._rows = {at: (min(edge, latest), value) for at, (edge, value) in self._rows.items()}
 
@@ -66,7 +66,7 @@ class MemoryTables:
         self._workers: dict[str, WorkerRow] = {}
         self._leases: dict[str, LeaseRow] = {}
         self._dies: dict[str, int] = {}
-        self._cells: dict[str, tuple[Saved, MemoryRows]] = {}
+        self._cells: dict[str, tuple[Saved, Rows]] = {}
 
     def generation(self) -> str:
         return self._generation
@@ -117,19 +117,19 @@ class MemoryTables:
         self._leases[lease].worker = worker
 
     def cell(self, spec: WireCell, now: int) -> CellState:
-        saved, rows = self._cells.setdefault(spec.id, (Saved(), MemoryRows()))
+        saved, rows = self._cells.get(spec.id) or (Saved(), MemoryRows())
         return CellState(spec, replace(saved), rows, now)
 
     def save(self, cell: CellState) -> None:
         cell.saved.now = cell.now
-        self._cells[cell.spec.id] = (cell.saved, self._cells[cell.spec.id][1])
+        self._cells[cell.spec.id] = (cell.saved, cell.rows)
 
     def mend(self, cell: str, now: int) -> bool:
         if cell not in self._cells:
             return False
         saved, rows = self._cells[cell]
         saved.mend(now)
-        rows.set_edges(now)
+        rows.bound(now)
         return True
 
     def sweep(self, now: int) -> None:

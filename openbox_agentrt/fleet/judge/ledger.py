@@ -175,8 +175,8 @@ class Ledger:
 
     def _settle(self, step: Finish, had: LeaseRow, plan: WirePlan, to: LeaseState) -> Answer:
         cells = [self.tables.cell(spec, self.now) for spec in plan.c]
-        tickets = had.tickets
-        if had.state == "g":
+        tickets, late = had.tickets, had.state == "g"
+        if late:
             tickets = tuple(reserve(move, cells[move.c]) for move in plan.m)
         seen = step.measured or {}
         over = tuple(
@@ -189,7 +189,7 @@ class Ledger:
         self.tables.set_state(step.lease, to, self.now + stays)
         if step.how != "settle":
             self._tick(step.worker)
-        return self._say("late" if had.state == "g" else "ok", over=over, state=to)
+        return self._say("late" if late else "ok", over=over, state=to)
 
     def _save(self, cells: list[CellState]) -> None:
         for cell in cells:

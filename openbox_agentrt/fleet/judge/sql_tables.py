@@ -74,6 +74,10 @@ class SqlRows:
         row: tuple[str, int] = self._db.execute(sql, (self._cell,)).fetchone()
         return row
 
+    def bound(self, latest: int) -> None:
+        """Let no edge be later."""
+        self._db.execute("update bucket set edge=min(edge, ?) where cell=?", (latest, self._cell))
+
 
 class SqlTables:
     """The rows of one file, over one connection."""
@@ -180,7 +184,7 @@ class SqlTables:
             "update cell set unread=?, now=?, period=?, last=? where id=?",
             (kept.unread, kept.now, kept.period, kept.last, cell),
         )
-        self._db.execute("update bucket set edge=min(edge, ?) where cell=?", (now, cell))
+        SqlRows(self._db, cell).bound(now)
         return True
 
     def someone_lives(self, now: int) -> bool:

@@ -1,0 +1,50 @@
+"""What the scripts answer, read back."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from ..answers import Broken
+from ..steps import Answer, LeaseState, Said
+from ..wire import WirePlan
+
+__all__ = ("read_answer",)
+
+_PLANS = msgspec.json.Decoder(WirePlan)
+
+
+def read_answer(raw: list[bytes]) -> Answer:
+    """Read the nine texts that every script answers."""
+    said, now, generation, ops, state, broken, over, dead, plan = raw
+    return Answer(
+        said=cast(Said, said.decode()),
+        now=int(now),
+        generation=generation.decode(),
+        ops=int(ops),
+        state=cast(LeaseState, state.decode()),
+        broken=tuple(map(_broken, broken.decode().split(";"))) if broken else (),
+        over=tuple(map(int, over.split())),
+        dead=tuple(dead.decode().split()),
+        plan=_PLANS.decode(plan) if plan else None,
+    )
+
+
+def _broken(text: str) -> Broken:
+    guard, live, done, total, known, unread, last, free_at, period_end = text.split(" ")
+    return Broken(
+        guard=int(guard),
+        live=int(live),
+        done=int(done),
+        total=int(total),
+        known=_maybe(known),
+        unread=unread == "1",
+        last=_maybe(last),
+        free_at=_maybe(free_at),
+        period_end=_maybe(period_end),
+    )
+
+
+def _maybe(text: str) -> Any:
+    return None if text == "-" else int(text)

@@ -1,0 +1,89 @@
+"""A store on a server, for workers on many machines."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from ..._extras import require
+from ..errors import FleetConfigError
+from ..fleet import PATIENCE, Fleet, OnOutage
+from ..steps import Line
+from .line import RedisLine
+
+__all__ = ("DEFAULT_NAMESPACE", "RedisFleet", "split_url", "without_password")
+
+DEFAULT_NAMESPACE = "default"
+
+
+class RedisFleet(Fleet):
+    """
+    Share contracts between machines, on Redis, Valkey, or any server with their protocol and scripts.
+
+    All keys of a namespace carry one hash tag, so a namespace lives on one shard of a cluster.
+
+    Args:
+        url: ``redis://user:password@host:6379/0``, ``rediss://`` with TLS, or ``unix:///path``; a query
+            ``?namespace=acme`` names the fleet, ``default`` without one.
+        lease_seconds: See `Fleet`.
+        on_outage: See `Fleet`.
+        timeout_seconds: See `Fleet`.
+
+    Raises:
+        FleetConfigError: The URL makes no sense.
+        MissingExtraError: The extra ``redis`` is not installed.
+    """
+
+    _keeps_journal = True
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        lease_seconds: float = 30,
+        on_outage: OnOutage = "refuse",
+        timeout_seconds: float = PATIENCE,
+    ) -> None:
+        super().__init__(lease_seconds=lease_seconds, on_outage=on_outage, timeout_seconds=timeout_seconds)
+        require("redis", extra="redis")
+        self._server, self.namespace = split_url(url)
+        self._url = url
+
+    @property
+    def url(self) -> str:
+        return without_password(self._url)
+
+    def _connect(self) -> Line:
+        return RedisLine(self._server, self.namespace, timeout_seconds=self.timeout_seconds)
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """
+    Split a URL into the server's and the namespace.
+
+    Raises:
+        FleetConfigError: It names no server, or the namespace could be taken for another one.
+    """
+    parts = urlsplit(url)
+    try:
+        known = parts.scheme in ("redis", "rediss", "unix") and (parts.port or 1) > 0
+    except ValueError as error:
+        raise FleetConfigError(f"{without_password(url)!r} has no such port as it names") from error
+    if not known or not (parts.hostname or parts.path):
+        raise FleetConfigError(f"{without_password(url)!r} names no server: write redis://host:6379/0")
+    query = parse_qsl(parts.query)
+    named = [value for key, value in query if key == "namespace"]
+    namespace = named[-1] if named else DEFAULT_NAMESPACE
+    if not namespace or set(namespace) & set("{} \n"):
+        raise FleetConfigError(f"namespace {namespace!r} is empty or has braces or blanks in it")
+    rest = urlencode([(key, value) for key, value in query if key != "namespace"])
+    return urlunsplit(parts._replace(query=rest)), namespace
+
+
+def without_password(url: str) -> str:
+    """Give a URL without the secret in it."""
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return url
+    user = parts.netloc.rpartition("@")[0].partition(":")[0]
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{user}@{host}" if user else host))

@@ -1,0 +1,224 @@
+"""
+One connection to a server, and the steps of the protocol over it as scripts.
+
+It talks to the connection object of the client package rather than to its pipelines: those cost as much as
+the trip itself. The client's own retries are off, since a question that is asked again keeps its lease id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from ..._extras import require
+from ..errors import FleetConfigError
+from ..steps import Adopt, Answer, Beat, Finish, Mend, NoAnswerError, Park, Reserve, Start, Step, parked
+from ..wire import WireGuard, WirePlan, encoded
+from .answers import read_answer
+from .scripts import STEPS, script
+
+__all__ = ("RedisLine",)
+
+_PLANS = msgspec.json.Decoder(WirePlan)
+
+
+class Ask(msgspec.Struct, omit_defaults=True):
+    """A request as the scripts read it."""
+
+    worker: str
+    acked: int
+    fresh: str
+    at: int | None = None
+    lease: str = ""
+    guards: tuple[WireGuard, ...] | None = None
+    by: int | None = None
+    started: bool = False
+    force: bool = False
+    generation: str | None = None
+    how: str = ""
+    measured: dict[str, int | tuple[str, ...]] | None = None
+    person: bool = False
+    lease_us: int = 0
+    join: bool = False
+    leave: bool = False
+    for_us: int | None = None
+    guardian: str = ""
+
+
+class RedisLine:
+    """
+    One connection, for one thread.
+
+    Args:
+        url: The server.
+        namespace: Which fleet.
+        timeout_seconds: How long to wait for an answer.
+        clock: The time in microseconds, in place of the server's.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        namespace: str,
+        *,
+        timeout_seconds: float,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self._redis: Any = require("redis", extra="redis")
+        self._prefix = f"{{obx:{namespace}}}"
+        self._clock = clock
+        # Deferred to here: a wrong URL is an error of the configuration.
+        try:
+            self._pool = self._redis.ConnectionPool.from_url(
+                url, protocol=2, socket_timeout=timeout_seconds, socket_connect_timeout=timeout_seconds
+            )
+        except ValueError as error:
+            raise FleetConfigError(f"the server's url is not understood: {error}") from error
+        self._connection: Any = None
+        self._scripts = {step: script(step) for step in STEPS}
+        self._shas = {step: hashlib.sha1(text.encode()).hexdigest() for step, text in self._scripts.items()}
+        # A name for the store's data, if it turns out to have none.
+        self._token = uuid.uuid4().hex[:10]
+        self._tokens = count()
+
+    def run(self, steps: Sequence[Step]) -> list[Answer]:
+        commands = [self._command(step) for step in steps]
+        return [read_answer(raw) for raw in self.execute(commands)] if commands else []
+
+    def open_leases(self, worker: str) -> dict[str, WirePlan]:
+        fields = self.execute([("HKEYS", self._worker(worker))])[0]
+        leases = [field.decode()[1:] for field in fields if field[:1] == b"="]
+        plans = self.execute([("HGET", self._lease(lease), "q") for lease in leases])
+        # A lease without a plan is finished; settling it takes it off the worker's list.
+        return {
+            lease: _PLANS.decode(plan) if plan else WirePlan(())
+            for lease, plan in zip(leases, plans, strict=True)
+        }
+
+    def tell(self, names: dict[str, bytes]) -> None:
+        pairs = [piece for name, told in names.items() for piece in (f"c:{name}", told)]
+        self.execute([("HSET", f"{self._prefix}:m", *pairs)])
+
+    def sweep(self) -> None:
+        """What is over has a time to live."""
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.disconnect()
+            self._connection = None
+
+    def execute(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """
+        Send commands in one trip and read what is answered to each.
+
+        Raises:
+            NoAnswerError: One of them got no answer, or the server cannot carry it out now.
+            FleetConfigError: The server does not let this client in.
+        """
+        errors = self._redis.exceptions
+        try:
+            answers = self._exchange(commands)
+            missing = [i for i, answer in enumerate(answers) if isinstance(answer, errors.NoScriptError)]
+            if missing:
+                self._load()
+                for i, answer in zip(missing, self._exchange([commands[i] for i in missing]), strict=True):
+                    answers[i] = answer
+        except (errors.AuthenticationError, errors.AuthorizationError) as error:
+            self.close()
+            raise FleetConfigError(f"the server does not let this client in: {error}") from error
+        except errors.TimeoutError as error:
+            self.close()
+            raise NoAnswerError("no answer in time", slow=True) from error
+        except (errors.RedisError, OSError) as error:
+            self.close()
+            raise NoAnswerError(str(error)) from error
+        except BaseException:
+            # What comes in answer to this would be taken for an answer to the next.
+            self.close()
+            raise
+        self._complain(answers)
+        return answers
+
+    def _exchange(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        connection = self._connected()
+        connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+        return [self._read(connection) for _ in commands]
+
+    def _connected(self) -> Any:
+        if self._connection is None:
+            connection = self._pool.make_connection()
+            connection.connect()
+            self._connection = connection
+            self._load()
+        return self._connection
+
+    def _load(self) -> None:
+        loads = [("SCRIPT", "LOAD", text) for text in self._scripts.values()]
+        self._complain(self._exchange(loads))
+
+    def _read(self, connection: Any) -> Any:
+        try:
+            return connection.read_response()
+        except self._redis.exceptions.ResponseError as error:
+            # The answer to this one command: the others have theirs.
+            return error
+
+    def _complain(self, answers: Sequence[Any]) -> None:
+        errors = self._redis.exceptions
+        for answer in answers:
+            if isinstance(answer, errors.AuthenticationError | errors.NoPermissionError):
+                raise FleetConfigError(f"the server does not let this client in: {answer}") from answer
+            if isinstance(answer, errors.ResponseError):
+                # Full, loading, read only, or a script that failed: nobody is let through on it.
+                raise NoAnswerError(str(answer)) from answer
+
+    def _worker(self, worker: str) -> str:
+        return f"{self._prefix}:w:{worker}"
+
+    def _lease(self, lease: str) -> str:
+        return f"{self._prefix}:l:{lease}"
+
+    def _command(self, step: Step) -> tuple[Any, ...]:
+        name, ask, keys, more = self._spell(step)
+        ask.fresh = f"{self._token}{next(self._tokens):x}"
+        ask.at = None if self._clock is None else self._clock()
+        lease = self._lease(ask.lease) if ask.lease else f"{self._prefix}:none"
+        every = [f"{self._prefix}:m", self._worker(step.worker), lease, *keys]
+        return ("EVALSHA", self._shas[name], len(every), *every, encoded(ask), *more)
+
+    def _spell(self, step: Step) -> tuple[str, Ask, list[str], list[bytes]]:
+        workers = f"{self._prefix}:ws"
+        ask = Ask(step.worker, step.acked, "")
+        match step:
+            case Reserve():
+                ask.lease, ask.guards, ask.by = step.lease, step.guards, step.by
+                ask.started, ask.force, ask.generation = step.started, step.force, step.generation
+                cells = self._cells(cell.id for cell in step.plan.c)
+                return "reserve", ask, [*cells, workers], [encoded(step.plan)]
+            case Finish():
+                ask.lease, ask.how, ask.person = step.lease, step.how, step.person
+                if step.measured is not None:
+                    ask.measured = {str(position): seen for position, seen in step.measured.items()}
+                return "finish", ask, self._cells(step.cells), []
+            case Beat():
+                ask.lease_us, ask.join, ask.leave = step.lease_us, step.join, step.leave
+                return "beat", ask, [workers], []
+            case Start():
+                ask.lease = step.lease
+                return "start", ask, [], []
+            case Park() | Adopt():
+                ask.lease, ask.guardian = step.lease, parked(step.lease)
+                if isinstance(step, Park):
+                    ask.for_us = step.for_us
+                name = "park" if isinstance(step, Park) else "adopt"
+                return name, ask, [self._worker(ask.guardian), workers], []
+            case Mend():
+                return "mend", ask, self._cells([step.cell]), []
+
+    def _cells(self, ids: Any) -> list[str]:
+        return [key for one in ids for key in (f"{self._prefix}:c:{one}", f"{self._prefix}:c:{one}:z")]

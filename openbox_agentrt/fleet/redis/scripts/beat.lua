@@ -1,0 +1,15 @@
+-- KEYS: ..., the workers. There is no lease.
+local WORKERS = KEYS[4]
+if req.leave then
+  for _, field in ipairs(call('HKEYS', WORKER)) do
+    if field:sub(1, 1) == '=' then return reply('open') end
+  end
+  call('DEL', WORKER)
+  call('ZREM', WORKERS, req.worker)
+  return reply('ok')
+end
+if not req.join and not alive then return reply('dead') end
+local to = int(now + req.lease_us)
+call('HSET', WORKER, 'until', to)
+call('ZADD', WORKERS, to, req.worker)
+return reply('ok', {dead = overdue(WORKERS)})
