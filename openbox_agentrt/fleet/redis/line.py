@@ -22,7 +22,7 @@ from ..wire import WireGuard, WirePlan, encoded
 from .answers import read_answer
 from .scripts import STEPS, script
 
-__all__ = ("RedisLine",)
+__all__ = ("Ask", "RedisLine")
 
 _PLANS = msgspec.json.Decoder(WirePlan)
 
