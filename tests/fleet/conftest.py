@@ -27,7 +27,7 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
     """A server of one's own, to be stopped, emptied and killed."""
     if BINARY is None:
         pytest.skip("no redis-server is installed")
-    with RedisServer(tmp_path) as server:
+    with RedisServer(tmp_path, "--repl-diskless-sync-delay", "0") as server:
         yield server
 
 

@@ -317,6 +317,9 @@ class Dispatcher:
             return self._reserve_goes_on(request, answer)
         assert isinstance(request, ForLease)
         done = answer.said == "ok"
+        if not done and self._standing.suspect and not request.is_over():
+            # The store has lost the lease, perhaps: once that is repeated, it may be another answer.
+            return True
         if done:
             self._note(request)
         if request.step != "adopt":

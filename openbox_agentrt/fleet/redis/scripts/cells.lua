@@ -57,6 +57,7 @@ local function open(position)
        done = tonumber(v[2] or 0), total = tonumber(v[3] or 0), unread = v[4],
        now = math.max(now, tonumber(v[5] or 0)), period = v[6] or '', given = tonumber(v[7] or 0),
        last = v[8] and tonumber(v[8])}
+  c.was_unread = c.unread
   cells[position] = c
   if c.spec.p then turn(c) end
   if c.spec.w then expire(c) end
@@ -82,8 +83,10 @@ local function save_all()
       if c.spec.p then set('p', c.period) end
       if c.given > 0 then set('g', int(c.given)) end
       if c.last then set('x', int(c.last)) end
-      if c.unread then set('u', c.unread) else call('HDEL', c.hash, 'u') end
+      if c.unread then set('u', c.unread) end
+      -- This before any write that frees memory: after such a one, a full server takes every other.
       call('HSET', c.hash, unpack(fields))
+      if c.was_unread and not c.unread then call('HDEL', c.hash, 'u') end
       local left = lasts(c)
       if left then
         local ttl = int(left / 1000 + 60000)

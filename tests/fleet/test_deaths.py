@@ -1,0 +1,134 @@
+"""Workers that die, sleep and wake: what they had reserved is free, what they had started counts."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from openbox_agentrt.fleet import Fleet, open_fleet
+from tests.fleet.plans import at_most
+
+LEASE = 1.0
+Spawn = Callable[[str], subprocess.Popen[str]]
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "redis":
+        return f"{request.getfixturevalue('shared_server').url}?namespace={uuid.uuid4().hex}"
+    return f"sqlite:///{tmp_path / 'fleet.db'}"
+
+
+@pytest.fixture
+def fleet(url: str) -> Iterator[Fleet]:
+    fleet = open_fleet(url, lease_seconds=LEASE)
+    fleet.timeout_seconds = 20
+    yield fleet
+    fleet.close()
+
+
+@pytest.fixture
+def spawn(url: str) -> Iterator[Spawn]:
+    """Start a worker, and wait until it has what it reserves."""
+    with ExitStack() as stack:
+
+        def start(how_far: str) -> subprocess.Popen[str]:
+            command = [sys.executable, "-m", "tests.fleet.worker", url, str(LEASE), how_far]
+            child = stack.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            stack.callback(child.kill)
+            assert heard(child) == "reserved"
+            return child
+
+        yield start
+
+
+def heard(child: subprocess.Popen[str]) -> str:
+    assert child.stdout is not None
+    return child.stdout.readline().strip()
+
+
+def told(child: subprocess.Popen[str], word: str) -> str:
+    assert child.stdin is not None
+    child.stdin.write(f"{word}\n")
+    child.stdin.flush()
+    return heard(child)
+
+
+def reserves_at_last(fleet: Fleet) -> bool:
+    """Try until it is free, or the lease has been over for long."""
+    end = time.monotonic() + 20 * LEASE
+    while time.monotonic() < end:
+        if fleet.reserve(at_most(1)).lease is not None:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_killed_before_it_started_it_blocks_nobody(fleet: Fleet, spawn: Spawn) -> None:
+    """What it had reserved is free once its lease is over, and not before."""
+    child = spawn("reserve")
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+
+    assert fleet.reserve(at_most(1)).lease is None
+    assert reserves_at_last(fleet)
+
+
+def test_killed_after_it_started_it_counts(fleet: Fleet, spawn: Spawn) -> None:
+    """It may have happened, so it takes part of the limit for good."""
+    child = spawn("start")
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    end = time.monotonic() + 20
+    while fleet.counts.settled == 0 and time.monotonic() < end:
+        assert fleet.reserve(at_most(1)).lease is None
+        time.sleep(0.05)
+
+    assert fleet.counts.settled == 1
+    assert fleet.reserve(at_most(1)).lease is None
+
+
+def test_who_slept_beyond_the_lease_may_not_start(fleet: Fleet, spawn: Spawn) -> None:
+    """Its reservation is somebody else's by then; what it is asked to run on it does not run."""
+    child = spawn("reserve")
+    child.send_signal(signal.SIGSTOP)
+    taken = reserves_at_last(fleet)
+    child.send_signal(signal.SIGCONT)
+
+    assert taken
+    assert told(child, "start") == "may not"
+
+
+def test_who_slept_after_the_start_may_say_how_it_ended(fleet: Fleet, spawn: Spawn) -> None:
+    """The effect is real: unknown becomes succeeded."""
+    child = spawn("start")
+    child.send_signal(signal.SIGSTOP)
+    end = time.monotonic() + 20
+    while fleet.counts.settled == 0 and time.monotonic() < end:
+        fleet.reserve(at_most(1))
+        time.sleep(0.05)
+    child.send_signal(signal.SIGCONT)
+
+    assert told(child, "commit") == "ok"
+
+
+def test_a_loop_that_is_busy_keeps_its_leases(fleet: Fleet, url: str) -> None:
+    """The sign of life comes from a thread of its own."""
+    lease = fleet.reserve(at_most(1)).lease
+    assert lease is not None
+    time.sleep(1.5 * LEASE)
+
+    other = open_fleet(url, lease_seconds=LEASE)
+    assert other.reserve(at_most(1), timeout=20).lease is None
+    other.close()
+    assert fleet.start(lease)
