@@ -25,7 +25,7 @@ _ANSWERS: dict[str, Callable[[bytes, HookSettings], HookAnswer]] = {
     "post": after_tool,
     "end": at_end,
 }
-_OPTIONS = ("--rules", "--state-dir", "--evidence-dir", "--key", "--on-rules-change")
+_OPTIONS = ("--rules", "--state-dir", "--evidence-dir", "--key", "--on-rules-change", "--fleet")
 _CHANGES = ("deny", "replay")
 
 
@@ -45,6 +45,7 @@ def main(argv: Sequence[str]) -> int:
         project_dir=os.environ.get("CLAUDE_PROJECT_DIR") or None,
         evidence_dir=options.get("evidence_dir"),
         key=options.get("key"),
+        fleet=options.get("fleet") or os.environ.get("OPENBOX_AGENTRT_FLEET") or None,
         on_rules_change="replay" if options.get("on_rules_change") == "replay" else "deny",
     )
     try:
@@ -104,6 +105,9 @@ def _parser() -> argparse.ArgumentParser:
             "--evidence-dir", metavar="DIR", help="folder of the evidence (default: the state folder)"
         )
         event.add_argument("--key", metavar="FILE", help="Ed25519 key file that signs the evidence")
+        event.add_argument(
+            "--fleet", metavar="URL", help="the store that contracts with scope: fleet count in"
+        )
         event.add_argument(
             "--on-rules-change",
             choices=_CHANGES,

@@ -6,14 +6,20 @@ from importlib import import_module
 from urllib.parse import urlsplit
 
 from .errors import FleetConfigError
-from .fleet import Fleet, OnOutage
+from .fleet import PATIENCE, Fleet, OnOutage
 
 __all__ = ("open_fleet", "sqlite_path")
 
 _REDIS = ("redis", "rediss", "unix")
 
 
-def open_fleet(url: str, *, lease_seconds: float = 30, on_outage: OnOutage = "refuse") -> Fleet:
+def open_fleet(
+    url: str,
+    *,
+    lease_seconds: float = 30,
+    on_outage: OnOutage = "refuse",
+    timeout_seconds: float = PATIENCE,
+) -> Fleet:
     """
     Make the store that a URL names. It connects at first use.
 
@@ -23,6 +29,7 @@ def open_fleet(url: str, *, lease_seconds: float = 30, on_outage: OnOutage = "re
             Redis's protocol; ``?namespace=`` keeps several fleets apart.
         lease_seconds: See `Fleet`.
         on_outage: See `Fleet`.
+        timeout_seconds: See `Fleet`.
 
     Raises:
         FleetConfigError: The URL names no store, or an argument makes no sense.
@@ -32,10 +39,15 @@ def open_fleet(url: str, *, lease_seconds: float = 30, on_outage: OnOutage = "re
     if scheme == "sqlite":
         from .sqlite import SqliteFleet
 
-        return SqliteFleet(sqlite_path(url), lease_seconds=lease_seconds, on_outage=on_outage)
+        return SqliteFleet(
+            sqlite_path(url),
+            lease_seconds=lease_seconds,
+            on_outage=on_outage,
+            timeout_seconds=timeout_seconds,
+        )
     if scheme in _REDIS:
         made: Fleet = import_module(".redis.fleet", __package__).RedisFleet(
-            url, lease_seconds=lease_seconds, on_outage=on_outage
+            url, lease_seconds=lease_seconds, on_outage=on_outage, timeout_seconds=timeout_seconds
         )
         return made
     raise FleetConfigError(

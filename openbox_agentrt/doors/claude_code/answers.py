@@ -56,11 +56,21 @@ class HookSettings:
         key: Ed25519 key file that signs the evidence, or None.
         on_rules_change: What to do if the rules are not those that the session began under: "deny", or
             "replay" to go on by the new ones.
+        fleet: URL of the store that contracts with scope "fleet" count in, or None.
         clock: Seconds since the epoch.
     """
 
     # No dataclass, here and below: what makes those takes longer to load than the rest of a hook.
-    __slots__ = ("clock", "evidence_dir", "key", "on_rules_change", "project_dir", "rules", "state_dir")
+    __slots__ = (
+        "clock",
+        "evidence_dir",
+        "fleet",
+        "key",
+        "on_rules_change",
+        "project_dir",
+        "rules",
+        "state_dir",
+    )
 
     def __init__(
         self,
@@ -71,6 +81,7 @@ class HookSettings:
         evidence_dir: str | None = None,
         key: str | None = None,
         on_rules_change: OnRulesChange = "deny",
+        fleet: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.rules = rules
@@ -79,6 +90,7 @@ class HookSettings:
         self.evidence_dir = evidence_dir
         self.key = key
         self.on_rules_change = on_rules_change
+        self.fleet = fleet
         self.clock = clock
 
 
@@ -143,7 +155,14 @@ def _before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
     event = read_event(data, expected=("PreToolUse",))
     with _log(settings, event) as log:
         rules = _rules(settings, log)
-        ruling = begin_call(log, event, rules, now=settings.clock(), on_rules_change=settings.on_rules_change)
+        ruling = begin_call(
+            log,
+            event,
+            rules,
+            now=settings.clock(),
+            on_rules_change=settings.on_rules_change,
+            fleet=settings.fleet,
+        )
         trouble = _record(event, settings, ruling.violations, rules.rules_hash)
     if ruling.reason is None:
         return HookAnswer(stderr=trouble)
@@ -153,7 +172,11 @@ def _before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
 def _after_tool(data: bytes, settings: HookSettings) -> HookAnswer:
     event = read_event(data, expected=POST_EVENTS)
     with _log(settings, event) as log:
-        end_call(log, event, now=settings.clock())
+        lease = end_call(log, event, now=settings.clock())
+    if lease is not None:
+        from openbox_agentrt.doors.claude_code.fleet import finish_in_fleet
+
+        finish_in_fleet(lease, settings.fleet, "commit" if event.ok else "fail" if event.ran else "undo")
     return HookAnswer()
 
 

@@ -223,12 +223,15 @@ def read_history(log: SessionLog, session_id: str, *, whole: bool = False) -> Hi
     return History(session_id, snapshot, lines, log.end, calls)
 
 
-def end_call(log: SessionLog, event: HookEvent, *, now: float) -> None:
+def end_call(log: SessionLog, event: HookEvent, *, now: float) -> Mapping[str, Any] | None:
     """
     Write down how a call ended. What it means is for the next judgement.
 
     A call that was never asked about, or that was given up, is written down as one that ran: it is counted,
     whatever the rules say.
+
+    Returns:
+        What was reserved for it in the store of the fleet, if anything.
 
     Raises:
         HookFault: It cannot be written.
@@ -243,11 +246,13 @@ def end_call(log: SessionLog, event: HookEvent, *, now: float) -> None:
             # Another hook has changed the arguments since.
             line["args"] = dict(event.args)
         log.append(line | calls.stamp(now))
-        return
+        lease: Mapping[str, Any] | None = calls.open[key].entry.get("lease")
+        return lease
     key = calls.key_for(event)
     if not event.ran or (event.call_id is not None and key in calls.ended):
         # It never ran, or another hook has reported the same end.
-        return
+        return None
     outcome = "ok" if event.ok else "failed"
     ran = {"event": "ran", "call": key, "tool": event.tool, "args": dict(event.args), "outcome": outcome}
     log.append(ran | calls.stamp(now))
+    return None

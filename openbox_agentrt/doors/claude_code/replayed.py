@@ -101,6 +101,11 @@ class Replica:
         self._clock.now = self._history.calls.at(now)
 
     @property
+    def keeper(self) -> _Findings:
+        """Give what keeps the violations of the event at hand."""
+        return self._findings
+
+    @property
     def found(self) -> list[Violation]:
         """List the violations since the log was replayed."""
         return self._findings.violations
@@ -110,7 +115,7 @@ class Replica:
             "clock": self._clock,
             "evidence": self._findings,
             "max_trace": _TRACE,
-            "contracts": rules.contracts,
+            "contracts": rules.local,
         }
         if self._history.snapshot is None:
             return Session(rules.state, session_id=self._history.session_id, **options)

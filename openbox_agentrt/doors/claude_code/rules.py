@@ -56,6 +56,17 @@ class HookRules:
             self._contracts = tuple(build_contract(spec) for spec in self._specs)
         return self._contracts
 
+    @property
+    def local(self) -> tuple[Template, ...]:
+        """Give the contracts that the session's own log is memory enough for."""
+        of_fleet = self.of_fleet
+        return tuple(each for each in self.contracts if each not in of_fleet) if of_fleet else self.contracts
+
+    @property
+    def of_fleet(self) -> tuple[Template, ...]:
+        """Give the contracts that count in a shared store."""
+        return tuple(contract for contract in self.contracts if contract.reach.is_fleet)
+
     def are_about(self, tool: str, args: Mapping[str, Any]) -> bool:
         """Tell whether a contract may have something to say of a call. A "no" is certain."""
         # Names in other letters can be written in several ways; the engine knows them.

@@ -50,12 +50,26 @@ class Ruling:
 
 
 def begin_call(
-    log: SessionLog, event: HookEvent, rules: HookRules, *, now: float, on_rules_change: OnRulesChange
+    log: SessionLog,
+    event: HookEvent,
+    rules: HookRules,
+    *,
+    now: float,
+    on_rules_change: OnRulesChange,
+    fleet: str | None = None,
 ) -> Ruling:
     """
     Judge a call that is about to run, and write down what was decided.
 
     The same event asked twice, as it is when a hook is set in two files, is one call.
+
+    Args:
+        log: The log of the session.
+        event: The call.
+        rules: What is judged by.
+        now: The time.
+        on_rules_change: What to do if the rules are not those that the session began under.
+        fleet: URL of the store that contracts with scope "fleet" count in.
 
     Raises:
         HookFault: It cannot be judged. Nothing was let through.
@@ -87,12 +101,21 @@ def begin_call(
     if calls.rules != rules.hash:
         log.append({"event": "rules", "hash": rules.hash, **stamp})
     line = _admitted(key, event, stamp)
+    if reservation.allowed and rules.of_fleet:
+        from openbox_agentrt.doors.claude_code.fleet import lease_line, reserve_in_fleet
+
+        reservation = reserve_in_fleet(rules.of_fleet, event, fleet, replica.keeper)
+        if reservation.lease is not None:
+            line["lease"] = lease_line(reservation.lease)
     if reservation.allowed:
         log.append(line)
         return Ruling(violations=tuple(replica.found))
     assert reservation.refusal is not None
     reason = _reason(reservation.refusal)
-    halted = replica.session.closed is not None
+    # A contract of the fleet that halts, halts this session.
+    halted = replica.session.closed is not None or any(
+        broken.on_violation == "halt" for broken in reservation.refusal.broken
+    )
     log.append(
         {
             **line,

@@ -1,0 +1,85 @@
+"""
+The part of a hook's call that is counted in a store which many processes share.
+
+The process that lets a call through ends before the call does, so what it reserved stands in the log, and
+the process after the call finishes it. A call whose end is never reported stays counted, and allows nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from openbox_agentrt.acel.session import Session
+from openbox_agentrt.doors.claude_code.folder import HookFault
+from openbox_agentrt.fleet import FleetError, Lease, open_fleet
+
+if TYPE_CHECKING:
+    from openbox_agentrt.acel import Reservation
+    from openbox_agentrt.acel.contracts.template import Template
+    from openbox_agentrt.doors.claude_code.event import HookEvent
+    from openbox_agentrt.fleet import How
+
+__all__ = ("finish_in_fleet", "lease_line", "reserve_in_fleet")
+
+SECONDS = 5.0
+"""How long a hook waits for the store. Nothing else waits for the hook but the call."""
+
+
+def reserve_in_fleet(
+    contracts: tuple[Template, ...], event: HookEvent, url: str | None, keeper: Any
+) -> Reservation:
+    """
+    Judge a call by the contracts of the fleet, and reserve it in their store.
+
+    Args:
+        contracts: The contracts.
+        event: The call.
+        url: The store.
+        keeper: Keeps the violations.
+
+    Raises:
+        HookFault: There is no store, or it cannot be used.
+    """
+    if url is None:
+        raise HookFault(
+            "the rules have contracts with scope: fleet, and no store is given", remedy="--fleet URL"
+        )
+    try:
+        store = open_fleet(url, timeout_seconds=SECONDS)
+        try:
+            session = Session(contracts=contracts, fleet=store, session_id=event.session_id, evidence=keeper)
+            reservation = session.reserve(event.tool, event.args, started=True)
+            if reservation.allowed:
+                # Its end is for another process to tell.
+                reservation.claim()
+            return reservation
+        finally:
+            store.close()
+    except FleetError as error:
+        raise HookFault(f"the store cannot be used: {error}") from error
+
+
+def lease_line(lease: Lease) -> dict[str, Any]:
+    """Give a lease as a line of the log holds it."""
+    return {"id": lease.id, "worker": lease.worker, "cells": list(lease.cells)}
+
+
+def finish_in_fleet(line: Mapping[str, Any], url: str | None, how: How) -> None:
+    """
+    Tell the store how a call ended.
+
+    Raises:
+        HookFault: It could not be told. The call stays counted, and allows nothing.
+    """
+    if url is None:
+        raise HookFault("the call is reserved in a store, and none is given", remedy="--fleet URL")
+    lease = Lease(id=line["id"], worker=line["worker"], cells=tuple(line["cells"]))
+    try:
+        store = open_fleet(url, timeout_seconds=SECONDS)
+        try:
+            store.finish(lease, how, soon=False).result(timeout=SECONDS)
+        finally:
+            store.close()
+    except (FleetError, TimeoutError) as error:
+        raise HookFault(f"the store was not told how the call ended: {error}") from error
