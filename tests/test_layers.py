@@ -26,6 +26,7 @@ LAYERS = [
     {"_wire"},
     {"options", "_options"},
     {"errors", "_errors"},
+    {"traces"},
     {"acel"},
     {"fleet"},
     {"evidence"},
@@ -45,6 +46,7 @@ THIRD_PARTY_BARRED = {
     "evidence": {"agent_rt", "openbox_core", "httpx"},
     "fleet": {"agent_rt", "openbox_core", "httpx"},
     "local_core": {"openbox_core", "httpx"},
+    "traces": {"agent_rt", "openbox_core", "httpx"},
 }
 """Engine and evidence are useful without an agent runtime and without Core; a local Core serves any SDK."""
 

@@ -64,12 +64,9 @@ def read_json(text: str | bytes, *, finite: bool = True, build: _Build | None = 
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")
-        return json.loads(
-            text,
-            object_pairs_hook=_unrepeated if build is None else build,
-            parse_constant=_no_constant if finite else None,
-            parse_float=_finite if finite else None,
-        )
+        if build is not None:
+            return _decoder(build, finite=finite).decode(text)
+        return (_FINITE if finite else _ANY).decode(text)
     except JsonError as error:
         raise JsonError(error.reason, line=_line_of(error, str(text)), repeated=error.repeated) from None
     except json.JSONDecodeError as error:
@@ -81,6 +78,14 @@ def read_json(text: str | bytes, *, finite: bool = True, build: _Build | None = 
     except ValueError as error:
         # Thousands of digits, which Python refuses to read.
         raise JsonError("a number is too long") from error
+
+
+def _decoder(build: _Build, *, finite: bool) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=build,
+        parse_constant=_no_constant if finite else None,
+        parse_float=_finite if finite else None,
+    )
 
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -103,6 +108,11 @@ def _finite(text: str) -> float:
     if math.isinf(number):
         raise JsonError(f"{text[:100]} is too large")
     return number
+
+
+# Making one takes longer than decoding a line.
+_FINITE = _decoder(_unrepeated, finite=True)
+_ANY = _decoder(_unrepeated, finite=False)
 
 
 def _line_of(error: JsonError, text: str) -> int | None:

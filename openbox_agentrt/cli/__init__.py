@@ -46,6 +46,8 @@ COMMANDS: dict[str, Command] = {
     "diff": Command("diff", "say what a change of a rules file changes, with the first call that it changes"),
     "schema": Command("schema", "print the JSON Schema of rules files"),
     "replay": Command("replay", "check a recorded trace against a rules file"),
+    "backtest": Command("backtest", "say what rules would have refused of what was recorded"),
+    "import": Command("import_", "write recordings of other programs as a trace"),
     "verify": Command("verify", "check an evidence log for tampering"),
     "show": Command("show", "print an evidence log as a timeline"),
     "keys": Command("keys", "print the public key of a key file"),

@@ -12,8 +12,8 @@ from ..acel.rulesfile import Rules
 from ..acel.session import Session
 from ..acel.violations import Violation
 from ..evidence import EvidenceLog
+from ..traces.rows import read_calls
 from .running import InputError
-from .traces import read_calls
 
 __all__ = ("FoundViolation", "RecordedCall", "ReplayedSessions", "counted")
 

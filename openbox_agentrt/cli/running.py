@@ -87,8 +87,9 @@ def _expected() -> tuple[type[Exception], ...]:
     from ..acel.events import TraceError
     from ..acel.rulesfile.errors import ConfigError
     from ..evidence.errors import EvidenceError
+    from ..traces.source import TraceSourceError
 
-    return (InputError, ConfigError, EvidenceError, TraceError, MissingExtraError, OSError)
+    return (InputError, ConfigError, EvidenceError, TraceError, TraceSourceError, MissingExtraError, OSError)
 
 
 def _in_one_line(error: Exception) -> str:

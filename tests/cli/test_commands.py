@@ -229,7 +229,7 @@ def test_replay_of_many_events(run: Run, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         pytest.param(
-            ["replay", "no.json", "--rules", "rules.yaml"], "could not read 'no.json'", id="no trace"
+            ["replay", "no.json", "--rules", "rules.yaml"], "'no.json' could not be read", id="no trace"
         ),
         pytest.param(
             ["replay", "good.json", "--rules", "no.yaml"], "no such rules file: no.yaml", id="no rules"

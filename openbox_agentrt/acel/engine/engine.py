@@ -50,6 +50,7 @@ class Engine:
         records: Violations, evidence and metrics.
         view: The state, to be read only.
         session_id: A name for reports.
+        replaying: Recorded calls that have begun, by the names that the record gives them.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class Engine:
         self._meter = metrics
         self._plans = self.store.book.plans
         self._replayed = NONE
+        self.replaying: dict[str, Any] = {}
 
     @property
     def mode(self) -> Mode:

@@ -216,6 +216,33 @@ class Plan:
         extra.movers = [mover for mover in others if identity(mover) not in self._moved]
         return extra
 
+    def guarding(self) -> frozenset[int]:
+        """Find the contracts, by identity, that may object to a call of the tool."""
+        found = {id(guard.contract) for guard in self.guards}
+        return frozenset(found | {id(entry.contract) for entry, _ in self.asked})
+
+    def reading(self, *, arguments: bool, times: bool, results: bool) -> frozenset[int]:
+        """
+        Find the contracts, by identity, that cannot be judged without something about the call.
+
+        Args:
+            arguments: The call's arguments are not known.
+            times: Nobody knows when it was.
+            results: What earlier calls returned is not known.
+        """
+        found = {id(entry.contract) for entry, _ in self.asked} if arguments else set()
+        guards = [*self.guards, *(g for entry, _ in self.asked for r in entry.every_rule() for g in r.guards)]
+        for guard in guards:
+            cell, live = guard.guard.cell, guard.cell if isinstance(guard, CellGuard) else None
+            clocked = guard.clocked()
+            if (
+                (arguments and cell is not None and (cell.field is not None or cell.key is not None))
+                or (times and clocked is not None and clocked.timeline is not None)
+                or (results and live is not None and live.learns and live.learns_from == "result")
+            ):
+                found.add(id(guard.contract))
+        return frozenset(found)
+
     def retire(self) -> None:
         """Let nothing through any more: other rules are in force."""
         self.stale = True

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..contracts.tools import Asked
 from ..events import ToolCallEvent, TraceError, read_stamp
 from ..reservation import Reservation
 from ..violations import Violation
-from .engine import Engine
+from ..wording import shown
+
+if TYPE_CHECKING:
+    from .engine import Engine
 
 
 def replay_events(
@@ -17,6 +20,9 @@ def replay_events(
 ) -> list[Violation]:
     """
     Judge each event in turn, and return what they break.
+
+    A row is a whole call. Calls that overlap are two rows each: ``{"event": "began", "call": "a",
+    "tool": ..., "args": ...}`` and later ``{"event": "ended", "call": "a", "outcome": ...}``.
 
     Args:
         engine: What judges.
@@ -29,38 +35,86 @@ def replay_events(
     found: list[Violation] = []
     for number, record in enumerate(events, 1):
         try:
-            event = record if isinstance(record, ToolCallEvent) else ToolCallEvent.from_record(record)
-            # A row without a time is taken for one that happens now, by the session's clock.
-            timed = isinstance(record, ToolCallEvent) or record.get("ts") is not None
-            at = read_stamp(event.ts) if timed else None
+            found += _replay(engine, record, every)
         except TraceError as error:
             raise TraceError(error.problem, row=number) from None
-        found += _replay(engine, event, at, every)
     return found
 
 
-def _replay(engine: Engine, event: ToolCallEvent, at: float | None, every: bool) -> list[Violation]:
-    call = engine.enter(event.tool, event.args)
-    call.claim()
-    store = engine.store
+class Replayed(NamedTuple):
+    """Hold a recorded call that has begun, and whether something objected to it."""
+
+    call: Reservation
+    broke: bool
+
+
+def _replay(engine: Engine, record: ToolCallEvent | Mapping[str, Any], every: bool) -> list[Violation]:
+    half = None if isinstance(record, ToolCallEvent) else record.get("event")
+    if half is not None:
+        assert not isinstance(record, ToolCallEvent)
+        return _half(engine, half, record, every)
+    event, at = _read(record)
     if event.outcome == "aborted":
         # It never ran, so it is no part of what happened.
-        store.skip(call)
+        skipped = engine.enter(event.tool, event.args)
+        skipped.claim()
+        engine.store.skip(skipped)
         return []
+    begun, found = _begin(engine, event, at, every)
+    return found + _end(engine, begun, event, at)
+
+
+def _half(engine: Engine, half: object, record: Mapping[str, Any], every: bool) -> list[Violation]:
+    name = record.get("call")
+    if not isinstance(name, str):
+        raise TraceError(f"'call' must be text, got {shown(name)}")
+    if half == "began":
+        event, at = _read(record)
+        if name in engine.replaying:
+            raise TraceError(f"call {shown(name)} began twice")
+        engine.replaying[name], found = _begin(engine, event, at, every)
+        return found
+    if half != "ended":
+        raise TraceError(f"'event' must be began or ended, got {shown(half)}")
+    begun = engine.replaying.pop(name, None)
+    if begun is None:
+        raise TraceError(f"call {shown(name)} ended and never began")
+    event, at = _read({**record, "tool": begun.call.tool})
+    return _end(engine, begun, event, at)
+
+
+def _read(record: ToolCallEvent | Mapping[str, Any]) -> tuple[ToolCallEvent, float | None]:
+    event = record if isinstance(record, ToolCallEvent) else ToolCallEvent.from_record(record)
+    # A row without a time is taken for one that happens now, by the session's clock.
+    timed = isinstance(record, ToolCallEvent) or record.get("ts") is not None
+    return event, read_stamp(event.ts) if timed else None
+
+
+def _begin(
+    engine: Engine, event: ToolCallEvent, at: float | None, every: bool
+) -> tuple[Replayed, list[Violation]]:
+    call = engine.enter(event.tool, event.args)
+    call.claim()
     spec = call.plan.spec
     failed: Asked = [] if spec is None else spec.before(engine.view, call.args)
-    breaches = store.reserve(call, at=at, force=True) or []
-    found = engine.report_replayed(call, failed, breaches, every=every)
+    breaches = engine.store.reserve(call, at=at, force=True) or []
+    return Replayed(call, bool(failed or breaches)), engine.report_replayed(
+        call, failed, breaches, every=every
+    )
+
+
+def _end(engine: Engine, begun: Replayed, event: ToolCallEvent, at: float | None) -> list[Violation]:
+    call, store = begun.call, engine.store
     if event.outcome == "unknown":
         store.lose(call)
-    elif event.outcome == "failed":
-        store.abort(call, ran=True, at=at)
-    elif failed or breaches:
+    elif event.outcome in ("failed", "aborted"):
+        store.abort(call, ran=event.outcome == "failed", at=at)
+    elif begun.broke:
         # It broke something and happened all the same: contracts count it, the state does not.
         store.commit(call, at=at, result=event.result)
     else:
-        found += _result(engine, call, event.result, at)
-    return found
+        return _result(engine, call, event.result, at)
+    return []
 
 
 def _result(engine: Engine, call: Reservation, result: Any, at: float | None) -> list[Violation]:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openbox_agentrt.cli.running import InputError
-from openbox_agentrt.cli.traces import read_trace
+from openbox_agentrt.traces.rows import read_trace
+from openbox_agentrt.traces.source import TraceSourceError
 
 ROWS = [{"tool": "a", "args": {"n": 1.5}}, {"tool": "b", "args": {"t": "ä"}}]
 JSON = json.dumps(ROWS, indent=1)
@@ -74,7 +74,7 @@ def test_what_is_no_trace_is_one_error(tmp_path: Path, name: str, content: bytes
     path = tmp_path / name
     path.write_bytes(content)
 
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(TraceSourceError) as caught:
         list(read_trace(str(path)))
 
     assert message in str(caught.value)
@@ -84,7 +84,7 @@ def test_what_is_no_trace_is_one_error(tmp_path: Path, name: str, content: bytes
 @pytest.mark.parametrize("name", ["missing.json", "."])
 def test_what_cannot_be_opened(tmp_path: Path, name: str) -> None:
     """A file that is not there is told as such."""
-    with pytest.raises(InputError, match="could not read"):
+    with pytest.raises(TraceSourceError, match="could not be read"):
         list(read_trace(str(tmp_path / name)))
 
 
@@ -95,7 +95,7 @@ def test_lines_are_read_as_they_come(tmp_path: Path) -> None:
     rows = read_trace(str(path))
 
     assert [next(rows), next(rows), next(rows)] == [{}, {}, {}]
-    with pytest.raises(InputError, match="line 4"):
+    with pytest.raises(TraceSourceError, match="line 4"):
         next(rows)
 
 
@@ -107,6 +107,6 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes, suffix
     rows: list[Any] = []
     try:
         rows = list(read_trace(str(path)))
-    except InputError as error:
+    except TraceSourceError as error:
         rows = [error]
     assert isinstance(rows, list)

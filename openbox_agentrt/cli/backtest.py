@@ -1,0 +1,198 @@
+"""``openbox-agentrt backtest``: what rules would have refused of what was recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from ..acel.rulesfile import read_rules
+from ..evidence.redaction import Redactor, redactor_of
+from ..traces.backtest import Backtest, Change, ContractFindings, backtest
+from ..traces.events import Began
+from ..traces.formats import FORMATS, Recordings
+from .progress import Progress
+from .running import InputError
+from .text import print_warnings, printable
+
+app = typer.Typer(add_completion=False)
+
+_SHOWN = 20
+_LONGEST = 120
+
+
+@app.command(name="backtest")
+def backtest_(
+    paths: Annotated[
+        list[str],
+        typer.Argument(help="Recordings, and folders of them.", metavar="PATH..."),
+    ],
+    rules: Annotated[str, typer.Option(help="The rules file.", metavar="FILE")],
+    against: Annotated[
+        str | None,
+        typer.Option(help="Rules to compare with, such as those in force.", metavar="FILE"),
+    ] = None,
+    format: Annotated[
+        str, typer.Option(help=f"auto, or one of {', '.join(FORMATS)}.", metavar="NAME")
+    ] = "auto",
+    by: Annotated[
+        str, typer.Option(help='What counts together: calls of one "session", or of one "file".')
+    ] = "session",
+    redact: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of an argument that must not be printed; may be repeated.", metavar="FIELD"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> int:
+    """
+    Judge recorded calls by a rules file. Nothing is run.
+
+    Recordings: our evidence with steps, OTLP JSON, Claude Code transcripts, OpenAI messages, MCP lines, and
+    traces as replay reads them.
+    """
+    if format not in ("auto", *FORMATS):
+        raise InputError(f"there is no format {format!r}; it is auto, or one of {', '.join(FORMATS)}")
+    if by not in ("session", "file"):
+        raise InputError(f"--by is session or file, not {by!r}")
+    understood = read_rules(rules)
+    print_warnings(rules, understood.warnings)
+    recordings = Recordings(paths, format=format, by_file=by == "file")
+    events = Progress("events").counted(recordings.events())
+    result = backtest(events, understood, against=None if against is None else read_rules(against))
+    if not result.calls:
+        raise InputError(f"there are no calls in it{_unread(recordings)}")
+    redactor = redactor_of(redact or ())
+    if as_json:
+        print(json.dumps(_data(result, recordings, redactor), default=str))
+    else:
+        for line in _lines(result, recordings, redactor):
+            print(printable(line))
+    return 0 if result.clean else 1
+
+
+def _lines(result: Backtest, recordings: Recordings, redactor: Redactor) -> Iterator[str]:
+    files = ", ".join(f"{_several(count, 'file')} of {name}" for name, count in recordings.files.items())
+    what = f"{_several(result.calls, 'call')} of {_several(result.sessions, 'session')}"
+    yield f"{what}, out of {files}{_unread(recordings)}"
+    if result.changes is None:
+        yield f"{result.refused:,} would be refused ({_share(result.refused, result.calls)})"
+    else:
+        yield from _changes(result, redactor)
+    for each in sorted(result.contracts, key=lambda each: -each.refused):
+        if each.refused or each.unmet or each.unknown:
+            yield from _contract(each, redactor)
+    if result.vacuous:
+        yield "never applied:"
+        yield from (f"  {contract.id or contract.spec}" for contract in result.vacuous)
+    if result.unseen:
+        total = sum(result.unseen.values())
+        yield f"no contract looks at {_several(total, 'call')} ({_share(total, result.calls)}):"
+        yield from (f"  {count:>8,}  {tool}" for tool, count in result.unseen.most_common(_SHOWN))
+    yield "An agent that is refused goes on differently: what it would have done, no recording says."
+
+
+def _contract(each: ContractFindings, redactor: Redactor) -> Iterator[str]:
+    contract = each.contract
+    name = contract.spec if contract.id is None else f"{contract.id}: {contract.spec}"
+    watches = " (shadow)" if contract.mode == "shadow" else ""
+    yield f"{name}{watches}"
+    if each.refused:
+        yield f"  refuses {_several(each.refused, 'call')} in {_several(len(each.sessions), 'session')}"
+    if each.unmet:
+        yield f"  is unmet at the end of {_several(len(each.unmet), 'session')}"
+    if each.unknown:
+        yield f"  cannot be judged for {_several(each.unknown, 'call')}: what it needs was not recorded"
+    if len(each.keys) > 1:
+        yield "  " + ", ".join(f"{key} {count}" for key, count in each.keys.most_common(5))
+    if each.example is not None:
+        yield f"  first: {_call(each.example, redactor)}"
+        if each.advice is not None:
+            yield f"  {each.advice}"
+
+
+def _changes(result: Backtest, redactor: Redactor) -> Iterator[str]:
+    changes = result.changes or []
+    refused = [change for change in changes if change.refused]
+    allowed = [change for change in changes if not change.refused]
+    same = result.calls - len(changes)
+    yield f"allowed before, refused now: {len(refused):,}"
+    yield from _some(refused, redactor)
+    yield f"refused before, allowed now: {len(allowed):,}"
+    yield from _some(allowed, redactor)
+    yield f"judged the same: {same:,}"
+
+
+def _some(changes: list[Change], redactor: Redactor) -> Iterator[str]:
+    for change in changes[:_SHOWN]:
+        yield f"  {_call(change.call, redactor)}"
+        yield from (f"    {broken.describe()}" for broken in change.broken)
+    if len(changes) > _SHOWN:
+        yield f"  ... and {len(changes) - _SHOWN:,} more, see --json"
+
+
+def _call(call: Began, redactor: Redactor) -> str:
+    if call.args is None:
+        return f"{call.tool}, arguments not recorded  ({call.where})"
+    args = json.dumps(redactor.redact(dict(call.args)), default=str)
+    return f"{call.tool} {args if len(args) <= _LONGEST else args[:_LONGEST] + '...'}  ({call.where})"
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _share(count: int, of: int) -> str:
+    return f"{100 * count / of:.1f} %"
+
+
+def _unread(recordings: Recordings) -> str:
+    if not recordings.unread:
+        return ""
+    return "; not read: " + ", ".join(f"{count:,} {reason}" for reason, count in recordings.unread.items())
+
+
+def _data(result: Backtest, recordings: Recordings, redactor: Redactor) -> dict[str, Any]:
+    def call(call: Began) -> dict[str, Any]:
+        args = None if call.args is None else redactor.redact(dict(call.args))
+        return {"tool": call.tool, "args": args, "session": call.session, "where": call.where}
+
+    changes = None
+    if result.changes is not None:
+        changes = [
+            {
+                **call(each.call),
+                "refused": each.refused,
+                "broken": [broken.for_model() for broken in each.broken],
+            }
+            for each in result.changes
+        ]
+    return {
+        "ok": result.clean,
+        "calls": result.calls,
+        "sessions": result.sessions,
+        "refused": result.refused,
+        "refused_then": result.refused_then,
+        "files": dict(recordings.files),
+        "unread": dict(recordings.unread),
+        "contracts": [
+            {
+                "spec": each.contract.spec,
+                "id": each.contract.id,
+                "mode": each.contract.mode,
+                "applied": each.applied,
+                "refused": each.refused,
+                "cannot_be_judged": each.unknown,
+                "sessions": sorted(each.sessions),
+                "keys": dict(each.keys.most_common()),
+                "unmet": sorted(each.unmet),
+                "example": None if each.example is None else call(each.example),
+                "advice": each.advice,
+            }
+            for each in result.contracts
+        ],
+        "never_applied": [contract.spec for contract in result.vacuous],
+        "no_contract": dict(result.unseen.most_common()),
+        **({} if changes is None else {"changes": changes}),
+    }

@@ -1,0 +1,43 @@
+"""``openbox-agentrt import``: recordings of other programs as a trace that ``replay`` reads."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from ..evidence.redaction import redactor_of
+from ..traces.formats import FORMATS, Recordings
+from ..traces.written import rows_of
+from .progress import Progress
+from .running import InputError
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(name="import")
+def import_(
+    paths: Annotated[list[str], typer.Argument(help="Recordings, and folders of them.", metavar="PATH...")],
+    format: Annotated[
+        str, typer.Option(help=f"auto, or one of {', '.join(FORMATS)}.", metavar="NAME")
+    ] = "auto",
+    redact: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of a field that must not be written; may be repeated.", metavar="FIELD"),
+    ] = None,
+) -> int:
+    """Write recorded calls to standard output, a line of JSON each, as replay and backtest read them."""
+    if format not in ("auto", *FORMATS):
+        raise InputError(f"there is no format {format!r}; it is auto, or one of {', '.join(FORMATS)}")
+    recordings = Recordings(paths, format=format)
+    redactor = redactor_of(redact or ())
+    for row in rows_of(Progress("events").counted(recordings.events())):
+        for name in ("args", "result"):
+            if row.get(name) is not None and redact:
+                row[name] = redactor.redact(row[name])
+        print(json.dumps(row, default=str))
+    for reason, count in recordings.unread.items():
+        print(f"not read: {count:,} {reason}", file=sys.stderr)
+    return 0

@@ -1,0 +1,185 @@
+"""What rules would have refused of what was recorded, and what they have nothing to say about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..acel.contracts.template import Template
+from ..acel.refusal import Broken
+from ..acel.rulesfile import Rules
+from .events import Began, Ended, TraceEvent
+from .judge import Judge, Judged
+
+__all__ = ("Backtest", "Change", "ContractFindings", "backtest")
+
+MOST_TOOLS = 1000
+"""How many tools without a contract are told apart."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ContractFindings:
+    """
+    Say what one contract makes of the recording.
+
+    Attributes:
+        contract: The contract.
+        applied: To how many calls it may object.
+        refused: How many it refuses, alone or with others; for one that only watches, would refuse.
+        unknown: How many of the calls it is about it cannot judge, since something was not recorded.
+        sessions: The sessions in which it refuses.
+        keys: How many it refuses by the value of its key.
+        unmet: Sessions in which it is owed something at the end.
+        example: The first call that it refuses.
+        advice: What would have unblocked that one.
+    """
+
+    contract: Template
+    applied: int = 0
+    refused: int = 0
+    unknown: int = 0
+    sessions: set[str] = field(default_factory=set)
+    keys: Counter[str] = field(default_factory=Counter)
+    unmet: set[str] = field(default_factory=set)
+    example: Began | None = None
+    advice: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """
+    Say of one call that two sets of rules judge differently.
+
+    Attributes:
+        call: The call.
+        refused: Whether the new rules refuse it. The others do the opposite.
+        broken: The contracts that refuse it, new or old.
+    """
+
+    call: Began
+    refused: bool
+    broken: tuple[Broken, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Backtest:
+    """
+    Hold what rules make of a recording.
+
+    Attributes:
+        contracts: What each contract makes of it.
+        calls: How many calls there are.
+        sessions: How many sessions.
+        refused: How many calls would have been refused.
+        refused_then: How many were refused when they were recorded.
+        as_then: How many of our own recorded decisions come out the same.
+        decided_then: How many of our own decisions were recorded.
+        unseen: Calls that no contract looks at, by tool.
+        changes: With other rules to compare with, the calls that they judge differently.
+    """
+
+    contracts: list[ContractFindings]
+    calls: int = 0
+    sessions: int = 0
+    refused: int = 0
+    refused_then: int = 0
+    as_then: int = 0
+    decided_then: int = 0
+    unseen: Counter[str] = field(default_factory=Counter)
+    changes: list[Change] | None = None
+
+    @property
+    def vacuous(self) -> list[Template]:
+        """List the contracts that never applied to any call."""
+        return [each.contract for each in self.contracts if not each.applied and not each.unmet]
+
+    @property
+    def unjudged(self) -> int:
+        """Count the judgements that could not be made."""
+        return sum(each.unknown for each in self.contracts)
+
+    @property
+    def clean(self) -> bool:
+        """Tell whether nothing would be refused; with rules to compare with, whether nothing changes."""
+        if self.changes is not None:
+            return not self.changes
+        return not any(each.refused or each.unmet for each in self.contracts) and not self.refused
+
+
+def backtest(
+    events: Iterable[TraceEvent], rules: Rules, *, against: Rules | None = None, decided: bool = False
+) -> Backtest:
+    """
+    Judge what was recorded by rules.
+
+    Args:
+        events: What happened, see `Recordings`.
+        rules: The rules.
+        against: Rules to compare with, such as those that are in force.
+        decided: Whether calls say how they were decided then, as our own evidence does.
+
+    Raises:
+        TraceSourceError: From `events`.
+    """
+    judge, other = Judge(rules), None if against is None else Judge(against)
+    result = Backtest(
+        contracts=[ContractFindings(contract=contract) for contract in rules.contracts],
+        changes=None if other is None else [],
+    )
+    for event in events:
+        if isinstance(event, Began):
+            judged = judge.began(event)
+            _count(result, event, judged, decided=decided)
+            if other is not None:
+                _compare(result, event, judged, other.began(event))
+            continue
+        for each in (judge, other):
+            if each is None:
+                continue
+            if isinstance(event, Ended):
+                each.ended(event)
+            else:
+                each.state(event)
+    result.sessions = len(judge)
+    for place, names in judge.unmet().items():
+        result.contracts[place].unmet = names
+    return result
+
+
+def _count(result: Backtest, call: Began, judged: Judged, *, decided: bool) -> None:
+    result.calls += 1
+    result.refused += judged.refused
+    result.refused_then += call.refused
+    if decided:
+        result.decided_then += 1
+        result.as_then += call.refused == judged.refused
+    if not judged.seen and (call.tool in result.unseen or len(result.unseen) < MOST_TOOLS):
+        result.unseen[call.tool] += 1
+    for place in judged.guarding:
+        result.contracts[place].applied += 1
+    for place in judged.unknown:
+        result.contracts[place].unknown += 1
+    for place, broken in judged.broken:
+        if place >= 0:
+            _note(result.contracts[place], call, broken)
+    for place in judged.watched:
+        _note(result.contracts[place], call, None)
+
+
+def _note(found: ContractFindings, call: Began, broken: Broken | None) -> None:
+    found.refused += 1
+    found.sessions.add(call.session)
+    key = found.contract.key_of(call.tool, call.args or {})
+    if key is not None:
+        found.keys[key] += 1
+    if found.example is None:
+        found.example = call
+        found.advice = None if broken is None else broken.describe()
+
+
+def _compare(result: Backtest, call: Began, judged: Judged, before: Judged) -> None:
+    if judged.refused == before.refused or result.changes is None:
+        return
+    broken = tuple(broken for _, broken in (judged if judged.refused else before).broken)
+    result.changes.append(Change(call=call, refused=judged.refused, broken=broken))

@@ -1,0 +1,81 @@
+"""What a recording says, in order: a call began, it ended, the state of its session changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from ..acel.events import Outcome
+
+__all__ = ("NOT_RECORDED", "Began", "Ended", "StateSet", "TraceEvent", "Unrecorded")
+
+
+class Unrecorded:
+    """The value that is known to have been there, and was not recorded. None is a value of its own."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "NOT_RECORDED"
+
+
+NOT_RECORDED: Final = Unrecorded()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Began:
+    """
+    A call began. Each is an object of its own, by which its end refers to it.
+
+    Attributes:
+        where: File and line, for people.
+        session: The session that it belongs to.
+        tool: Name of the tool.
+        args: Its arguments, or None where they were not recorded.
+        at: When, in seconds since the epoch; None where nobody wrote that down.
+        refused: Whether it was refused then, so that it never ran.
+        deferred: Arguments that were known only after the call, and what they were taken for.
+    """
+
+    where: str
+    session: str
+    tool: str
+    args: Mapping[str, Any] | None
+    at: float | None = None
+    refused: bool = False
+    deferred: Any = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ended:
+    """
+    A call ended.
+
+    Attributes:
+        call: The call.
+        outcome: What became of it, see `ToolCallEvent`.
+        result: What it returned, or `NOT_RECORDED`.
+        at: When, as for `Began`.
+        args: The arguments that really ran, if they are not those that were judged.
+        measured: Values of what was deferred.
+    """
+
+    call: Began
+    outcome: Outcome
+    result: Any = NOT_RECORDED
+    at: float | None = None
+    args: Mapping[str, Any] | None = None
+    measured: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StateSet:
+    """Entries of a session's state were written."""
+
+    session: str
+    values: Mapping[str, Any]
+    at: float | None = None
+
+
+TraceEvent: TypeAlias = Began | Ended | StateSet

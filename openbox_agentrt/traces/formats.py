@@ -1,0 +1,127 @@
+"""The formats in which recordings come, and which one a file has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ..evidence.format2.parts import header_of
+from .claude_code import is_claude_code, read_claude_code
+from .events import Began, Ended, TraceEvent
+from .mcp_lines import is_mcp, read_mcp
+from .openai_messages import is_openai, read_openai
+from .otlp import is_otlp, read_otlp
+from .rows import is_rows, read_rows
+from .source import Source, TraceSourceError
+from .steps import read_steps
+
+__all__ = ("FORMATS", "Recordings")
+
+_SUFFIXES = frozenset((".json", ".jsonl", ".ndjson", ".yaml", ".yml"))
+
+
+class _Format(NamedTuple):
+    """Say how a file of one format is told, and read."""
+
+    is_it: Callable[[Any], bool]
+    read: Callable[[Source], Iterator[TraceEvent]]
+
+
+FORMATS: Final = {
+    "evidence": _Format(lambda first: False, read_steps),
+    "otlp": _Format(is_otlp, read_otlp),
+    "claude-code": _Format(is_claude_code, read_claude_code),
+    "mcp": _Format(is_mcp, read_mcp),
+    "rows": _Format(is_rows, read_rows),
+    "openai": _Format(is_openai, read_openai),
+}
+
+
+class Recordings:
+    """
+    Read recorded calls out of files and folders, one file after the other.
+
+    Args:
+        paths: Files, which have to be recordings, and folders, in which other files are counted.
+        format: A name of `FORMATS`, or "auto".
+        by_file: Take all calls of a file for one session, whatever it says.
+
+    Attributes:
+        files: How many files were read, by format.
+        unread: What could not be read, by reason.
+    """
+
+    def __init__(self, paths: Iterable[str], *, format: str = "auto", by_file: bool = False) -> None:
+        self.files: Counter[str] = Counter()
+        self.unread: Counter[str] = Counter()
+        self._paths = list(paths)
+        self._format = format
+        self._by_file = by_file
+
+    def events(self) -> Iterator[TraceEvent]:
+        """
+        Give what happened, in the order of each file.
+
+        Raises:
+            TraceSourceError: A file is missing or has another format.
+        """
+        for path, named in self._found():
+            kind = self._kind(path, named=named)
+            if kind is None:
+                self.unread["files that are no recording"] += 1
+                continue
+            self.files[kind] += 1
+            events = FORMATS[kind].read(Source(path, self.unread))
+            yield from _in_session(str(path), events) if self._by_file else events
+
+    def _found(self) -> Iterator[tuple[Path, bool]]:
+        for name in self._paths:
+            path = Path(name).expanduser()
+            if not path.is_dir():
+                yield path, True
+                continue
+            inside = [p for p in sorted(path.rglob("*")) if p.is_file() and not p.name.startswith(".")]
+            if not inside:
+                raise TraceSourceError("holds no files", path=name)
+            for file in inside:
+                if file.suffix.lower() in _SUFFIXES:
+                    yield file, False
+                else:
+                    self.unread["files with another ending"] += 1
+
+    def _kind(self, path: Path, *, named: bool) -> str | None:
+        try:
+            known = "evidence" if header_of(path) is not None else _told_by(path)
+        except OSError as error:
+            problem = f"could not be read ({(error.strerror or 'error').lower()})"
+            raise TraceSourceError(problem, path=str(path)) from error
+        if self._format not in ("auto", known) and known is not None and named:
+            raise TraceSourceError(f"is no {self._format}; say --format {known}", path=str(path))
+        if known is None and named and self._format == "auto":
+            problem = f"is no recording that is known; --format takes {', '.join(FORMATS)}"
+            raise TraceSourceError(problem, path=str(path))
+        return known if self._format == "auto" else self._format if named or known == self._format else None
+
+
+def _told_by(path: Path) -> str | None:
+    if path.suffix.lower() in (".yaml", ".yml"):
+        return "rows"
+    first = Source(path, Counter()).first()
+    if isinstance(first, dict) and "bundle_hash" in first:
+        raise TraceSourceError("is evidence that holds violations only, and no calls", path=str(path))
+    return next((name for name, kind in FORMATS.items() if kind.is_it(first)), None)
+
+
+def _in_session(name: str, events: Iterator[TraceEvent]) -> Iterator[TraceEvent]:
+    renamed: dict[Began, Began] = {}
+    for event in events:
+        if isinstance(event, Ended):
+            yield replace(event, call=renamed.pop(event.call))
+            continue
+        moved = replace(event, session=name)
+        if isinstance(event, Began) and isinstance(moved, Began):
+            renamed[event] = moved
+        yield moved

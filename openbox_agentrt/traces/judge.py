@@ -1,0 +1,206 @@
+"""
+Recorded calls, judged by rules that were not in force then.
+
+A call that would be refused is taken not to have run: it counts nowhere and allows nothing. What an agent
+would have done instead, no recording says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..acel.contracts.template import Template
+from ..acel.refusal import Broken
+from ..acel.reservation import Reservation
+from ..acel.rulesfile import Rules
+from ..acel.session import Session, engine_of
+from .events import Began, Ended, StateSet, Unrecorded
+
+__all__ = ("Judge", "Judged")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """
+    Say what rules make of one call.
+
+    Attributes:
+        refused: Whether a contract in force, and that can be judged, refuses it.
+        broken: Those contracts.
+        watched: Contracts that only watch, and that it breaks, by position.
+        guarding: Contracts that may object to such a call, by position.
+        unknown: Those of them that nobody can judge here, by position.
+        seen: Whether any contract looks at it.
+    """
+
+    refused: bool
+    broken: tuple[tuple[int, Broken], ...] = ()
+    watched: tuple[int, ...] = ()
+    guarding: frozenset[int] = frozenset()
+    unknown: frozenset[int] = frozenset()
+    seen: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class _Session:
+    session: Session
+    now: float = 0.0
+    has_results: bool = True
+    flying: dict[Began, Reservation] = field(default_factory=dict)
+    plans: dict[tuple[str, bool, bool, bool], tuple[frozenset[int], frozenset[int]]] = field(
+        default_factory=dict
+    )
+
+
+class _Silent:
+    """Keep no evidence: what is found is counted elsewhere."""
+
+    def record(self, violation: object, /) -> None:
+        """Do nothing."""
+
+
+class Judge:
+    """
+    Judge the calls of any number of sessions by one set of rules.
+
+    Attributes:
+        contracts: The contracts, by their positions.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self.contracts: Final[tuple[Template, ...]] = rules.contracts
+        self._rules = rules
+        self._places = {id(contract): place for place, contract in enumerate(rules.contracts)}
+        self._named: dict[tuple[str, str | None], int] = {}
+        for place, contract in enumerate(rules.contracts):
+            self._named.setdefault((contract.spec, contract.id), place)
+        self._sessions: dict[str, _Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def began(self, call: Began) -> Judged:
+        """Judge a call in its session."""
+        kept = self._session(call.session)
+        if call.at is not None:
+            kept.now = max(kept.now, call.at)
+        guarding, unknown = self._known(kept, call)
+        args = {} if call.args is None else call.args
+        # What only contracts refuse that cannot be judged is let through.
+        passes = bool(unknown) and self._only_unknown(kept, call.tool, args, unknown)
+        if passes:
+            kept.session.mode = "shadow"
+        reservation = kept.session.reserve(call.tool, args, deferred=call.deferred)
+        if passes:
+            kept.session.mode = "enforce"
+        if reservation.allowed:
+            kept.flying[call] = reservation
+        extra = reservation.extra
+        if extra is not None:
+            own = (self._places.get(id(guard.contract)) for guard in extra.guards)
+            guarding |= frozenset(place for place in own if place is not None)
+        plan = reservation.plan
+        return Judged(
+            refused=not reservation.allowed,
+            broken=tuple(self._broken(reservation, unknown)),
+            watched=self._watched(reservation, unknown),
+            guarding=guarding,
+            unknown=unknown,
+            seen=bool(plan.guards or plan.counts or plan.movers or plan.asked),
+        )
+
+    def ended(self, end: Ended) -> None:
+        """Take note how a call ended, if it was not refused here."""
+        kept = self._session(end.call.session)
+        reservation = kept.flying.pop(end.call, None)
+        if end.at is not None:
+            kept.now = max(kept.now, end.at)
+        if reservation is None:
+            return
+        match end.outcome:
+            case "ok":
+                if isinstance(end.result, Unrecorded):
+                    kept.has_results = False
+                    reservation.commit(None, args=end.args, measured=end.measured)
+                else:
+                    reservation.commit(end.result, args=end.args, measured=end.measured)
+            case "unknown":
+                reservation.lose(args=end.args, measured=end.measured)
+            case outcome:
+                reservation.abort(ran=outcome == "failed", args=end.args, measured=end.measured)
+
+    def state(self, event: StateSet) -> None:
+        """Take note of what was written to a session's state."""
+        kept = self._session(event.session)
+        if event.at is not None:
+            kept.now = max(kept.now, event.at)
+        kept.session.state.update(dict(event.values))
+
+    def unmet(self) -> dict[int, set[str]]:
+        """Say of each contract in which sessions something is owed at the end of the recording."""
+        owed: dict[int, set[str]] = {}
+        for name, kept in self._sessions.items():
+            for violation in kept.session.end_session():
+                place = self._named.get((violation.spec, violation.id))
+                if place is not None:
+                    owed.setdefault(place, set()).add(name)
+        return owed
+
+    def _session(self, name: str) -> _Session:
+        kept = self._sessions.get(name)
+        if kept is None:
+            made: list[_Session] = []
+            session = Session.from_rules(
+                self._rules,
+                halt_on_violation=False,
+                session_id=name,
+                evidence=_Silent(),
+                max_trace=0,
+                trace_window=0,
+                clock=lambda: made[0].now,
+            )
+            kept = self._sessions[name] = _Session(session=session)
+            made.append(kept)
+        return kept
+
+    def _known(self, kept: _Session, call: Began) -> tuple[frozenset[int], frozenset[int]]:
+        missing = (call.args is None, call.at is None, not kept.has_results)
+        known = kept.plans.get((call.tool, *missing))
+        if known is None:
+            arguments, times, results = missing
+            plan = engine_of(kept.session).store.book.plan(call.tool)
+            unknown = plan.reading(arguments=arguments, times=times, results=results)
+            known = self._by_place(plan.guarding() if arguments else _sure(plan)), self._by_place(unknown)
+            kept.plans[call.tool, *missing] = known
+        return known
+
+    def _by_place(self, contracts: frozenset[int]) -> frozenset[int]:
+        return frozenset(self._places[key] for key in contracts if key in self._places)
+
+    def _only_unknown(
+        self, kept: _Session, tool: str, args: Mapping[str, Any], unknown: frozenset[int]
+    ) -> bool:
+        """Tell whether a call would be refused by nothing but contracts that cannot be judged."""
+        refusal = kept.session.would(tool, args)
+        return refusal is not None and all(self._place(broken) in unknown for broken in refusal.broken)
+
+    def _place(self, broken: Broken) -> int | None:
+        return self._named.get((broken.contract, broken.id))
+
+    def _broken(self, call: Reservation, unknown: frozenset[int]) -> list[tuple[int, Broken]]:
+        found = () if call.refusal is None else call.refusal.broken
+        placed = ((self._place(broken), broken) for broken in found)
+        # What the session itself objects to - it was halted - belongs to no contract.
+        return [(-1 if place is None else place, broken) for place, broken in placed if place not in unknown]
+
+    def _watched(self, call: Reservation, unknown: frozenset[int]) -> tuple[int, ...]:
+        if not call.violations:
+            return ()
+        places = (self._named.get((v.spec, v.id)) for v in call.violations if v.mode == "shadow")
+        return tuple(place for place in places if place is not None and place not in unknown)
+
+
+def _sure(plan: Any) -> frozenset[int]:
+    return frozenset(id(guard.contract) for guard in plan.guards)

@@ -1,0 +1,191 @@
+"""
+Spans in OTLP's JSON, as the collector's ``file`` exporter writes them.
+
+A call of a tool is a span by the semantic conventions of OpenTelemetry for generative AI, by OpenInference,
+or by OpenLLMetry. A span is written when it has ended, so the spans of a file are put in the order in which
+they began; what does not fit into memory waits in temporary files.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import pickle
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import IO, Any, NamedTuple
+
+from ..acel.events import Outcome
+from .events import NOT_RECORDED, Began, Ended, TraceEvent
+from .pairing import arguments
+from .source import Source
+
+__all__ = ("is_otlp", "read_otlp")
+
+IN_MEMORY = 50_000
+"""How many spans are put in order in memory."""
+
+
+class _Names(NamedTuple):
+    """The attributes in which one convention keeps what is asked for."""
+
+    kind: str
+    is_tool: str
+    tool: str
+    args: str
+    result: str
+
+
+_CONVENTIONS = (
+    _Names(
+        "gen_ai.operation.name",
+        "execute_tool",
+        "gen_ai.tool.name",
+        "gen_ai.tool.call.arguments",
+        "gen_ai.tool.call.result",
+    ),
+    _Names("openinference.span.kind", "TOOL", "tool.name", "input.value", "output.value"),
+    _Names(
+        "traceloop.span.kind",
+        "tool",
+        "traceloop.entity.name",
+        "traceloop.entity.input",
+        "traceloop.entity.output",
+    ),
+)
+_SESSIONS = ("gen_ai.conversation.id", "session.id")
+
+
+class _Span(NamedTuple):
+    """One call, in an order that sorts."""
+
+    start: int
+    number: int
+    end: int
+    session: str
+    tool: str
+    args: Any
+    result: Any
+    failed: bool
+
+
+def is_otlp(first: Any) -> bool:
+    """Tell whether the first value of a file is of this kind."""
+    return isinstance(first, dict) and ("resourceSpans" in first or "resource_spans" in first)
+
+
+def read_otlp(source: Source) -> Iterator[TraceEvent]:
+    """Read the calls of a file in the order in which they began and ended."""
+    ends: list[tuple[int, int, Ended]] = []
+    for span in _in_order(_spans(source)):
+        while ends and ends[0][0] <= span.start:
+            yield heapq.heappop(ends)[2]
+        call = Began(
+            where=source.where(span.number),
+            session=span.session,
+            tool=span.tool,
+            args=arguments(span.args),
+            at=span.start / 1e9,
+        )
+        yield call
+        outcome: Outcome = "failed" if span.failed else "ok"
+        result = NOT_RECORDED if span.result is None else span.result
+        end = Ended(call=call, outcome=outcome, result=result, at=span.end / 1e9)
+        # One that took no time ends after it began all the same.
+        heapq.heappush(ends, (max(span.end, span.start + 1), id(end), end))
+    while ends:
+        yield heapq.heappop(ends)[2]
+
+
+def _spans(source: Source) -> Iterator[_Span]:
+    for number, line in source.objects():
+        if not is_otlp(line):
+            source.unread["a line without spans"] += 1
+            continue
+        for resource in _list(line, "resourceSpans", "resource_spans"):
+            for scope in _list(resource, "scopeSpans", "scope_spans"):
+                for span in _list(scope, "spans"):
+                    call = _call(source, number, span)
+                    if call is not None:
+                        yield call
+
+
+def _call(source: Source, number: int, span: Mapping[str, Any]) -> _Span | None:
+    known = {item.get("key"): _value(item.get("value")) for item in _list(span, "attributes")}
+    names = next((names for names in _CONVENTIONS if known.get(names.kind) == names.is_tool), None)
+    if names is None:
+        return None
+    tool = known.get(names.tool)
+    start = _time(span, "startTimeUnixNano", "start_time_unix_nano")
+    if not isinstance(tool, str) or start is None:
+        source.unread["a call without a name" if start is not None else "a call without a time"] += 1
+        return None
+    status = span.get("status")
+    code = status.get("code") if isinstance(status, dict) else None
+    session = next((str(known[name]) for name in _SESSIONS if name in known), None)
+    return _Span(
+        start=start,
+        number=number,
+        end=_time(span, "endTimeUnixNano", "end_time_unix_nano") or start,
+        session=session or str(span.get("traceId", span.get("trace_id", source.path))),
+        tool=tool,
+        args=known.get(names.args),
+        result=known.get(names.result),
+        failed=code in (2, "STATUS_CODE_ERROR") or "error.type" in known,
+    )
+
+
+def _list(value: Any, *names: str) -> list[Any]:
+    found: Any = next((value[name] for name in names if name in value), []) if isinstance(value, dict) else []
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def _value(value: Any) -> Any:
+    """Read an AnyValue."""
+    if not isinstance(value, dict) or not value:
+        return None
+    kind, held = next(iter(value.items()))
+    match kind:
+        case "intValue" | "int_value":
+            return int(held)
+        case "arrayValue" | "array_value":
+            return [_value(item) for item in held.get("values", ())]
+        case "kvlistValue" | "kvlist_value":
+            return {item.get("key"): _value(item.get("value")) for item in held.get("values", ())}
+    return held
+
+
+def _time(span: Mapping[str, Any], *names: str) -> int | None:
+    held = next((span[name] for name in names if name in span), None)
+    try:
+        return int(held) if isinstance(held, str | int) and int(held) > 0 else None
+    except ValueError:
+        return None
+
+
+def _in_order(spans: Iterator[_Span]) -> Iterator[_Span]:
+    with ExitStack() as stack:
+        runs: list[Iterator[_Span]] = []
+        while chunk := sorted(itertools.islice(spans, IN_MEMORY), key=_by_time):
+            if len(chunk) < IN_MEMORY:
+                runs.append(iter(chunk))
+                break
+            file = stack.enter_context(tempfile.TemporaryFile())
+            for span in chunk:
+                pickle.dump(span, file)
+            runs.append(_read_back(file))
+        yield from heapq.merge(*runs, key=_by_time)
+
+
+def _by_time(span: _Span) -> tuple[int, int]:
+    return span.start, span.number
+
+
+def _read_back(file: IO[bytes]) -> Iterator[_Span]:
+    file.seek(0)
+    while True:
+        try:
+            yield pickle.load(file)
+        except EOFError:
+            return

@@ -1,0 +1,68 @@
+"""Calls and their results that stand apart, put together by their ids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .._plain.strict_json import JsonError, read_json
+from ..acel.outcome import outcome_of
+from .events import NOT_RECORDED, Began, Ended, TraceEvent
+
+__all__ = ("Pairing", "arguments")
+
+
+class Pairing:
+    """
+    Give each call as it begins, and its end when its result comes.
+
+    Args:
+        unread: Counts what cannot be put together.
+    """
+
+    def __init__(self, unread: Counter[str]) -> None:
+        self._unread = unread
+        self._open: dict[object, Began] = {}
+        self._seen: set[object] = set()
+
+    def began(self, id: object, call: Began) -> Iterator[TraceEvent]:
+        """Take a call in."""
+        if id is None:
+            self._unread["a call without an id"] += 1
+            yield call
+            yield Ended(call=call, outcome="unknown", at=call.at)
+            return
+        if id in self._seen:
+            self._unread["an id that stands twice"] += 1
+            return
+        self._seen.add(id)
+        self._open[id] = call
+        yield call
+
+    def ended(
+        self, id: object, result: Any, *, failed: bool = False, at: float | None = None
+    ) -> Iterator[TraceEvent]:
+        """Take the result of a call in."""
+        call = self._open.pop(id, None)
+        if call is None:
+            self._unread["a result without its call"] += 1
+            return
+        outcome = "failed" if failed else "ok" if result is NOT_RECORDED else outcome_of(result)
+        yield Ended(call=call, outcome=outcome, result=result, at=at)
+
+    def rest(self) -> Iterator[TraceEvent]:
+        """End the calls that have no result: nobody knows how they ended."""
+        for call in self._open.values():
+            yield Ended(call=call, outcome="unknown", at=call.at)
+        self._open.clear()
+
+
+def arguments(value: Any) -> Mapping[str, Any] | None:
+    """Take what a recording holds for arguments: an object, or JSON text of one."""
+    if isinstance(value, str):
+        try:
+            value = read_json(value, finite=False) if value.strip() else {}
+        except JsonError:
+            return None
+    return value if isinstance(value, Mapping) else None

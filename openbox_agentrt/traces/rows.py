@@ -1,0 +1,189 @@
+"""Recorded traces: JSON, JSON Lines or YAML, from a file or from standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO, Any
+
+from .._plain.strict_json import JsonError, read_json
+from ..acel.events import ToolCallEvent, TraceError
+from ..acel.outcome import outcome_of
+from .events import NOT_RECORDED, Began, Ended, TraceEvent
+from .source import Source, TraceSourceError
+
+__all__ = ("is_rows", "read_calls", "read_rows", "read_trace")
+
+_YAML = (".yaml", ".yml")
+_LINES = (".jsonl", ".ndjson")
+_MAX_VALUES = 20_000_000
+# "prev" of format 2, "prev_hash" of format 1.
+_EVIDENCE_KEYS = frozenset(("prev", "prev_hash"))
+_KEYS = ("tool", "args", "result", "error", "outcome", "ts", "session_id", "step", "event", "call")
+
+
+def is_rows(first: Any) -> bool:
+    """Tell whether the first value of a file is of this kind."""
+    return isinstance(first, dict) and ("tool" in first or "event" in first) and "jsonrpc" not in first
+
+
+def read_calls(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """
+    Read the calls of a trace strictly, each with where it stands.
+
+    A row that says nothing of its outcome has the one that its result says, see `acel.outcome`.
+
+    Raises:
+        TraceSourceError: It is missing or holds something else, or a row has a key that nobody understands.
+            It names the file and the row.
+    """
+    shown = "standard input" if name == "-" else name
+    for number, row in enumerate(read_trace(name), 1):
+        where = f"row {number}"
+        if not isinstance(row, dict):
+            raise TraceSourceError(f"{where}: must be a mapping, got {type(row).__name__}", path=shown)
+        unknown = row.keys() - _KEYS
+        if unknown & _EVIDENCE_KEYS:
+            problem = "is evidence and no trace; verify --rerun derives its decisions again"
+            raise TraceSourceError(problem, path=shown)
+        if unknown:
+            near = get_close_matches(str(min(unknown)), _KEYS, n=1)
+            meant = f"did you mean {near[0]!r}" if near else f"a call has {', '.join(_KEYS)}"
+            raise TraceSourceError(f"{where}: unknown key {min(unknown)!r:.80}, {meant}", path=shown)
+        if "outcome" not in row and row.get("error") is None and row.get("event") != "began":
+            row["outcome"] = outcome_of(row.get("result"))
+        yield f"{shown!r} {where}", row
+
+
+def read_trace(name: str) -> Iterator[Any]:
+    """
+    Read the rows of a trace, as they stand there.
+
+    JSON Lines are read as they come, whatever their number; the others are read whole.
+
+    Args:
+        name: The file, or ``-`` for standard input.
+
+    Raises:
+        TraceSourceError: If it is missing or holds something else. It names the file.
+    """
+    if name == "-":
+        yield from _rows(sys.stdin.buffer, "standard input", "")
+        return
+    try:
+        with Path(name).open("rb") as file:
+            yield from _rows(file, name, Path(name).suffix.lower())
+    except OSError as error:
+        problem = f"could not be read ({(error.strerror or 'error').lower()})"
+        raise TraceSourceError(problem, path=name) from error
+
+
+def _rows(stream: IO[bytes], name: str, suffix: str) -> Iterator[Any]:
+    try:
+        if suffix in _YAML:
+            yield from _yaml(stream.read(), name)
+            return
+        first = _first_line(stream)
+        start = first.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        if suffix in _LINES or (start == b"{" and suffix != ".json"):
+            yield from _lines(first, stream, name)
+        elif start in (b"[", b"{", b"") or suffix == ".json":
+            yield from _document(first + stream.read(), name)
+        else:
+            yield from _yaml(first + stream.read(), name)
+    except UnicodeDecodeError as error:
+        raise TraceSourceError("is not UTF-8", path=name) from error
+
+
+def _first_line(stream: IO[bytes]) -> bytes:
+    """The first line that is not blank, and the blank ones before it."""
+    read = b""
+    while line := stream.readline():
+        read += line
+        if line.strip():
+            break
+    return read
+
+
+def _lines(first: bytes, stream: IO[bytes], name: str) -> Iterator[Any]:
+    number = 0
+    for block in (first.splitlines(keepends=True), stream):
+        for raw in block:
+            number += 1
+            text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+            if text:
+                yield _parsed(text, name, f"line {number} ")
+
+
+def _document(data: bytes, name: str) -> Iterator[Any]:
+    rows = _parsed(data.decode("utf-8-sig"), name)
+    if not isinstance(rows, list):
+        raise TraceSourceError(f"must hold a list of calls, got {type(rows).__name__}", path=name)
+    yield from rows
+
+
+def _yaml(data: bytes, name: str) -> Iterator[Any]:
+    from ..acel.rulesfile.errors import ConfigError
+    from ..acel.rulesfile.yaml_source import parse_yaml
+
+    try:
+        rows, _ = parse_yaml(data.decode("utf-8-sig"), max_values=_MAX_VALUES)
+    except ConfigError as error:
+        line = "" if error.line is None else f"line {error.line}"
+        raise TraceSourceError(f"{line}: {error.problem}", path=name) from error
+    if not isinstance(rows, list):
+        raise TraceSourceError(f"must hold a list of calls, got {type(rows).__name__}", path=name)
+    yield from rows
+
+
+def _parsed(text: str, name: str, where: str = "") -> Any:
+    try:
+        # What is no number in JSON is none to a contract either: it is judged, and not a wrong file.
+        return read_json(text, finite=False)
+    except JsonError as error:
+        line = f"line {error.line} " if error.line is not None and error.line > 1 else ""
+        raise TraceSourceError(f"{where or line}is not JSON: {error.reason}", path=name) from error
+
+
+def read_rows(source: Source) -> Iterator[TraceEvent]:
+    """
+    Read the calls of a trace of our own, strictly. A row is a call, or with ``event`` one end of it.
+
+    Raises:
+        TraceSourceError: A row cannot be read.
+    """
+    pairs: dict[tuple[str, object], Began] = {}
+    for number, (_, row) in enumerate(read_calls(str(source.path)), 1):
+        session = row.get("session_id")
+        try:
+            # The end of a call says nothing of its tool.
+            event = ToolCallEvent.from_record({"tool": "", **row} if row.get("event") == "ended" else row)
+        except TraceError as error:
+            raise TraceSourceError(f"row {number}: {error.problem}", path=str(source.path)) from error
+        at = None if row.get("ts") is None else event.ts
+        name = str(source.path) if session is None else str(session)
+        kind, id = row.get("event"), (name, row.get("call"))
+        if kind == "ended":
+            call = pairs.pop(id, None)
+            if call is None:
+                source.unread["an end without its beginning"] += 1
+                continue
+            yield _end(call, row, event, at)
+            continue
+        # Arguments that are null were there, and nobody wrote them down.
+        args = None if "args" in row and row["args"] is None else dict(event.args)
+        call = Began(where=f"{source.path} row {number}", session=name, tool=event.tool, args=args, at=at)
+        yield call
+        if kind == "began":
+            pairs[id] = call
+        else:
+            yield _end(call, row, event, at)
+    for call in pairs.values():
+        yield Ended(call=call, outcome="unknown", at=call.at)
+
+
+def _end(call: Began, row: dict[str, Any], event: ToolCallEvent, at: float | None) -> Ended:
+    result = row.get("result", NOT_RECORDED)
+    return Ended(call=call, outcome=event.outcome, result=result, at=at)

@@ -1,0 +1,190 @@
+"""
+Steps of our own evidence: exact, calls that overlap included.
+
+Where arguments stand with the end of a call, its beginning waits for them, and what came after it waits too.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from .._plain.freezing import thawed
+from ..acel.events import Outcome
+from ..evidence.reading import Entry, read_entries
+from .events import Began, Ended, StateSet, TraceEvent
+from .source import Source, TraceSourceError
+
+__all__ = ("read_steps",)
+
+_OUTCOMES: Final[Mapping[str, Outcome]] = {
+    "commit": "ok",
+    "fail": "failed",
+    "abort": "aborted",
+    "lose": "unknown",
+}
+_HIDDEN = "***REDACTED("
+_SAME_CLOCK = 60.0
+
+
+def read_steps(source: Source) -> Iterator[TraceEvent]:
+    """
+    Read the calls of a log with ``record="steps"``.
+
+    Raises:
+        TraceSourceError: The log holds no steps.
+    """
+    runs: dict[str, _Run] = {}
+    other_clocks = _other_clocks(source)
+    steps = 0
+    for entry in read_entries(source.path):
+        if entry.type == "gap":
+            source.unread["records that the log itself says are missing"] += int(entry.data.get("lost", 0))
+        if entry.type != "step":
+            continue
+        steps += 1
+        name = str(entry.data.get("run"))
+        run = runs.get(name)
+        if run is None:
+            session = f"{entry.session_id or 'session'} ({name})"
+            run = runs[name] = _Run(source, session, is_timed=name not in other_clocks)
+        yield from run.take(entry)
+    if not steps:
+        problem = 'is evidence without steps; they are kept with record="steps"'
+        raise TraceSourceError(problem, path=str(source.path))
+    for run in runs.values():
+        yield from run.rest()
+
+
+def _other_clocks(source: Source) -> set[str]:
+    """Find the sessions whose own time is not that of the log: where a step has none, nobody knows it."""
+    found, seen = set(), set()
+    for entry in read_entries(source.path):
+        name, at = str(entry.data.get("run")), _seconds(entry.data.get("at"))
+        if entry.type == "step" and at is not None and name not in seen:
+            seen.add(name)
+            written = _written(entry)
+            if written is None or abs(written - at) > _SAME_CLOCK:
+                found.add(name)
+    return found
+
+
+class _Run:
+    """Follow one session. What is known is handed on in the order of the log."""
+
+    def __init__(self, source: Source, session: str, *, is_timed: bool) -> None:
+        self._source = source
+        self._is_timed = is_timed
+        self._session = session
+        self._flying: dict[Any, Began] = {}
+        self._waiting: deque[TraceEvent | int] = deque()
+        self._known: dict[int, Began] = {}
+
+    def take(self, entry: Entry) -> Iterator[TraceEvent]:
+        step = entry.data
+        # The session's own time stands where its rules needed it; else the line was written right after.
+        at = _seconds(step.get("at"))
+        at = _written(entry) if at is None and self._is_timed else at
+        match step.get("e"):
+            case "start":
+                self._put(StateSet(session=self._session, values=thawed(step.get("state") or {}), at=at))
+            case "state":
+                self._put(StateSet(session=self._session, values=thawed(step.get("set") or {}), at=at))
+            case "reserve":
+                self._reserve(entry, step, at)
+            case "commit" | "fail" | "abort" | "lose" as end:
+                self._end(step, _OUTCOMES[end], at)
+        yield from self._ready()
+
+    def rest(self) -> Iterator[TraceEvent]:
+        """Hand on what still waits: calls that have no end in the log."""
+        for number, call in list(self._flying.items()):
+            self._known.setdefault(number, call)
+            self._put(Ended(call=call, outcome="unknown", at=call.at))
+        self._flying.clear()
+        yield from self._ready()
+
+    def _reserve(self, entry: Entry, step: Mapping[str, Any], at: float | None) -> None:
+        args = step.get("args")
+        call = Began(
+            where=self._source.where(entry.number),
+            session=self._session,
+            tool=str(step.get("tool")),
+            args=_seen(args),
+            at=at,
+            refused=not step.get("allowed"),
+            deferred=step.get("deferred", ()),
+        )
+        if call.refused:
+            self._put(call)
+            # It never ran. What would have become of it nobody knows.
+            self._put(Ended(call=call, outcome="unknown", at=at))
+            return
+        self._flying[step.get("step")] = call
+        if args is None:
+            self._waiting.append(int(step["step"]))
+        else:
+            self._put(call)
+
+    def _end(self, step: Mapping[str, Any], outcome: Outcome, at: float | None) -> None:
+        number = step.get("step")
+        call = self._flying.pop(number, None)
+        if call is None:
+            self._source.unread["an end without its beginning"] += 1
+            return
+        if number in self._waiting:
+            late = None if step.get("shown") else _seen(step.get("args"))
+            call = self._known[int(step["step"])] = replace(call, args=late)
+        self._put(
+            Ended(
+                call=call,
+                outcome=outcome,
+                at=at,
+                args=_seen(step.get("final")),
+                measured=thawed(step["measured"]) if "measured" in step else None,
+            )
+        )
+
+    def _put(self, event: TraceEvent) -> None:
+        self._waiting.append(event)
+
+    def _ready(self) -> Iterator[TraceEvent]:
+        while self._waiting:
+            event = self._waiting[0]
+            if isinstance(event, int):
+                if event not in self._known:
+                    return
+                event = self._known.pop(event)
+            self._waiting.popleft()
+            yield event
+
+
+def _seconds(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _written(entry: Entry) -> float | None:
+    try:
+        return datetime.fromisoformat(entry.time).timestamp()
+    except ValueError:
+        return None
+
+
+def _seen(args: Any) -> dict[str, Any] | None:
+    """Take recorded arguments, if they are what contracts saw: neither cut nor redacted."""
+    if not isinstance(args, dict) or _has_hidden(args):
+        return None
+    return dict(thawed(args))
+
+
+def _has_hidden(value: Any) -> bool:
+    if isinstance(value, str):
+        return _HIDDEN in value
+    if isinstance(value, list):
+        return any(map(_has_hidden, value))
+    if isinstance(value, dict):
+        return value.get("$cut") == "size" or any(map(_has_hidden, value.values()))
+    return False

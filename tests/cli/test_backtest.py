@@ -1,0 +1,117 @@
+"""``backtest`` and ``import``: what is printed, and with which code they end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from openbox_agentrt.cli import main
+
+RULES = """
+contracts:
+  - {template: at_most_total, args: [pay, amount], kwargs: {limit: LIMIT}, id: budget}
+  - {template: rate_limit, args: [mail], kwargs: {n: 1, window_seconds: 60}}
+  - {template: never, args: [wipe]}
+"""
+PAID = {"amount": 400, "card": "4111 1111 1111 1111"}
+CHAT = [
+    {
+        "role": "assistant",
+        "tool_calls": [
+            {
+                "id": "1",
+                "function": {"name": "pay", "arguments": '{"amount": 400, "card": "4111 1111 1111 1111"}'},
+            },
+            {"id": "2", "function": {"name": "mail", "arguments": "{}"}},
+            {"id": "3", "function": {"name": "look", "arguments": "{}"}},
+        ],
+    },
+    {"role": "tool", "tool_call_id": "9", "content": "?"},
+]
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yaml").write_text(RULES.replace("LIMIT", "300"), encoding="utf-8")
+    (tmp_path / "large.yaml").write_text(RULES.replace("LIMIT", "900"), encoding="utf-8")
+    (tmp_path / "chat.json").write_text(json.dumps(CHAT), encoding="utf-8")
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_what_is_printed(run: Run) -> None:
+    code, out, _ = run("backtest", "chat.json", "--rules", "small.yaml", "--redact", "card")
+    assert code == 1
+    assert "4111" not in out
+    lines = out.splitlines()
+    assert lines[0] == "3 calls of 1 session, out of 1 file of openai; not read: 1 a result without its call"
+    assert lines[1] == "1 would be refused (33.3 %)"
+    assert lines[2:4] == [
+        "budget: at_most_total(pay, amount, limit=300)",
+        "  refuses 1 call in 1 session",
+    ]
+    assert lines[4].startswith('  first: pay {"amount": 400, "card": "***REDACTED(')
+    assert lines[4].endswith("(chat.json:1)")
+    assert lines[5] == "  at_most_total(pay, amount, limit=300): 300 left of 300"
+    assert lines[6:] == [
+        "rate_limit(mail, 1 per 60s)",
+        "  cannot be judged for 1 call: what it needs was not recorded",
+        "never applied:",
+        "  never(wipe)",
+        "no contract looks at 1 call (33.3 %):",
+        "         1  look",
+        "An agent that is refused goes on differently: what it would have done, no recording says.",
+    ]
+
+
+def test_nothing_refused_and_nothing_changed_is_exit_code_0(run: Run) -> None:
+    assert run("backtest", "chat.json", "--rules", "large.yaml")[0] == 0
+    assert run("backtest", "chat.json", "--rules", "small.yaml", "--against", "small.yaml")[0] == 0
+    code, out, _ = run("backtest", "chat.json", "--rules", "large.yaml", "--against", "small.yaml", "--json")
+    assert code == 1
+    (change,) = json.loads(out)["changes"]
+    assert (change["tool"], change["refused"]) == ("pay", False)
+
+
+WRONG = {
+    "no such format": (["--format", "csv"], "there is no format 'csv'"),
+    "another format": (["--format", "otlp"], "'chat.json' is no otlp; say --format openai"),
+    "by what": (["--by", "day"], "--by is session or file, not 'day'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_one_line(run: Run, case: str) -> None:
+    arguments, message = WRONG[case]
+    code, out, err = run("backtest", "chat.json", "--rules", "small.yaml", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_a_recording_without_calls_is_no_success(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "none.json").write_text('[{"role": "user", "content": "hi"}]', encoding="utf-8")
+    code, _, err = run("backtest", "none.json", "--rules", "small.yaml")
+    assert code == 2
+    assert "there are no calls in it" in err
+
+
+def test_what_is_imported_replays(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("import", "chat.json", "--redact", "card")
+    assert code == 0
+    assert "4111" not in out
+    assert err == "not read: 1 a result without its call\n"
+    (tmp_path / "trace.jsonl").write_text(out, encoding="utf-8")
+    code, out, _ = run("replay", "trace.jsonl", "--rules", "small.yaml")
+    assert code == 1
+    assert "at_most_total(pay, amount, limit=300)" in out

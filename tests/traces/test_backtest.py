@@ -1,0 +1,170 @@
+"""Recorded calls judged by other rules: what they would refuse, and what nobody can say."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openbox_agentrt.acel import Session
+from openbox_agentrt.acel.rulesfile import Rules, parse_rules
+from openbox_agentrt.evidence import EvidenceFile
+from openbox_agentrt.traces.backtest import Backtest, backtest
+from openbox_agentrt.traces.formats import Recordings
+from openbox_agentrt.traces.written import rows_of
+
+
+def rules(*contracts: dict[str, Any], **more: Any) -> Rules:
+    return parse_rules({"contracts": list(contracts), **more})
+
+
+def judged(path: Path, new: Rules, **options: Any) -> Backtest:
+    return backtest(Recordings([str(path)]).events(), new, **options)
+
+
+def trace(tmp_path: Path, *rows: dict[str, Any]) -> Path:
+    path = tmp_path / "trace.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+BUDGET = {"template": "at_most_total", "args": ["pay", "amount"], "kwargs": {"limit": 500}, "id": "budget"}
+
+
+def pay(amount: int, **more: Any) -> dict[str, Any]:
+    return {"tool": "pay", "args": {"amount": amount}, **more}
+
+
+def test_what_is_refused_counts_nowhere(tmp_path: Path) -> None:
+    """400 and 400 of 500: the second is refused, so the 50 that follow would have passed."""
+    result = judged(trace(tmp_path, pay(400), pay(400), pay(50)), rules(BUDGET))
+    (budget,) = result.contracts
+    assert (result.calls, result.refused, budget.refused, budget.applied) == (3, 1, 1, 3)
+    assert budget.example is not None
+    assert budget.example.where.endswith("trace.jsonl row 2")
+    assert budget.advice is not None
+    assert "100 left of 500" in budget.advice
+    assert not result.clean
+
+
+def test_sessions_count_apart_unless_the_file_is_one(tmp_path: Path) -> None:
+    path = trace(tmp_path, pay(400, session_id="a"), pay(400, session_id="b"))
+    assert judged(path, rules(BUDGET)).clean
+    as_one = backtest(Recordings([str(path)], by_file=True).events(), rules(BUDGET))
+    assert (as_one.sessions, as_one.refused) == (1, 1)
+
+
+def test_rules_are_compared_with_those_in_force(tmp_path: Path) -> None:
+    path = trace(tmp_path, pay(450), {"tool": "wipe"})
+    before = rules({**BUDGET, "kwargs": {"limit": 1000}}, {"template": "never", "args": ["wipe"]})
+    result = judged(path, rules(BUDGET, {"template": "never", "args": ["other"]}), against=before)
+    assert result.changes is not None
+    assert [(each.call.tool, each.refused) for each in result.changes] == [("wipe", False)]
+    same = judged(path, before, against=before)
+    assert same.clean
+    assert same.refused == 1
+
+
+def test_what_was_not_recorded_cannot_be_judged(tmp_path: Path) -> None:
+    """Neither fine nor refused: arguments that nobody wrote down, times, and what a prerequisite says."""
+    path = trace(
+        tmp_path,
+        {"tool": "pay", "args": None},
+        {"tool": "wipe", "args": None},
+        {"tool": "mail"},
+        {"tool": "mail"},
+    )
+    result = judged(
+        path,
+        rules(
+            BUDGET,
+            {"template": "never", "args": ["wipe"]},
+            {"template": "rate_limit", "args": ["mail"], "kwargs": {"n": 1, "window_seconds": 60}},
+            {"template": "must_precede", "args": ["verify", "pay"], "key": "id"},
+        ),
+    )
+    budget, never, rate, verify = result.contracts
+    assert (budget.unknown, budget.refused) == (1, 0)
+    assert (never.unknown, never.refused) == (0, 1)
+    assert (rate.unknown, rate.refused) == (2, 0)
+    assert (verify.unknown, verify.refused) == (1, 0)
+    assert result.refused == 1
+
+
+def test_shadow_contracts_are_counted_and_refuse_nothing(tmp_path: Path) -> None:
+    result = judged(trace(tmp_path, pay(600)), rules({**BUDGET, "mode": "shadow"}))
+    assert (result.refused, result.contracts[0].refused, result.clean) == (0, 1, False)
+
+
+def test_contracts_that_never_applied_and_calls_that_nobody_looks_at(tmp_path: Path) -> None:
+    new = rules(BUDGET, {"template": "never", "args": ["wipe"]})
+    result = judged(trace(tmp_path, pay(1), {"tool": "look"}, {"tool": "look"}), new)
+    assert [contract.spec for contract in result.vacuous] == ["never(wipe)"]
+    assert result.unseen == {"look": 2}
+
+
+def test_what_is_owed_at_the_end(tmp_path: Path) -> None:
+    new = rules({"template": "response", "args": ["order", "ship"]})
+    result = judged(trace(tmp_path, {"tool": "order", "session_id": "a"}), new)
+    assert result.contracts[0].unmet == {"a"}
+    assert not result.clean
+
+
+def test_calls_that_overlap_are_judged_as_they_were(tmp_path: Path) -> None:
+    """Of two side by side the second is refused at once; one that failed before it gave nothing back."""
+    path = trace(
+        tmp_path,
+        {"event": "began", "call": "1", **pay(400)},
+        {"event": "began", "call": "2", **pay(400)},
+        {"event": "ended", "call": "1", "outcome": "aborted"},
+        {"event": "began", "call": "3", **pay(400)},
+        {"event": "ended", "call": "3"},
+        {"event": "ended", "call": "2"},
+    )
+    result = judged(path, rules(BUDGET))
+    assert result.contracts[0].example is not None
+    assert (result.refused, result.contracts[0].example.where[-5:]) == (1, "row 2")
+    session = Session.from_rules(rules(BUDGET))
+    replayed = session.replay([json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()])
+    assert [violation.step for violation in replayed] == [2]
+
+
+CONTRACTS = (
+    {**BUDGET, "key": "who"},
+    {"template": "must_precede", "args": ["login", "pay"], "key": "who"},
+    {"template": "at_most_n_times", "args": ["mail"], "kwargs": {"n": 30}},
+    {"template": "rate_limit", "args": ["look"], "kwargs": {"n": 3, "window_seconds": 10}},
+    {"template": "never", "args": [{"tool": "look", "matches": "secret", "field": "path"}]},
+    {"template": "mutually_exclusive", "args": ["open", "shut"]},
+)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_our_own_evidence_comes_out_as_it_was_decided(seed: int, tmp_path: Path) -> None:
+    """Every decision, calls that overlap, fail and get lost included - also as a trace of rows."""
+    random_ = random.Random(seed)
+    path, now = tmp_path / "e.jsonl", [0.0]
+    new = rules(*CONTRACTS)
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session.from_rules(new, evidence=evidence, clock=lambda: now[0])
+        flying: list[Any] = []
+        for _ in range(300):
+            now[0] += random_.random() * 3
+            tool = random_.choice(["login", "pay", "mail", "look", "open", "shut"])
+            args = {"who": random_.choice("ab"), "amount": random_.randint(1, 90), "path": "x"}
+            call = session.reserve(tool, args)
+            if call.allowed:
+                flying.append(call)
+            while len(flying) > random_.randint(0, 4):
+                ended = flying.pop(random_.randrange(len(flying)))
+                random_.choice([ended.commit, ended.commit, ended.lose, lambda e=ended: e.abort(ran=False)])()
+    result = judged(path, new, decided=True)
+    assert (result.decided_then, result.as_then) == (300, 300)
+    assert 0 < result.refused_then < 300
+    assert result.unjudged == 0
+
+    again = trace(tmp_path, *rows_of(Recordings([str(path)]).events()))
+    assert judged(again, new).calls == 300

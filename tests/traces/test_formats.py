@@ -1,0 +1,358 @@
+"""Recordings of other programs, made by these programs' own libraries where they have one."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openbox_agentrt.acel import Session, at_most_n_times
+from openbox_agentrt.evidence import EvidenceFile
+from openbox_agentrt.traces import otlp
+from openbox_agentrt.traces.events import NOT_RECORDED, Began, Ended, TraceEvent
+from openbox_agentrt.traces.formats import Recordings
+from openbox_agentrt.traces.source import TraceSourceError
+
+
+def written(path: Path, *values: Any) -> Path:
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
+    return path
+
+
+def read(*paths: Path, **options: Any) -> tuple[list[TraceEvent], dict[str, int]]:
+    recordings = Recordings(map(str, paths), **options)
+    return list(recordings.events()), dict(recordings.unread)
+
+
+def story(events: list[TraceEvent]) -> list[Any]:
+    """What happened, in short."""
+    told: list[Any] = []
+    for event in events:
+        if isinstance(event, Began):
+            told.append((event.tool, event.args))
+        elif isinstance(event, Ended):
+            told.append((event.call.tool, event.outcome, event.result))
+    return told
+
+
+async def test_lines_of_a_real_mcp_server_and_client(tmp_path: Path) -> None:
+    """What goes over the wire is logged as it is: calls, results, errors of tools and of the protocol."""
+    import anyio
+    from mcp.client.session import ClientSession
+    from mcp.server.mcpserver import MCPServer
+    from mcp.shared.memory import create_client_server_memory_streams
+
+    server = MCPServer("shop")
+
+    @server.tool()
+    def pay(amount: int) -> str:
+        if amount > 100:
+            raise ValueError("too much")
+        return f"paid {amount}"
+
+    lines: list[str] = []
+    async with create_client_server_memory_streams() as (client, shop):
+        sent, to_server = anyio.create_memory_object_stream[Any](9)
+        to_client, received = anyio.create_memory_object_stream[Any](9)
+
+        async def log(source: Any, target: Any) -> None:
+            async with source, target:
+                async for message in source:
+                    lines.append(message.message.model_dump_json(by_alias=True, exclude_none=True))
+                    await target.send(message)
+
+        low = server._lowlevel_server
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(log, to_server, client[1])
+            tasks.start_soon(log, client[0], to_client)
+            tasks.start_soon(low.run, shop[0], shop[1], low.create_initialization_options())
+            async with ClientSession(received, sent) as session:
+                await session.initialize()
+                await session.call_tool("pay", {"amount": 5})
+                await session.call_tool("pay", {"amount": 500})
+            tasks.cancel_scope.cancel()
+
+    path = tmp_path / "wire.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    events, unread = read(path)
+    assert [told[:2] for told in story(events)] == [
+        ("pay", {"amount": 5}),
+        ("pay", "ok"),
+        ("pay", {"amount": 500}),
+        ("pay", "failed"),
+    ]
+    assert unread == {}
+
+
+def spans(*calls: dict[str, Any]) -> list[dict[str, Any]]:
+    """Spans that the SDK of OpenTelemetry made, in the JSON of OTLP, a request for each."""
+    from google.protobuf.json_format import MessageToDict
+    from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    from opentelemetry.trace import StatusCode
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("agent")
+    for call in calls:
+        span = tracer.start_span("execute_tool", start_time=call["start"], attributes=call["attributes"])
+        if call.get("failed"):
+            span.set_status(StatusCode.ERROR)
+        span.end(call["end"])
+    provider.shutdown()
+    lines = []
+    for finished in exporter.get_finished_spans():
+        line = MessageToDict(encode_spans([finished]))
+        for found in line["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+            # The JSON of OTLP has ids in hexadecimal, unlike that of protobuf.
+            for name in ("traceId", "spanId"):
+                found[name] = base64.b64decode(found[name]).hex()
+        lines.append(line)
+    return lines
+
+
+def gen_ai(tool: str, session: str = "s", **more: Any) -> dict[str, Any]:
+    return {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": tool,
+        "gen_ai.conversation.id": session,
+        **more,
+    }
+
+
+def test_spans_of_three_conventions_in_the_order_in_which_they_began(tmp_path: Path) -> None:
+    """A call that overlaps another ends after it began, though its span was written first or last."""
+    lines = spans(
+        {
+            "start": 3_000_000_000,
+            "end": 4_000_000_000,
+            "failed": True,
+            "attributes": {
+                "openinference.span.kind": "TOOL",
+                "tool.name": "look",
+                "input.value": '{"q": "x"}',
+                "output.value": "nothing",
+                "session.id": "s",
+            },
+        },
+        {"start": 1_000_000_000, "end": 5_000_000_000, "attributes": gen_ai("slow")},
+        {
+            "start": 2_000_000_000,
+            "end": 2_000_000_000,
+            "attributes": {
+                "traceloop.span.kind": "tool",
+                "traceloop.entity.name": "quick",
+                "traceloop.entity.input": "{}",
+            },
+        },
+        {"start": 1, "end": 2, "attributes": {"gen_ai.operation.name": "chat"}},
+    )
+    events, unread = read(written(tmp_path / "spans.jsonl", *lines))
+    assert story(events) == [
+        ("slow", None),
+        ("quick", {}),
+        ("quick", "ok", NOT_RECORDED),
+        ("look", {"q": "x"}),
+        ("look", "failed", "nothing"),
+        ("slow", "ok", NOT_RECORDED),
+    ]
+    assert [event.at for event in events if isinstance(event, Began)] == [1.0, 2.0, 3.0]
+    assert {event.session for event in events if isinstance(event, Began) and event.tool != "quick"} == {"s"}
+    assert unread == {}
+
+
+def test_more_spans_than_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are sorted through files, and none is lost."""
+    monkeypatch.setattr(otlp, "IN_MEMORY", 7)
+    times = list(range(1, 60))
+    random.Random(3).shuffle(times)
+    calls = [{"start": t * 10, "end": t * 10 + 5, "attributes": gen_ai(f"t{t}")} for t in times]
+    events, _ = read(written(tmp_path / "spans.jsonl", *spans(*calls)))
+    assert [e.tool for e in events if isinstance(e, Began)] == [f"t{t}" for t in range(1, 60)]
+    assert len(events) == 2 * 59
+
+
+def test_messages_of_openai_in_both_shapes(tmp_path: Path) -> None:
+    """As the library's own types write them."""
+    from openai.types.chat import ChatCompletionMessage
+    from openai.types.responses import ResponseFunctionToolCall
+
+    asked = ChatCompletionMessage.model_validate(
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": "pay", "arguments": '{"amount": 5}'}},
+                {"id": "2", "type": "function", "function": {"name": "look", "arguments": "{broken"}},
+            ],
+        }
+    )
+    chat = [
+        {"role": "user", "content": "hi"},
+        asked.model_dump(exclude_none=True),
+        {"role": "tool", "tool_call_id": "2", "content": "seen"},
+        {"role": "tool", "tool_call_id": "1", "content": "paid"},
+    ]
+    item = ResponseFunctionToolCall(arguments="{}", call_id="c", name="pay", type="function_call")
+    responses = {
+        "id": "r-1",
+        "output": [item.model_dump(), {"type": "function_call_output", "call_id": "c", "output": "ok"}],
+    }
+    (tmp_path / "chat.json").write_text(json.dumps(chat, indent=1), encoding="utf-8")
+    written(tmp_path / "many.jsonl", {"messages": chat}, responses)
+
+    assert story(read(tmp_path / "chat.json")[0]) == [
+        ("pay", {"amount": 5}),
+        ("look", None),
+        ("look", "ok", "seen"),
+        ("pay", "ok", "paid"),
+    ]
+    events, _ = read(tmp_path / "many.jsonl")
+    sessions = [event.session for event in events if isinstance(event, Began)]
+    assert sessions == [f"{tmp_path}/many.jsonl:1"] * 2 + ["r-1"]
+
+
+def line(uuid: str, parent: str | None, kind: str, *content: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "uuid": uuid,
+        "parentUuid": parent,
+        "sessionId": "s-1",
+        "timestamp": "2026-11-30T10:00:00.000Z",
+        "message": {"role": kind, "content": list(content)},
+        **more,
+    }
+
+
+def test_a_transcript_of_claude_code(tmp_path: Path) -> None:
+    """The branch that an edited prompt left behind is no history; a sub-agent's calls are."""
+    use = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
+    gone = {"type": "tool_use", "id": "t0", "name": "Bash", "input": {"command": "rm -rf /"}}
+    side = {"type": "tool_use", "id": "t2", "name": "Read", "input": {"file_path": "a"}}
+    failed = {"type": "tool_result", "tool_use_id": "t1", "content": "no", "is_error": True}
+    path = written(
+        tmp_path / "s-1.jsonl",
+        {"type": "summary", "summary": "x", "leafUuid": "e"},
+        line("a", None, "user", {"type": "text", "text": "hi"}),
+        line("b", "a", "assistant", gone),
+        line("c", "a", "assistant", {"type": "text", "text": "."}, use),
+        line("x", None, "assistant", side, isSidechain=True),
+        line("d", "c", "user", failed),
+    )
+    events, unread = read(path)
+    assert story(events) == [
+        ("Bash", {"command": "ls"}),
+        ("Read", {"file_path": "a"}),
+        ("Bash", "failed", "no"),
+        ("Read", "unknown", NOT_RECORDED),
+    ]
+    assert {event.session for event in events if isinstance(event, Began)} == {"s-1"}
+    assert events[0].at == 1796032800.0
+    assert unread == {}
+
+
+def test_steps_with_late_arguments_and_calls_that_overlap(tmp_path: Path) -> None:
+    """As they were judged, in their order, those that were refused among them."""
+
+    class Late(EvidenceFile):
+        late_arguments = True
+
+    path = tmp_path / "e.jsonl"
+    with Late(path, record="steps") as evidence:
+        session = Session(contracts=[at_most_n_times("pay", 2)], evidence=evidence, session_id="s")
+        first = session.reserve("pay", {"amount": 1})
+        second = session.reserve("pay", {"amount": 2})
+        session.reserve("pay", {"amount": 3})
+        second.commit("paid")
+        first.abort(ran=True)
+        session.reserve("look", {"at": 4})
+        del session
+    events, unread = read(path)
+    assert story(events)[:6] == [
+        ("pay", {"amount": 1}),
+        ("pay", {"amount": 2}),
+        ("pay", {"amount": 3}),
+        ("pay", "unknown", NOT_RECORDED),
+        ("pay", "ok", NOT_RECORDED),
+        ("pay", "failed", NOT_RECORDED),
+    ]
+    assert [event.refused for event in events if isinstance(event, Began)] == [False, False, True, False]
+    assert unread == {}
+
+
+def test_evidence_without_steps_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path) as evidence:
+        Session(contracts=[at_most_n_times("x", 0)], evidence=evidence).reserve("x")
+    with pytest.raises(TraceSourceError, match="evidence without steps"):
+        read(path)
+
+
+DAMAGED = {
+    "a last line that is cut": (b'{"role":"user"}\n{"role":"assistant","tool_c', {"the last line is cut": 1}),
+    "a line that is none": (b'{"role":"user"}\nnone\n{"role":"user"}\n', {"no JSON: expecting value": 1}),
+    "a name twice": (
+        b'{"role":"user"}\n{"role":"user","role":"tool"}\n',
+        {"no JSON: a name is there twice": 1},
+    ),
+    "a byte order mark": (b'\xef\xbb\xbf{"role":"user"}\n', {}),
+    "a result before its call": (
+        b'{"role":"tool","tool_call_id":"1","content":""}\n',
+        {"a result without its call": 1},
+    ),
+    "an id twice": (
+        b'{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"a"}},'
+        b'{"id":"1","function":{"name":"b"}}]}\n',
+        {"an id that stands twice": 1},
+    ),
+    "a call without a name": (
+        b'{"role":"assistant","tool_calls":[{"id":"1","function":{}}]}\n',
+        {"a call without a name": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_what_cannot_be_read_is_counted(case: str, tmp_path: Path) -> None:
+    data, unread = DAMAGED[case]
+    path = tmp_path / "damaged.jsonl"
+    path.write_bytes(data)
+    assert read(path)[1] == unread
+
+
+def test_a_number_that_is_none_is_judged_and_not_a_wrong_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"tool": "pay", "args": {"amount": NaN}}\n', encoding="utf-8")
+    (told, _) = story(read(path)[0])
+    assert repr(told) == "('pay', {'amount': nan})"
+
+
+def test_the_right_format_is_suggested(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.jsonl", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    with pytest.raises(TraceSourceError, match="is no otlp; say --format mcp"):
+        read(path, format="otlp")
+    with pytest.raises(TraceSourceError, match="is no recording that is known; --format takes"):
+        read(written(tmp_path / "x.jsonl", {"a": 1}))
+    with pytest.raises(TraceSourceError, match="could not be read"):
+        read(tmp_path / "missing.jsonl")
+
+
+def test_a_folder_counts_what_it_does_not_read(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    written(tmp_path / "a" / "t.jsonl", {"tool": "x"})
+    written(tmp_path / "other.json", {"a": 1})
+    (tmp_path / "notes.txt").write_text("hello", encoding="utf-8")
+    events, unread = read(tmp_path)
+    assert story(events) == [("x", {}), ("x", "ok", NOT_RECORDED)]
+    assert unread == {"files with another ending": 1, "files that are no recording": 1}
+
+
+def test_the_session_may_be_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.jsonl", {"tool": "x", "session_id": "a"}, {"tool": "x", "session_id": "b"})
+    events, _ = read(path, by_file=True)
+    assert {event.session for event in events if isinstance(event, Began)} == {str(path)}
