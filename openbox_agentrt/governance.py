@@ -21,6 +21,7 @@ from ._loop.install import Installation
 from ._loop.loop import GovernedAgentLoop, govern_loop
 from ._loop.provider import wrap_provider
 from ._loop.registry import wrap_tool_registry
+from ._options.in_process import HaltingCore
 from ._run.contract_events import end_shared_session, end_shared_sessions
 from ._run.contract_source import (
     check_metrics,
@@ -295,6 +296,43 @@ class OpenBoxAgentRTGovernance:
             KeyError: No run of that session came by, or it was ended before.
         """
         return end_shared_session(self._runs.services, session_id)
+
+    def halt(
+        self,
+        *,
+        run_id: str | None = None,
+        session_id: str | None = None,
+        agent: str | None = None,
+        reason: str,
+        by: str = "",
+    ) -> int:
+        """
+        Let nothing more start in one run, in one session, or by one agent. May be called from any thread.
+
+        It is in force at the next gate of each run that is meant and of the runs around it, whoever judges
+        there; runs that open later are halted as well, as long as this governance lasts. A call that waits
+        for a person does not run. Work that is running is not undone. A Core in this process is told, and
+        then halts them in every process that shares its file.
+
+        Args:
+            reason: Why; the agent is told, and the evidence keeps it.
+            by: Who halts it; nobody checks it.
+
+        Returns:
+            How many open runs of this governance are halted by it.
+
+        Raises:
+            ValueError: Not exactly one is named, or there is no reason.
+        """
+        given = {"run_id": run_id, "session_id": session_id, "agent_name": agent}
+        named = [(name, value) for name, value in given.items() if value]
+        if len(named) != 1:
+            raise ValueError("a halt is of one run, one session or one agent: name exactly one")
+        if not reason.strip():
+            raise ValueError("a halt needs a reason")
+        if isinstance(self.core, HaltingCore):
+            self.core.halt(run_id=run_id, session_id=session_id, agent=agent, reason=reason, by=by)
+        return self._runs.halts.halt(*named[0], reason=reason.strip(), by=by)
 
     async def aclose(self) -> None:
         """

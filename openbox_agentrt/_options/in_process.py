@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-__all__ = ("InProcessCore", "WaitingCore")
+__all__ = ("HaltingCore", "InProcessCore", "WaitingCore")
 
 
 class InProcessCore(Protocol):
@@ -15,6 +15,16 @@ class InProcessCore(Protocol):
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Answer one request with a status, headers and a body."""
+
+
+@runtime_checkable
+class HaltingCore(Protocol):
+    """A Core that can be told to answer HALT from now on."""
+
+    def halt(
+        self, *, run_id: str | None, session_id: str | None, agent: str | None, reason: str, by: str
+    ) -> object:
+        """Let nothing more start in one run, in one session, or by one agent."""
 
 
 @runtime_checkable

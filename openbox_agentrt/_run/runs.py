@@ -11,6 +11,7 @@ from ..errors import UngovernedCallError
 from .contract_events import tell_ended
 from .conversations import Conversation
 from .current import POSITION
+from .halts import Halts
 from .state import RunState
 from .suspended import SuspendedRuns
 
@@ -31,6 +32,7 @@ class Runs:
         options: The options of the governance.
         suspended: Runs that wait for a person.
         refusals: Told of what is refused inside an activity.
+        halts: What somebody has halted.
         loop_classes: Classes of governed loops, by the class that they govern.
         closed: Whether the governance was closed: no run starts any more.
     """
@@ -40,6 +42,7 @@ class Runs:
         self.options = services.options
         self.suspended = SuspendedRuns(services.options.approval_max_wait_ms)
         self.refusals = refusals
+        self.halts = Halts()
         self.loop_classes: dict[type[Any], type[Any]] = {}
         self.closed = False
 
@@ -103,6 +106,7 @@ class Runs:
             subject=subject,
         )
         self.refusals.watch(run)
+        self.halts.watch(run)
         return run
 
     def _membership(

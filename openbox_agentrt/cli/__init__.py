@@ -59,6 +59,7 @@ COMMANDS: dict[str, Command] = {
     "hook-pretooluse": Command("hook_pretooluse"),
     "hook-posttooluse": Command("hook_posttooluse"),
     "console": Command("console", "a page on this machine: what agents do, and the calls that wait for you"),
+    "halt": Command("halt", "let nothing more start in a run, in a session, or by an agent"),
     "core": Command("core", "a local Core, and the approvals that wait in it"),
 }
 

@@ -85,7 +85,7 @@ def list_approvals(
 ) -> None:
     """List what waits for a person."""
     seen: set[str] = set()
-    with one_line(), _existing(db) as core:
+    with one_line(), existing(db) as core:
         while True:
             for approval in core.pending_approvals():
                 if approval.id not in seen:
@@ -105,7 +105,7 @@ def show(
     as_json: AsJSON = False,
 ) -> None:
     """Show all of an approval, whatever became of it, with the whole event."""
-    with one_line(), _existing(db) as core:
+    with one_line(), existing(db) as core:
         found = [one for one in core.approvals() if approval_id in (one.id, one.activity_id)]
         if not found:
             raise UndecidableApprovalError(f"no approval has the id {approval_id!r}")
@@ -120,7 +120,7 @@ def show(
 @app.command("approve")
 def approve(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = "", by: By = None) -> None:
     """Let the work of an approval happen."""
-    with one_line(), _existing(db) as core:
+    with one_line(), existing(db) as core:
         decided = core.approve(approval_id, note, by=name_of_user() if by is None else by)
     typer.echo(f"approved {decided.activity_type} {decided.id}")
 
@@ -128,7 +128,7 @@ def approve(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = 
 @app.command("reject")
 def reject(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = "", by: By = None) -> None:
     """Refuse the work of an approval."""
-    with one_line(), _existing(db) as core:
+    with one_line(), existing(db) as core:
         decided = core.reject(approval_id, note, by=name_of_user() if by is None else by)
     typer.echo(f"rejected {decided.activity_type} {decided.id}")
 
@@ -136,7 +136,7 @@ def reject(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = "
 @app.command("check")
 def check(db: Database = DEFAULT_DATABASE) -> None:
     """List activities and runs that do not add up; exits with 1 if there are any."""
-    with one_line(), _existing(db) as core:
+    with one_line(), existing(db) as core:
         problems = [*map(str, core.orphans()), *map(str, core.open_workflows())]
         problems += [f"refused {r.path}: {r.status} {r.message}" for r in core.refused()]
         count = len(core.records())
@@ -148,7 +148,8 @@ def check(db: Database = DEFAULT_DATABASE) -> None:
 
 
 @contextmanager
-def _existing(db: str) -> Iterator[LocalCore]:
+def existing(db: str) -> Iterator[LocalCore]:
+    """Open the database of a local Core that is there."""
     if not Path(db).is_file():
         raise StoreError(path=db, problem="no such file")
     with LocalCore(path=db) as core:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from importlib.resources import files
 from typing import Any
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -55,6 +56,7 @@ def application(sources: Sources, access: Access, where: str) -> Starlette:
         Route("/approvals/{id}/values/{index:int}", site.whole),
         Route("/runs", site.runs),
         Route("/runs/{id}", site.run),
+        Route("/runs/{id}/halt", site.halt, methods=["POST"]),
         Route("/contracts", reports.contracts),
         Route("/contracts", reports.would, methods=["POST"]),
         Route("/shadow", reports.shadow),
@@ -260,8 +262,17 @@ class _Site:
             waiting_here=sum(step.waits for step in story.judged),
             logs=[log for log in sources.logs if log.name in story.logs],
             message=None,
-            can_halt=False,
         )
+
+    def halt(self, request: Request) -> Response:
+        run = self._sources.reader.run(request.path_params["id"])
+        reason = request.state.form.get("reason", "").strip()
+        if run is None:
+            return Response("there is no such run\n", 404)
+        if not reason:
+            return Response("a halt needs a reason\n", 400)
+        self._sources.core.halt(run_id=run.run_id, reason=reason, by=self._sources.who)
+        return RedirectResponse(f"/runs/{quote(run.run_id, safe='')}", 303)
 
     # What happens
 

@@ -8,6 +8,7 @@ OpenBox SDK can talk to it over HTTP. Its policy language needs the extra ``loca
 from .approvals import Approval, UndecidableApprovalError
 from .core import DEFAULT_API_KEY, CoreClosedError, LocalCore
 from .database import StoreError
+from .halts import Halt
 from .judge import PolicyCounts
 from .ledger import OpenWorkflow, Orphan
 from .rego.source import PolicyError
@@ -18,6 +19,7 @@ __all__ = (
     "DEFAULT_API_KEY",
     "Approval",
     "CoreClosedError",
+    "Halt",
     "LocalCore",
     "NotLoopbackError",
     "OpenWorkflow",

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from .approvals import Approval, State, UndecidableApprovalError
+from .halts import Halt, subjects_of
 from .store import EventStore
 from .wire import Event
 
@@ -66,6 +67,13 @@ class ApprovalDesk:
             return
         for approval in ended:
             self._store.decide(approval.id, "expired", note="", by="", now=self._clock())
+
+    def withdraw(self, halt: Halt) -> None:
+        """Let what waits where everything is halted expire: it does not run, whatever a person says now."""
+        for approval in self._store.approvals(state="pending"):
+            if (halt.kind, halt.value) in subjects_of(approval.run_id, approval.event):
+                note = f"the run was halted: {halt.why}"
+                self._store.decide(approval.id, "expired", note=note, by=halt.by, now=self._clock())
 
     def pending(self) -> list[Approval]:
         """List what waits for a person, oldest first."""

@@ -24,6 +24,7 @@ from .failures import place_of
 from .file_store import FileEventStore
 from .forks import start_anew_in_forks
 from .guardrails import Guardrails, detector
+from .halts import Halt, halt_of
 from .identity import Authenticator
 from .judge import Policy, PolicyCounts, PolicyJudge
 from .memory_store import MemoryEventStore
@@ -210,6 +211,57 @@ class LocalCore:
     def expire(self, approval: Approval | str) -> Approval:
         """End the time for deciding an approval now; like `approve` otherwise."""
         return self._decide(approval, "expired", "", "")
+
+    def halt(
+        self,
+        *,
+        run_id: str | None = None,
+        session_id: str | None = None,
+        agent: str | None = None,
+        reason: str,
+        by: str = "",
+    ) -> Halt:
+        """
+        Let nothing more start in one run, in one session, or by one agent.
+
+        From now on every gate of it is answered with HALT, in this process and in every other that uses the
+        same file. What is running is not undone. What waits for a person there does not run. A run that was
+        halted stays so; a session or an agent until `lift_halt`.
+
+        Args:
+            reason: Why; the agent is told, and the evidence keeps it.
+            by: Who halts it; nobody checks it.
+
+        Raises:
+            ValueError: Not exactly one is named, or there is no reason.
+        """
+        halt = halt_of(
+            run_id=run_id, session_id=session_id, agent=agent, reason=reason, by=by, at=self._clock()
+        )
+        self._apart(self._write_halt, halt)
+        return halt
+
+    def lift_halt(self, *, session_id: str | None = None, agent: str | None = None) -> int:
+        """
+        Let runs begin again in a session, or by an agent, that was halted. Those that were halted stay so.
+
+        Returns:
+            How many halts were lifted.
+
+        Raises:
+            ValueError: Not exactly one is named.
+        """
+        halt = halt_of(run_id=None, session_id=session_id, agent=agent, reason="lifted", by="", at=0.0)
+        return self._apart(self._store.lift_halt, halt.kind, halt.value)
+
+    def halts(self) -> list[Halt]:
+        """List the halts in force, oldest first."""
+        return self._apart(self._store.halts)
+
+    def _write_halt(self, halt: Halt) -> None:
+        with self._store.together():
+            self._store.add_halt(halt)
+            self._desk.withdraw(halt)
 
     def wait_for_approval(self, timeout: float = 5.0) -> Approval:
         """

@@ -54,6 +54,14 @@ CREATE TABLE IF NOT EXISTS approvals (
     decided_at REAL
 );
 CREATE INDEX IF NOT EXISTS approvals_by_activity ON approvals (workflow_id, run_id, activity_id);
+CREATE TABLE IF NOT EXISTS halts (
+    seq INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    value TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    decided_by TEXT NOT NULL,
+    at REAL NOT NULL
+);
 CREATE TABLE IF NOT EXISTS refused (
     seq INTEGER PRIMARY KEY,
     received_at REAL NOT NULL,

@@ -16,6 +16,7 @@ from .._ids import new_id
 from .._plain.times import rfc3339
 from .approval_desk import ApprovalDesk
 from .approvals import Approval
+from .halts import subjects_of
 from .judge import Judgement, PolicyJudge
 from .policy import PolicyDecision
 from .store import Answered, EventStore, RunEnd, decoded
@@ -122,8 +123,19 @@ class Evaluator:
             answered.set_result(said)
 
     def _needs_no_judge(self, event: Event) -> bool:
+        return self._run_end(event) != RunEnd() or self._store.first(event) is not None
+
+    def _run_end(self, event: Event) -> RunEnd:
+        """Say how far the run has come. A halt that somebody has written down ends it here, if not before."""
         end = self._store.run_end(event.workflow_id, event.run_id)
-        return end != RunEnd() or self._store.first(event) is not None
+        if end.halted is not None:
+            return end
+        halt = self._store.halt_on(subjects_of(event.run_id, event.payload))
+        if halt is None:
+            return end
+        end = RunEnd(end.sealed_by, halt.why)
+        self._store.set_run_end(event.workflow_id, event.run_id, end)
+        return end
 
     def _write_down(
         self, event: Event, caller: Mapping[str, str], judgement: Judgement | None
@@ -135,7 +147,7 @@ class Evaluator:
                 said, approval = self._composed(event, judgement)
                 self._store.add(event, said, now=self._clock(), caller=caller)
                 return said, approval
-            end = self._store.run_end(event.workflow_id, event.run_id)
+            end = self._run_end(event)
             earlier = self._store.first(event)
             if earlier is not None:
                 return self._repeated(event, caller, earlier, end), None

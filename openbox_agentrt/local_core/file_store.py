@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from .approvals import Approval, State
 from .database import open_database
+from .halts import Halt, HaltKind
 from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 
@@ -160,6 +161,23 @@ class FileEventStore:
         for row in rows.fetchall():
             yield (*row[:5], bool(row[5]))
 
+    def add_halt(self, halt: Halt) -> None:
+        self._db.execute(
+            "INSERT INTO halts (kind, value, reason, decided_by, at) VALUES (?, ?, ?, ?, ?)",
+            (halt.kind, halt.value, halt.reason, halt.by, halt.at),
+        )
+
+    def lift_halt(self, kind: HaltKind, value: str) -> int:
+        return self._db.execute("DELETE FROM halts WHERE kind = ? AND value = ?", (kind, value)).rowcount
+
+    def halts(self) -> list[Halt]:
+        rows = self._db.execute(f"SELECT {HALT_COLUMNS} FROM halts ORDER BY seq")
+        return [halt_from(row) for row in rows]
+
+    def halt_on(self, subjects: Sequence[tuple[HaltKind, str]]) -> Halt | None:
+        row = self._db.execute(*halt_query(subjects)).fetchone()
+        return None if row is None else halt_from(row)
+
     def refuse(self, request: RefusedRequest) -> None:
         self._db.execute(
             "INSERT INTO refused (received_at, path, status, message) VALUES (?, ?, ?, ?)",
@@ -204,6 +222,21 @@ class FileEventStore:
             (state, note, by, now, approval_id),
         )
         return cursor.rowcount == 1
+
+
+HALT_COLUMNS = "kind, value, reason, decided_by, at"
+
+
+def halt_query(subjects: Sequence[tuple[HaltKind, str]]) -> tuple[str, list[str]]:
+    """Ask for the first halt that is about one of `subjects`."""
+    where = " OR ".join("(kind = ? AND value = ?)" for _ in subjects)
+    values = [part for subject in subjects for part in subject]
+    return f"SELECT {HALT_COLUMNS} FROM halts WHERE {where} ORDER BY seq LIMIT 1", values
+
+
+def halt_from(row: Sequence[Any]) -> Halt:
+    """Make a halt of a row with `HALT_COLUMNS`."""
+    return Halt(kind=row[0], value=row[1], reason=row[2], by=row[3], at=row[4])
 
 
 def approval_of(row: Sequence[Any]) -> Approval:

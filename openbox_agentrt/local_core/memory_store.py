@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from .approvals import Approval, State
+from .halts import Halt, HaltKind
 from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 
@@ -81,6 +82,7 @@ class MemoryEventStore:
         self._rows: list[_StoredEvent] = []
         self._runs: dict[tuple[str, str], _StoredRun] = {}
         self._refused: list[RefusedRequest] = []
+        self._halts: list[Halt] = []
         self._approvals: dict[str, Approval] = {}
 
     def start_anew(self) -> None:
@@ -167,6 +169,20 @@ class MemoryEventStore:
                 retry = row.same_as is not None and not row.changed
                 kind, activity = move.event_type, move.activity_id or ""
                 yield (*row.run.key, kind, activity, move.activity_type or "", retry)
+
+    def add_halt(self, halt: Halt) -> None:
+        self._halts.append(halt)
+
+    def lift_halt(self, kind: HaltKind, value: str) -> int:
+        kept = [halt for halt in self._halts if (halt.kind, halt.value) != (kind, value)]
+        lifted, self._halts = len(self._halts) - len(kept), kept
+        return lifted
+
+    def halts(self) -> list[Halt]:
+        return list(self._halts)
+
+    def halt_on(self, subjects: Sequence[tuple[HaltKind, str]]) -> Halt | None:
+        return next((halt for halt in self._halts if (halt.kind, halt.value) in subjects), None)
 
     def refuse(self, request: RefusedRequest) -> None:
         self._refused.append(request)

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from .approvals import Approval
 from .database import StoreError
-from .file_store import APPROVAL_COLUMNS, approval_of
+from .file_store import APPROVAL_COLUMNS, approval_of, halt_from, halt_query
 from .store import Record, decoded
 
 __all__ = ("CoreReader", "RunRow", "SeenEvent")
@@ -277,6 +277,11 @@ class CoreReader:
             (workflow_id, run_id),
         )
         sealed_by, halted = ended[0] if ended else (None, None)
+        agent, session = str(began[1] or began[2] or ""), str(began[3] or "")
+        if halted is None and sealed_by is None:
+            # Its next gate is where it hears of it.
+            halts = self._all(*halt_query((("run", run_id), ("session", session), ("agent", agent))))
+            halted = halt_from(halts[0]).why if halts else None
         return RunRow(
             workflow_id=workflow_id,
             run_id=run_id,
@@ -284,8 +289,8 @@ class CoreReader:
             last=last,
             started_at=began[0],
             last_at=last_at,
-            agent=str(began[1] or began[2] or ""),
-            session=str(began[3] or ""),
+            agent=agent,
+            session=session,
             sealed_by=sealed_by,
             halted=halted,
         )

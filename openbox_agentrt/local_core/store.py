@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from .approvals import Approval, State
+from .halts import Halt, HaltKind
 from .wire import Event, decode
 
 
@@ -129,6 +130,17 @@ class EventStore(Protocol):
 
     def moves(self) -> Iterator[tuple[str, str, str, str, str, bool]]:
         """Yield ids, type, activity and "is a mere retry" of every event that is no hook, in order."""
+
+    def add_halt(self, halt: Halt) -> None: ...
+
+    def lift_halt(self, kind: HaltKind, value: str) -> int:
+        """Forget halts; returns how many there were."""
+
+    def halts(self) -> list[Halt]:
+        """List the halts in force, oldest first."""
+
+    def halt_on(self, subjects: Sequence[tuple[HaltKind, str]]) -> Halt | None:
+        """Find the first halt that is about one of `subjects`."""
 
     def refuse(self, request: RefusedRequest) -> None: ...
 

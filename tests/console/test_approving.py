@@ -277,3 +277,21 @@ def _tools(ran: list[dict[str, Any]]) -> ToolRegistry:
         handler=refund,
     )
     return registry
+
+
+def test_a_run_is_halted_in_two_steps_with_a_reason(desk: Desk, open_page: OpenPage) -> None:
+    """Open, then say why; what waits there is withdrawn."""
+    desk.start()
+    desk.ask("refund", REFUND)
+    page = open_page(desk, "/runs/run-1")
+    page.locator(".halting summary").click()
+    page.get_by_label("Reason").fill("it runs wild")
+
+    page.locator(".btn-halt").click()
+
+    expect(page.locator("h1")).to_have_text("The run was halted")
+    expect(page.locator(".say-bad")).to_contain_text("it runs wild (halted by night-desk)")
+    assert [(one.kind, one.value, one.by) for one in desk.core.halts()] == [("run", "run-1", "night-desk")]
+    assert desk.core.pending_approvals() == []
+    page.goto(f"{desk.url}/approvals")
+    expect(page.locator("#settled tbody")).to_contain_text("Withdrawn")
