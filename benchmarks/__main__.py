@@ -17,6 +17,7 @@ from importlib import import_module
 COMMANDS = {
     "agentdojo": "benchmarks.agentdojo.command",
     "correctness": "benchmarks.correctness",
+    "console": "benchmarks.console",
     "load": "benchmarks.load",
 }
 

@@ -863,6 +863,7 @@ def test_what_a_governance_offers() -> None:
         "counts",
         "coverage",
         "end_session",
+        "halt",
         "govern_loop",
         "install",
         "reload",

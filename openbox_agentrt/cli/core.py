@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -57,6 +57,19 @@ def serve_core(
     allow_other_machines: Annotated[
         bool, typer.Option(help="Listen on an address that other machines can reach, unencrypted.")
     ] = False,
+    console: Annotated[
+        bool, typer.Option("--console", help="Show a page of what happens, and decide there.")
+    ] = False,
+    console_port: Annotated[
+        int, typer.Option(help="Its port, on this machine only; 0 takes a free one.", min=0, max=65535)
+    ] = 8087,
+    evidence: Annotated[
+        list[str] | None,
+        typer.Option(help="Evidence that the console follows; may be repeated.", metavar="FILE"),
+    ] = None,
+    rules: Annotated[
+        str | None, typer.Option(help="The rules file that the console names.", metavar="FILE")
+    ] = None,
 ) -> None:
     """Serve a local Core over HTTP until Ctrl+C."""
 
@@ -71,10 +84,26 @@ def serve_core(
         one_line(f"{host}:{port}"),
         LocalCore(policy, db, api_key=api_key, guardrails=_GUARDRAILS[guardrails], on_approval=_tell) as core,
     ):
+        shown = _console(core, db, console_port, evidence, rules) if console else nullcontext()
         try:
-            serve(core, host, port, allow_other_machines=allow_other_machines, on_ready=announce)
+            with shown:
+                serve(core, host, port, allow_other_machines=allow_other_machines, on_ready=announce)
         except KeyboardInterrupt:
             typer.echo("stopped")
+
+
+@contextmanager
+def _console(
+    core: LocalCore, db: str, port: int, evidence: list[str] | None, rules: str | None
+) -> Iterator[None]:
+    from ..console import Place, Sources, running_console
+
+    sources = Sources.open(core, db, evidence=evidence or (), rules=rules, who=name_of_user())
+    try:
+        with running_console(sources, Place(port=port), on_link=lambda link: typer.echo(f"console: {link}")):
+            yield
+    finally:
+        sources.close()
 
 
 @app.command("approvals")

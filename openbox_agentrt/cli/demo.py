@@ -7,7 +7,9 @@ import shlex
 import shutil
 import sys
 import tempfile
-from importlib.resources import files
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +17,10 @@ import typer
 from rich.console import Console
 
 from ..demo.narrator import Narrator
-from ..demo.play import NoModelError, play
+from ..demo.play import NoModelError, Stage, play
+from ..evidence.keys import ed25519_signer
+from ..local_core import LocalCore
+from .core import name_of_user
 from .running import InputError
 
 app = typer.Typer(add_completion=False)
@@ -34,20 +39,71 @@ def demo(
         Path | None,
         typer.Option(help="Put the evidence and its key into this folder.", metavar="FOLDER"),
     ] = None,
+    console: Annotated[
+        bool,
+        typer.Option("--console", help="Play it slowly, and show it on a page where you approve by click."),
+    ] = False,
+    port: Annotated[
+        int, typer.Option(help="The port of the console; 0 takes a free one.", min=0, max=65535)
+    ] = 8087,
+    pace: Annotated[
+        float, typer.Option(help="Seconds after each answer of the model, with --console.", min=0, max=60)
+    ] = 1.5,
 ) -> int:
     """Run a support agent under contracts and a policy, on this machine only."""
     # Not removed: what the last lines show can be tried.
     folder = keep if keep is not None else Path(tempfile.mkdtemp(prefix="openbox-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
     evidence, key = folder / "evidence.jsonl", folder / "signing.key"
-    console = Console(highlight=False)
+    terminal = Console(highlight=False)
+    stage = Stage()
+    if console:
+        stage = _with_console(terminal, folder, evidence, key, port=port, pace=pace)
     try:
-        asyncio.run(play(Narrator(console), evidence=evidence, key_file=key, own_model=model))
+        asyncio.run(play(Narrator(terminal), evidence=evidence, key_file=key, own_model=model, stage=stage))
     except NoModelError as error:
         raise InputError(str(error)) from error
-    code = _verify(console, evidence, key)
-    _read_next(console)
+    except KeyboardInterrupt:
+        if not console:
+            raise
+        return 0  # whoever watches has seen enough
+    code = _verify(terminal, evidence, key)
+    _read_next(terminal)
     return code
+
+
+def _with_console(
+    terminal: Console, folder: Path, evidence: Path, key: Path, *, port: int, pace: float
+) -> Stage:
+    from ..console import Place, Sources, running_console
+
+    database = folder / "core.sqlite3"
+    # Made before it signs anything, so that the console can verify from the first line on.
+    _, public_key = ed25519_signer(key)
+
+    @contextmanager
+    def beside(core: LocalCore) -> Iterator[None]:
+        with as_file(files("openbox_agentrt.demo") / "rules.yaml") as rules:
+            sources = Sources.open(
+                core, database, evidence=[evidence], rules=rules, public_key=public_key, who=name_of_user()
+            )
+        try:
+            with running_console(sources, Place(port=port), on_link=lambda link: _open(terminal, link)):
+                yield
+        finally:
+            sources.close()
+
+    async def afterwards() -> None:
+        _verify(terminal, evidence, key)
+        terminal.print("\nThe console stays where it is. Ctrl+C ends it.")
+        await asyncio.Event().wait()
+
+    return Stage(database=database, beside=beside, pace=pace, afterwards=afterwards)
+
+
+def _open(terminal: Console, link: str) -> None:
+    terminal.print("\n[bold]Open this page[/bold] (the link works once)")
+    _say(terminal, f"  {link}")
 
 
 def _verify(console: Console, evidence: Path, key: Path) -> int:

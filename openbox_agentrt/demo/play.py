@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,7 +38,26 @@ class NoModelError(Exception):
     """The environment names no model that can be used. Nothing was run."""
 
 
-async def play(narrator: Narrator, *, evidence: Path, key_file: Path, own_model: bool = False) -> Shop:
+class Stage(NamedTuple):
+    """
+    Say where the demo is played.
+
+    Attributes:
+        database: Core's file.
+        beside: What is there while it is played and afterwards, such as a console; it is given the Core.
+        pace: Seconds that pass after each answer of the model, so that somebody can watch.
+        afterwards: Awaited when everything is over and Core is still there.
+    """
+
+    database: str | Path = ":memory:"
+    beside: Callable[[LocalCore], AbstractContextManager[object]] | None = None
+    pace: float = 0.0
+    afterwards: Callable[[], Awaitable[None]] | None = None
+
+
+async def play(
+    narrator: Narrator, *, evidence: Path, key_file: Path, own_model: bool = False, stage: Stage | None = None
+) -> Shop:
     """
     Run every scene of the demo, and account for it.
 
@@ -47,6 +66,7 @@ async def play(narrator: Narrator, *, evidence: Path, key_file: Path, own_model:
         evidence: File for the evidence of every decision.
         key_file: The key that signs it; made when missing.
         own_model: Use `agent_rt.load_model` and the user's own key instead of the scripted model.
+        stage: Where it is played. With something beside it, approvals are decided there and by nobody here.
 
     Raises:
         NoModelError: If there is no own model.
@@ -54,13 +74,14 @@ async def play(narrator: Narrator, *, evidence: Path, key_file: Path, own_model:
     Returns:
         The shop as the agent has left it.
     """
-    shop = Shop()
+    shop, stage = Shop(), stage or Stage()
     policy = files("openbox_agentrt.local_core") / "policy.rego"
     rules = files("openbox_agentrt.demo") / "rules.yaml"
     with (
         as_file(policy) as policy_file,
         as_file(rules) as rules_file,
-        LocalCore(policy_file, guardrails=True, on_approval=narrator.waits) as core,
+        LocalCore(policy_file, stage.database, guardrails=True, on_approval=narrator.waits) as core,
+        nullcontext() if stage.beside is None else stage.beside(core),
     ):
         governance = await create_openbox_agentrt(
             core=core,
@@ -69,21 +90,25 @@ async def play(narrator: Narrator, *, evidence: Path, key_file: Path, own_model:
             contracts=rules_file,
             evidence=evidence,
             signer=key_file,
-            record="all",
+            record="all" if stage.beside is None else "steps",
             on_tool_block="return_error",
             approval_poll_interval_ms=20,
             on_decision=narrator.decision,
         )
-        person = _ask_terminal if own_model else _say_yes
+        person = None if stage.beside is not None else _ask_terminal if own_model else _say_yes
         async with governance, _model(own_model) as model, _deciding(core, narrator, person):
             loop = governance.govern_loop(AgentLoop(provider=model.provider, tool_registry=shop.tools()))
             for number, scene in enumerate(SCENES, 1):
-                await _run_scene(loop, model, narrator, number, scene)
+                await _run_scene(loop, model, narrator, number, scene, stage.pace)
         narrator.summary(core)
+        if stage.afterwards is not None:
+            await stage.afterwards()
     return shop
 
 
-async def _run_scene(loop: AgentLoop, model: _Model, narrator: Narrator, number: int, scene: Scene) -> None:
+async def _run_scene(
+    loop: AgentLoop, model: _Model, narrator: Narrator, number: int, scene: Scene, pace: float
+) -> None:
     narrator.scene(number, scene)
     known = {"", scene.prompt}
 
@@ -99,6 +124,7 @@ async def _run_scene(loop: AgentLoop, model: _Model, narrator: Narrator, number:
         text = "".join(part.text or "" for part in event.response.message.content)
         if text.strip():
             narrator.model(text)
+        await asyncio.sleep(pace)
 
     agent = AgentConfig(
         name="SupportAgent",
@@ -135,8 +161,11 @@ async def _model(own: bool) -> AsyncIterator[_Model]:
 
 
 @asynccontextmanager
-async def _deciding(core: LocalCore, narrator: Narrator, person: Person) -> AsyncIterator[None]:
-    """Answer every approval that comes up meanwhile, as a person would."""
+async def _deciding(core: LocalCore, narrator: Narrator, person: Person | None) -> AsyncIterator[None]:
+    """Answer every approval that comes up meanwhile, as a person would; none if it is decided elsewhere."""
+    if person is None:
+        yield
+        return
 
     async def decide() -> None:
         while True:
