@@ -22,6 +22,7 @@ from ..errors import (
     ApprovalExpiredError,
     ApprovalRejectedError,
     ApprovalTimeoutError,
+    ContractRefusedError,
     GovernanceError,
     GovernanceHaltError,
     GovernanceUnavailableError,
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = ("decide", "decide_again", "reserve", "resume", "start")
 
+LONG_WAIT = 1.0
+"""Seconds after which the contracts are asked again about what is about to run."""
+
 
 async def decide(activity: Activity) -> None:
     """
@@ -49,6 +53,7 @@ async def decide(activity: Activity) -> None:
         ApprovalPending: A person has to decide and the run can pause for it. It stays open.
     """
     run, request = activity.run, activity.request
+    began = perf_counter()
     try:
         _check_run(activity)
         if run.contracts is not None:
@@ -69,6 +74,8 @@ async def decide(activity: Activity) -> None:
             _redact(activity, answer)
             await _ask_person(activity, answer)
             activity.guards = await put_in_place(activity, answer)
+        if perf_counter() - began > LONG_WAIT or "approval_seconds" in activity.facts:
+            _judge_again(activity)
         await start(activity)
         _allow(activity, answer)
     except ApprovalPending:
@@ -80,11 +87,11 @@ async def decide(activity: Activity) -> None:
 
 async def resume(activity: Activity) -> None:
     """
-    Go on with an activity that waits for a person. It is not judged again: that would reset what the person
-    decided.
+    Go on with an activity that waits for a person. Core does not judge it again: that would reset what the
+    person decided. The contracts do: what allowed it may be gone.
 
     Raises:
-        GovernanceError: The person said no, or the approval ran out. It is closed.
+        GovernanceError: The person said no, the approval ran out, or a contract refuses it now. It is closed.
         ApprovalPending: Nobody has decided yet.
     """
     answer = activity.answer
@@ -96,6 +103,7 @@ async def resume(activity: Activity) -> None:
         _check_run(activity)
         await _ask_person(activity, answer, again=True)
         activity.guards = await put_in_place(activity, answer)
+        _judge_again(activity)
         await start(activity)
         _allow(activity, answer)
     except ApprovalPending:
@@ -146,6 +154,19 @@ async def reserve(activity: Activity, *, started: bool = False) -> None:
         deferred=request.deferred,
         started=started,
     )
+
+
+def _judge_again(activity: Activity) -> None:
+    """Have the contracts judge again what has waited since they did."""
+    reservation = activity.reservation
+    if reservation is None:
+        return
+    try:
+        contract_events.judge_again(activity.run, reservation, activity.request.event, activity.facts)
+    except ContractRefusedError as error:
+        activity.reservation = None
+        activity.decision = error.decision
+        raise
 
 
 async def start(activity: Activity) -> None:

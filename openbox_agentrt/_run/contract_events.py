@@ -90,6 +90,21 @@ async def reserve(
     return reservation
 
 
+def judge_again(run: RunState, reservation: Reservation, event: str, facts: Facts) -> None:
+    """
+    Have the contracts judge `event` again, which has waited and is about to happen.
+
+    Raises:
+        ContractRefusedError: They refuse it now. It has not happened, and nothing of it is reserved any more.
+    """
+    before = len(reservation.violations)
+    if not reservation.recheck():
+        raise refused_by(run, event, reservation, facts)
+    if len(reservation.violations) > before:
+        facts["acel"] = "shadow"
+        facts["contracts"] = tuple(dict.fromkeys(violation.name for violation in reservation.violations))
+
+
 def refused_by(run: RunState, event: str, reservation: Reservation, facts: Facts) -> GovernanceError:
     """Write down that contracts refuse `event`, let Core know by a signal, and give the error."""
     refusal = reservation.refusal

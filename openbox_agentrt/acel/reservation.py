@@ -19,6 +19,8 @@ class ReservationError(RuntimeError):
 class Settles(Protocol):
     """The part of an engine that a reservation ends in."""
 
+    def recheck(self, call: Reservation, /) -> bool: ...
+
     def settle(self, call: Reservation, result: Any, /) -> Violation | None: ...
 
     async def asettle(self, call: Reservation, result: Any, /) -> Violation | None: ...
@@ -99,6 +101,24 @@ class Reservation(PlannedCall):
     def belongs_to(self, engine: object) -> bool:
         """Tell whether it is a call of that engine."""
         return self._engine is engine
+
+    def recheck(self) -> bool:
+        """
+        Judge the call again, which has waited since it was let through and is about to run.
+
+        Contracts with `recheck` are asked: unless they say otherwise, those for which time or order matters.
+        What has a window counts the call from now on. Whoever lets calls wait for a person asks this after
+        the wait, and before `start`.
+
+        Returns:
+            Whether it may still run. If not, it is refused, see `refusal`, and nothing is left to settle.
+
+        Raises:
+            ReservationError: It was used before, or was refused.
+        """
+        if self.finished:
+            raise self._used()
+        return self._engine.recheck(self)
 
     def commit(
         self,

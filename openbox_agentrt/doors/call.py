@@ -63,7 +63,7 @@ class _BrokenResultError(Exception):
 
 
 class _RefusedAtStartError(Exception):
-    """Ends an activity whose reservation was given back while Core was asked, and is refused now."""
+    """Ends an activity that has waited for Core or a person, and is refused now that it would run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +201,8 @@ class GovernedCall:
         try:
             # Committed inside, so that a result that breaks a postcondition is a failure to Core as well.
             async with governance.activity(self.tool, [dict(self.args)]) as activity:
-                if reservation is not None and not await reservation.astart():
+                # A person may have been asked, for as long as that takes.
+                if reservation is not None and not (reservation.recheck() and await reservation.astart()):
                     raise _RefusedAtStartError
                 given = activity.input[0]
                 ran = None if given == dict(self.args) else given

@@ -644,6 +644,60 @@ async def test_a_pause_holds_its_reservation_until_somebody_decides(world: Any, 
     assert here.seen().count("user_prompt") == 1
 
 
+async def test_a_call_that_a_person_approved_too_late_is_refused(world: Any) -> None:
+    """What allowed it is void by then; it was reserved, and never ran."""
+    decisions: list[Any] = []
+    here = await world(
+        Call(name="read"),
+        Call(name="send"),
+        policy=on("send", "REQUIRE_APPROVAL"),
+        approval_mode="pause",
+        contracts=[must_precede("read", "send", since="new_mail"), at_most_n_times("send", 1)],
+        on_decision=decisions.append,
+    )
+    agent = here.kit.agent()
+    paused = await here.run(agent=agent)
+    here.session.call("new_mail")
+    here.stage.core.approve(here.stage.core.pending_approvals()[0])
+
+    with pytest.raises(ContractRefusedError, match="needs read after the latest new_mail"):
+        await here.loop.run(agent, [], resume_checkpoint=checkpoint(paused, agent))
+
+    assert here.session.in_flight == 0
+    assert "send" not in here.seen()
+    (decision,) = [each for each in decisions if each.event == "send"]
+    assert (decision.verdict.value, decision.source, decision.acel) == ("block", "contracts", "refused")
+    assert decision.approval == "approved"
+
+
+@pytest.mark.parametrize("waited", [59, 61])
+async def test_a_call_that_waits_for_a_poll_is_judged_again(make_stage: Any, waited: int) -> None:
+    """When the person has said yes, and before it runs."""
+    now = [1_700_000_000.0]
+    session = Session(contracts=[must_precede("find", "send", within=60)], clock=lambda: now[0])
+    stage = await make_stage(
+        on("send", "REQUIRE_APPROVAL"), contracts=lambda: session, approval_poll_interval_ms=5
+    )
+
+    async def run() -> None:
+        async with stage.governance.run_scope():
+            async with stage.governance.activity("find"):
+                pass
+            async with stage.governance.activity("send"):
+                pass
+
+    running = asyncio.create_task(run())
+    approval = await stage.core.await_approval()
+    now[0] += waited
+    stage.core.approve(approval)
+    if waited > 60:
+        with pytest.raises(ContractRefusedError):
+            await running
+    else:
+        await running
+    assert session.in_flight == 0
+
+
 async def test_an_approval_that_nobody_gave_leaves_a_decision(world: Any) -> None:
     """When the governance closes, the paused run ends, and the record says why the call never ran."""
     told: list[Any] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -59,6 +59,7 @@ options = st.fixed_dictionaries(
     optional={
         "key": st.sampled_from(["k"]),
         "within": st.sampled_from([1, 5, 10.0]),
+        "recheck": st.booleans(),
         "except": st.sampled_from([["c"], ["a"], ["db_*", "c"]]),
     },
 )
@@ -136,8 +137,9 @@ ends = st.tuples(
 )
 ticks = st.tuples(st.just("tick"), st.sampled_from([0.5, 1, 4, 5, 6, -3, -20]), st.none())
 snapshots = st.tuples(st.just("snapshot"), st.none(), st.none())
+rechecks = st.tuples(st.just("recheck"), st.integers(0, 5), st.none())
 schedules = st.lists(
-    st.one_of(starts, starts, starts, ends, ends, ends, ticks, snapshots), min_size=6, max_size=40
+    st.one_of(starts, starts, starts, ends, ends, ends, ticks, snapshots, rechecks), min_size=6, max_size=40
 )
 
 
@@ -190,6 +192,9 @@ class Run:
                 self.start(which, ARGS[args])
             elif what == "snapshot":
                 self.go_on_elsewhere()
+            elif what == "recheck":
+                if self.open and "since" not in self.spec["kwargs"]:
+                    self.recheck(which % len(self.open))
             elif self.open:
                 self.end(self.open.pop(which % len(self.open)), what, None if args is None else ARGS[args])
         if self.order < self.late:
@@ -207,6 +212,25 @@ class Run:
             self.open.append((reservation, call))
             if self.contracts:
                 self.seen.append(call)
+
+    def recheck(self, which: int) -> None:
+        """It is judged as if it came now, and is then let through now."""
+        reservation, call = self.open[which]
+        before = len(reservation.violations)
+        holds = reservation.recheck()
+        found = reservation.violations[before:]
+        windowed = "within" in self.spec["kwargs"] or self.spec["template"] == "rate_limit"
+        others = [seen for seen in self.seen if seen is not call]
+        asked = replace(call, at=self.latest, order=self.order)
+        wanted = self.spec["kwargs"].get("recheck", windowed) and any(seen is call for seen in self.seen)
+        expected = bool(wanted) and breaks(self.spec, others, asked)
+        found = tuple(v for v in found if v.needs is None or self.spec["template"] != "response")
+        assert (bool(found) if self.shadow else not holds) is expected, (call, others, found)
+        if not holds:
+            self.open.pop(which)
+            call.ended, call.ended_at, call.ended_order = "aborted", self.latest, self.order
+        elif windowed:
+            call.at = self.latest
 
     def end(self, entry: tuple[Reservation, Seen], how: Ended, ran: dict[str, Any] | None) -> None:
         reservation, call = entry
@@ -271,7 +295,7 @@ def test_each_template_agrees_with_its_sentence(
     """
     spec = data.draw(st.builds(_spec, st.just(template), *PARAMETERS[template]).filter(_bites))
     if not _exact(spec, schedule):
-        schedule = [action for action in schedule if action[0] not in ("aborted", "failed")]
+        schedule = [action for action in schedule if action[0] not in ("aborted", "failed", "recheck")]
     run = Run(spec, shadow=shadow, late=data.draw(st.sampled_from([0, 0, 0, 3, 12])))
     run.run(schedule)
     run.finish()

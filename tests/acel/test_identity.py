@@ -114,6 +114,7 @@ OPTIONS = {
     "key": ("k", "other"),
     "fold": ("case", "number"),
     "except_": ("x", "y"),
+    "recheck": (True, False),
     "within": (5.0, 6.0),
     "id": ("i", "other"),
     "severity": ("low", "high"),

@@ -13,6 +13,7 @@ cannot pass a limit together.
 ``chain_precedence(a, b)``                     ``a`` is the call immediately before each ``b``
 ``init(a)``                                    ``a`` comes before everything else
 ``at_most_n_times(tool, n)``                   at most ``n`` calls
+``at_most_in_flight(tool, n)``                 at most ``n`` calls under way at once
 ``rate_limit(tool, n, window_seconds)``        at most ``n`` calls in any such window
 ``at_most_total(tool, field, limit)``          ``field`` of all calls adds up to at most ``limit``
 ``max_distinct(tool, field, n)``               at most ``n`` different values of an argument

@@ -28,6 +28,7 @@ class TemporalContract(ABC):
     mode: Mode = "enforce"
     remedy: str | None = None
     on_violation: OnViolation = "refuse"
+    recheck: bool = False
 
     def __init__(self, spec: str) -> None:
         self.spec = spec
@@ -87,6 +88,7 @@ class SessionRule:
     mode: Mode = "enforce"
     severity: Severity = "high"
     on_violation: OnViolation = "refuse"
+    recheck = False
 
     def __init__(self, spec: str, remedy: str | None = None) -> None:
         self.spec = spec

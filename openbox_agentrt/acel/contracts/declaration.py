@@ -36,6 +36,8 @@ class Options(TypedDict, total=False):
             list, another for each tool as a mapping, ``"*"`` for all arguments.
         fold: Which spellings of a key are one: "case" or "number". By default, those that look the same.
         except_: Calls that are none of its business: a matcher, or several. They are ``except`` in data.
+        recheck: Whether a call that has waited, for a person or for long, is judged again before it runs. By
+            default that is so where time or order matters: with `within`, `per`, `since`, and a window.
         within: Seconds. An older prerequisite no longer counts, and totals are per window.
         id: A name of its own, for reports.
         description: What it is for.
@@ -55,6 +57,7 @@ class Options(TypedDict, total=False):
     key: KeyGiven | None
     fold: Fold | None
     except_: ToolMatcher | Sequence[ToolMatcher] | None
+    recheck: bool | None
     within: float | None
     id: str | None
     description: str | None
@@ -146,6 +149,9 @@ class Declaration(TemporalContract):
             windowed=self.windowed or self.within is not None,
         )
         parts = [*parts, *self.reach.parts()]
+        self.rechecks = _flag(options, "recheck")
+        self.recheck = self.ends or self.windowed if self.rechecks is None else self.rechecks
+        parts += [] if self.rechecks is None else [f"recheck={self.rechecks}"]
         super().__init__(f"{self.template}({', '.join(parts)})")
         self.id = _text(options, "id")
         self.description = _text(options, "description")
@@ -313,6 +319,13 @@ def _text(options: Options, name: str) -> str | None:
     value = options.get(name)
     if value is not None and (not isinstance(value, str) or not value):
         raise TypeError(f"{name} must be text, got {shown(value)}")
+    return value
+
+
+def _flag(options: Options, name: str) -> bool | None:
+    value = options.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
     return value
 
 

@@ -21,7 +21,7 @@ class Never(Template):
 
     template = "never"
     local_because = "it remembers nothing"
-    without = frozenset({"key", "fold", "within"})
+    without = frozenset({"key", "fold", "within", "recheck"})
 
     def __init__(self, tool: ToolMatcher, **options: Unpack[Options]) -> None:
         what = select(tool)
@@ -44,7 +44,7 @@ class Only(Template):
     template = "only"
     local_because = "it remembers nothing"
     everywhere = True
-    without = frozenset({"key", "fold", "except_", "within"})
+    without = frozenset({"key", "fold", "except_", "within", "recheck"})
 
     def __init__(self, tools: ToolMatcher, **options: Unpack[Options]) -> None:
         what = select(tools)

@@ -65,6 +65,8 @@ def canonical(contract: TemporalContract) -> dict[str, Any]:
             "within": _value(contract.within),
             **contract.reach.said(),
         }
+        if contract.rechecks is not None:
+            said["recheck"] = contract.rechecks
         if CLASSES.get(contract.template) is type(contract):
             return {**said, "terms": _terms(contract)}
         said["roles"] = [role.selector.form() for role in contract.roles]

@@ -48,6 +48,7 @@ class _Precedence(Template):
             need = Guard(kind="fresh", cell=seen, needs=f"{first.label} after the latest {voids.label}")
             self._give = Move(cell=seen, role="give", strict=False)
             self._void = Move(cell=seen, role="void", strict=False)
+            self.recheck = self.rechecks is not False
         else:
             seen = self.cell("tally" if self.within is None else "marks", first, strict=False)
             need = Guard(kind="need", cell=seen, needs=first.label)

@@ -48,6 +48,7 @@ def _build(form: Mapping[str, Any]) -> Template:
     # Said only where they are not the default.
     given |= {name: form[name] for name in _REACH if name in form}
     given["within"] = _seconds(form["within"])
+    given["recheck"] = form.get("recheck")
     if form["except"] is not None:
         given["except_"] = _matcher(form["except"])
     given |= {name: _term(value, kinds[name]) for name, value in terms.items()}

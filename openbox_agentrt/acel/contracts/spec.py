@@ -41,6 +41,7 @@ CONTRACT: dict[str, Field] = {
     "fold": Field("text", among=get_args(Fold)),
     "except": Field("matchers"),
     "within": Field("number"),
+    "recheck": Field("flag"),
     "scope": Field("text", among=get_args(Scope)),
     "per": Field("text", among=get_args(Per)),
     "tz": _TEXT,

@@ -98,7 +98,8 @@ def _settle_one(mover: Mover, ticket: Any, call: PlannedCall, end: End) -> None:
         mover.undo(ticket, call)
 
 
-def _guards(call: PlannedCall) -> Iterator[LiveGuard]:
+def guards_of(call: PlannedCall) -> Iterator[LiveGuard]:
+    """List what a call has to pass."""
     yield from call.plan.guards
     if call.extra is not None:
         yield from call.extra.guards
@@ -106,16 +107,18 @@ def _guards(call: PlannedCall) -> Iterator[LiveGuard]:
 
 def _guards_of_both(call: PlannedCall, ran: PlannedCall) -> tuple[list[LiveGuard], list[LiveGuard]]:
     # A guard that let the judged call through is asked again only if it looks at other memory now.
-    known = {id(guard) for guard in _guards(call)}
+    known = {id(guard) for guard in guards_of(call)}
     kept: list[LiveGuard] = []
     further: list[LiveGuard] = []
-    for guard in _guards(ran):
+    for guard in guards_of(ran):
         (kept if id(guard) in known and guard.is_same(call, ran) else further).append(guard)
     return kept, further
 
 
 def _overshot(call: PlannedCall) -> list[Breach]:
-    return [Breach(contract=guard.contract, stops=False) for guard in _guards(call) if guard.overshoots(call)]
+    return [
+        Breach(contract=guard.contract, stops=False) for guard in guards_of(call) if guard.overshoots(call)
+    ]
 
 
 def _broken(guard: LiveGuard, ran: PlannedCall) -> Breach:

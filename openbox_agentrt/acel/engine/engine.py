@@ -265,6 +265,21 @@ class Engine:
         broken = tuple(finding.broken for finding in found if finding.stops)
         return Refusal(tool=call.tool, step=call.step, broken=broken) if broken else None
 
+    def recheck(self, call: Reservation) -> bool:
+        """Judge a call again that has waited and is about to run. One that may not is refused."""
+        breaches = self.store.recheck(call)
+        if not breaches:
+            return True
+        said = call.violations
+        if not call.watched and any(breach.blocks() for breach in breaches):
+            call.claim()
+            self.store.abort(call, ran=False)
+            self._finish(call, "undo")
+            call.admitted = False
+        self._report(call, [], breaches)
+        call.violations = (*said, *call.violations)
+        return call.admitted
+
     def settle(self, call: Reservation, result: Any) -> Violation | None:
         """Settle a call that ran: check its result, let it become state, and commit it."""
         spec = call.plan.spec

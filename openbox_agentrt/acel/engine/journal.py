@@ -114,6 +114,11 @@ class JournaledStore(SessionStore):
             self._write()
         return admitted
 
+    def recheck(self, call: PlannedCall, *, at: float | None = None) -> list[Breach]:
+        breaches = super().recheck(call, at=at)
+        self._write()
+        return breaches
+
     def would(self, call: PlannedCall) -> list[Breach]:
         breaches = super().would(call)
         self._write()  # of calls that were dropped meanwhile
@@ -195,6 +200,12 @@ class JournaledStore(SessionStore):
         if not self._objecting:
             self._noted.append(_Noted("reserve", call, None, self._time() if plan.timelines else None))
 
+    def _recheck(self, call: PlannedCall) -> list[Breach]:
+        breaches = super()._recheck(call)
+        more = {"allowed": call.watched or not any(breach.blocks() for breach in breaches)}
+        self._noted.append(_Noted("recheck", call, breaches, self._time(), more, self._places))
+        return breaches
+
     def _object(self, plan: Plan, call: PlannedCall, force: bool, refuse: object) -> list[Breach]:
         self._objecting = True
         try:
@@ -264,7 +275,7 @@ class JournaledStore(SessionStore):
             step["tool"] = call.tool
             if noted.event == "reserve":
                 step.update(_asked(call, late=self._late))
-            elif noted.event != "learn":
+            elif noted.event not in ("learn", "recheck"):
                 step.update(_ended_late(noted.event, call) if self._late else _ended(call))
             if noted.event in ("commit", "learn"):
                 step.update(_learnt(call, concealed=call.concealed and noted.event == "commit"))

@@ -201,6 +201,8 @@ class Rerun:
                 self._end(number, step, end)
             case "learn":
                 self._learn(number, step)
+            case "recheck":
+                self._recheck(number, step)
             case "state":
                 self._store.memory.state.update(thawed(step["set"]))
             case "add":
@@ -288,6 +290,15 @@ class Rerun:
             over = self._store.abort(call, ran=end == "fail")
         if over or "broken" in step:
             self._compare(number, step, True, True, over or [], unknown | self._tainted_for(call))
+
+    def _recheck(self, number: int, step: Mapping[str, Any]) -> None:
+        assert self._store is not None
+        call = self._flying.get(step["step"])
+        if call is None:
+            raise RerunError(f"line {number}: a call was judged again that never began")
+        breaches = self._store.recheck(call)
+        derived = call.watched or not any(breach.blocks() for breach in breaches)
+        self._compare(number, step, bool(step["allowed"]), derived, breaches, self._tainted_for(call))
 
     def _learn(self, number: int, step: Mapping[str, Any]) -> None:
         assert self._store is not None

@@ -31,6 +31,7 @@ from .judging import explain, holds
 from .plan import NONE, Plan
 from .plan_book import PlanBook
 from .planned_call import PlannedCall
+from .rechecking import is_to_recheck, judge_again
 from .rule_set import RuleSet, SharedRules
 
 
@@ -164,6 +165,22 @@ class SessionStore:
             self.step = call.step = self.step + 1
             self._move(call.plan, call)
             return True
+
+    def recheck(self, call: PlannedCall, *, at: float | None = None) -> list[Breach]:
+        """
+        Judge a call again that was let through and is about to run. It stays reserved, from now on.
+
+        Returns:
+            What it would break now. Whether it may still run is for the caller to tell.
+        """
+        if self.shut is None and not is_to_recheck(call):
+            return []
+        timelines = tuple(dict.fromkeys((*call.plan.timelines, *call.plan.later)))
+        shown = _look(timelines, at)
+        with self.lock:
+            _advance(timelines, shown)
+            self._settle_dropped()
+            return self._recheck(call)
 
     def would(self, call: PlannedCall) -> list[Breach]:
         """Say what a call would break if it were made now. It is not made, and nothing moves."""
@@ -373,6 +390,23 @@ class SessionStore:
                 self.shut = HALTED
         else:
             self._move(plan, call)
+            self._note(breaches)
+        return breaches
+
+    def _recheck(self, call: PlannedCall) -> list[Breach]:
+        breaches = self._in_order(judge_again(call))
+        if call.watched:
+            self._note(breaches)
+            return breaches
+        if self.shut is not None:
+            return [Breach(contract=self.shut)]
+        halting = any(breach.halts() for breach in breaches)
+        if halting and not any(breach.blocks() for breach in breaches):
+            breaches.append(Breach(contract=HALTED))
+        if any(breach.blocks() for breach in breaches):
+            if self._halts or halting:
+                self.shut = HALTED
+        else:
             self._note(breaches)
         return breaches
 

@@ -57,6 +57,10 @@ _OPTIONS: dict[str, Any] = {
             {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/tool"}},
         ],
     },
+    "recheck": {
+        "type": "boolean",
+        "description": "Whether a call that has waited is judged again before it runs.",
+    },
     "within": {
         "type": "number",
         "exclusiveMinimum": 0,
