@@ -277,6 +277,11 @@ class Activity:
         if self._concluded is not None:
             self._concluded.replace_result(result)
 
+    def replace_content(self, content: Any) -> None:
+        """Tell the contracts what is handed on in the place of the input that they were told of."""
+        if self._concluded is not None:
+            self._concluded.replace_arguments(self.request.arguments_of(content))
+
     async def fail(self, error: BaseException) -> Answer | None:
         """
         Close it because the work failed, or never ran.

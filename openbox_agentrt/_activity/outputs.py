@@ -54,8 +54,8 @@ def seen(activity: Activity, output: Any, answer: Answer | None) -> Any:
     if not activity.run.services.enforces_outputs:
         return output
     shown = _shown(activity, output, answer)
-    if shown is not output and shown is not WITHHELD:
-        # What the agent gets to see is what it can use.
+    if shown is not WITHHELD:
+        # What the agent gets to see is what it can use, and what the evidence may tell of.
         activity.replace_result(shown)
     return shown
 

@@ -57,6 +57,8 @@ async def screen_prompt(run: RunState, messages: Sequence[Any] = (), instruction
         prescreen = Activity(run, request)
         await decide(prescreen)
         _note(prescreen)
+        # Core has redacted it only now, and the model names what it was shown.
+        prompt.replace_content(prescreen.content[0]["prompt"])
         prescreen.move("keep")
 
 

@@ -31,6 +31,8 @@ class Settles(Protocol):
 
     async def astart(self, call: Reservation, /) -> bool: ...
 
+    def replace_arguments(self, call: Reservation, args: Mapping[str, Any], /) -> None: ...
+
     def give_up(self, call: Reservation, /, *, ran: bool) -> None: ...
 
     def lose(self, call: Reservation, /) -> None: ...
@@ -182,6 +184,14 @@ class Reservation(PlannedCall):
         did not succeed.
         """
         self._engine.replace_result(self, result)
+
+    def replace_arguments(self, args: Mapping[str, Any]) -> None:
+        """
+        Take note that the call is shown with other arguments than it was made with: a redacted prompt.
+
+        What contracts remember of arguments for their words, they remember of these as well.
+        """
+        self._engine.replace_arguments(self, args)
 
     def abort(
         self,

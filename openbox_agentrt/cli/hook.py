@@ -1,5 +1,5 @@
 """
-``openbox-agentrt hook pre|post|end``: the hooks of Claude Code.
+``openbox-agentrt hook prompt|pre|post|end``: the hooks of Claude Code.
 
 Each tool call starts these processes, so a command line that is right is read by hand. Only one that is
 not loads argparse, which knows how to say what is wrong.
@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from ..doors.claude_code.answers import HookAnswer, HookSettings, after_tool, at_end, before_tool
+from ..doors.claude_code.answers import HookAnswer, HookSettings, after_tool, at_end, at_prompt, before_tool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ("main",)
 
 _ANSWERS: dict[str, Callable[[bytes, HookSettings], HookAnswer]] = {
+    "prompt": at_prompt,
     "pre": before_tool,
     "post": after_tool,
     "end": at_end,
@@ -88,8 +89,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
         prog="openbox-agentrt hook", description="Contracts for the tool calls of Claude Code."
     )
-    events = parser.add_subparsers(dest="event", required=True, metavar="pre|post|end")
+    events = parser.add_subparsers(dest="event", required=True, metavar="prompt|pre|post|end")
     for name, text in (
+        ("prompt", "take note of UserPromptSubmit, or refuse the prompt"),
         ("pre", "answer PreToolUse: refuse the call, or say nothing"),
         ("post", "take note of PostToolUse, PostToolUseFailure or PermissionDenied"),
         ("end", "answer Stop and SessionEnd: settle what the session owes"),

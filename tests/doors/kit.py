@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, must_precede
+from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, came_from, must_precede
 from openbox_agentrt.acel.outcome import OutcomeHook
 
 __all__ = ("CHECKS", "Came", "MakeCall", "Tool", "check_door")
@@ -105,6 +105,21 @@ async def a_default_is_judged(make_call: MakeCall) -> None:
     assert [row["note"] for row in tool.ran] == ["rent"]
 
 
+async def what_a_call_returned_vouches(make_call: MakeCall) -> None:
+    """Its result reaches the contracts: a value that is named there has come from somewhere."""
+    session = Session(contracts=[came_from("ship", "to", [{"tool": "pay", "named": True}])])
+    tool = Tool()
+    async with make_call(session, tool) as call:
+        assert session.would("ship", {"to": "paid 5"})
+        assert await call(amount=5) == Came("result", "paid 5")
+        assert not session.would("ship", {"to": "paid 5"})
+        assert session.would("ship", {"to": "paid 6"})
+        tool.does = "raises"
+        assert (await call(amount=6)).what == "error"
+
+    assert session.would("ship", {"to": "paid 6"})
+
+
 async def what_failed_allows_nothing(make_call: MakeCall, does: str = "raises") -> None:
     """A call that raised stays counted, and satisfies no prerequisite."""
     session = Session(contracts=[at_most_n_times("pay", 1), must_precede("pay", "ship")])
@@ -192,6 +207,7 @@ CHECKS: tuple[Callable[[MakeCall], Awaitable[None]], ...] = (
     an_admitted_call_runs_once,
     a_refused_call_does_not_run,
     a_default_is_judged,
+    what_a_call_returned_vouches,
     what_failed_allows_nothing,
     what_reports_an_error_has_failed,
     the_user_says_what_failed,

@@ -12,7 +12,7 @@ from mcp.client._memory import InMemoryTransport
 from mcp.server.mcpserver import MCPServer
 
 from openbox_agentrt import GovernanceBlockedError
-from openbox_agentrt.acel import Session, must_precede
+from openbox_agentrt.acel import Session, came_from, must_precede
 from openbox_agentrt.doors.callables import guard
 from openbox_agentrt.doors.langchain import govern_tool
 from openbox_agentrt.doors.mcp import ACELMiddleware
@@ -112,6 +112,19 @@ async def test_an_output_that_core_redacts_is_handed_on_redacted(make_stage: Mak
     assert SECRET not in told
     assert "***" in told
     assert "ann" in told
+
+
+@EVERY_DOOR
+async def test_what_core_redacts_vouches_as_it_is_shown(make_stage: MakeStage, door: Any) -> None:
+    """What the agent gets to see is what it can use. The result itself is what was found out."""
+    stage = await make_stage(core=LocalCore(REDACTS, guardrails=False), outputs="enforce")
+    session = Session(contracts=[came_from("send", "to", [{"tool": "look", "path": "mail"}])])
+
+    await through(door, stage, session)
+
+    assert not session.would("send", {"to": "***"})
+    assert not session.would("send", {"to": SECRET})
+    assert session.would("send", {"to": "eve@example.com"})
 
 
 @EVERY_DOOR

@@ -320,6 +320,10 @@ class Engine:
         """Take note that whoever made a call that was committed was given another result."""
         self.store.relearn(call, result)
 
+    def replace_arguments(self, call: Reservation, args: Mapping[str, Any]) -> None:
+        """Take note that a call that was committed is shown with other arguments than it was made with."""
+        self.store.relearn_arguments(call, args)
+
     def give_up(self, call: Reservation, *, ran: bool) -> None:
         """Settle a call that failed, if it `ran`, or never ran."""
         self._report_late(call, self.store.abort(call, ran=ran), None)

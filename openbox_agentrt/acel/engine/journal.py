@@ -144,10 +144,6 @@ class JournaledStore(SessionStore):
         self._write()
         return over
 
-    def relearn(self, call: PlannedCall, result: Any, *, learnt: Mapping[str, Any] | None = None) -> None:
-        super().relearn(call, result, learnt=learnt)
-        self._write()
-
     def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> list[Breach] | None:
         over = super().abort(call, ran=ran, at=at)
         self._write()
@@ -193,6 +189,17 @@ class JournaledStore(SessionStore):
         """Take note that the session goes on where a snapshot was taken."""
         self._noted.append(_Noted("restore", more={"memory": memory, "state": state}))
 
+    def _learn_again(
+        self, call: PlannedCall, seen: PlannedCall, found: Mapping[str, Any], known: Mapping[str, Any]
+    ) -> None:
+        super()._learn_again(call, seen, found, known)
+        was_hidden = call.concealed or call.shown is not None
+        if found != known or was_hidden:
+            # What may be seen is told now. If that is all, nothing of the call is hidden any more.
+            whole = {"whole": True} if found == known else {}
+            self._noted.append(_Noted("learn", call, more={"learnt": dict(found), **whole}))
+            self._write()
+
     # Called with the lock held.
 
     def _move(self, plan: Plan, call: PlannedCall) -> None:
@@ -233,16 +240,6 @@ class JournaledStore(SessionStore):
             _Noted("end_run", breaches=unmet, at=self._time(), more={"of_run": run}, order=self._places)
         )
 
-    def _keep(self, call: PlannedCall) -> None:
-        super()._keep(call)
-        self._noted.append(_Noted("learn", call))
-
-    def _replace(self, rules: RuleSet) -> None:
-        before = self.contracts
-        super()._replace(rules)
-        told, self._places = _filed(rules)
-        self._noted.append(_Noted("replace", rules=told, more={"before": rules_hash(before)}))
-
     def _time(self) -> float | str | None:
         now = self.memory.now
         return None if now is None else self.memory.timeline.fault or now
@@ -277,8 +274,8 @@ class JournaledStore(SessionStore):
                 step.update(_asked(call, late=self._late))
             elif noted.event not in ("learn", "recheck"):
                 step.update(_ended_late(noted.event, call) if self._late else _ended(call))
-            if noted.event in ("commit", "learn"):
-                step.update(_learnt(call, concealed=call.concealed and noted.event == "commit"))
+            if noted.event == "commit":
+                step.update(_learnt(call, concealed=call.concealed))
         if noted.at is not None:
             step["at"] = noted.at
         if noted.breaches:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..._plain.arguments import plain_args
 from ...fleet.answers import Lease
 from ..callbacks import fault_text
 from ..contracts.base import SessionRule
@@ -116,6 +117,14 @@ class PlannedCall(JudgedCall):
         self.extra = plan.ask(self.args) if own or plan.asked else None
         if own and self.extra is not None:
             self.extra.guards += own
+
+    def lessons_of_arguments(self, args: Mapping[str, Any]) -> tuple[PlannedCall, dict[str, Any]]:
+        """Give the call as if it had been made with other arguments, and what is learnt from those."""
+        again = PlannedCall(self.tool, plain_args(args), self.plan)
+        again.step = self.step
+        if self.plan.asked:
+            again.extra = self.plan.ask(again.args)
+        return again, again.lessons(None, {})
 
     def as_ran(self) -> PlannedCall | None:
         """Ask what contracts say about the arguments that really ran; None if those were judged."""

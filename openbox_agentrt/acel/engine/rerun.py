@@ -22,6 +22,7 @@ from ..contracts.rebuilding import rebuilt
 from ..contracts.rules import Cell
 from ..contracts.template import Template
 from ..match.keys import About
+from ..memory.cell import LearnsFrom
 from ..memory.guard import Breach
 from ..memory.state import StateStore
 from .planned_call import PlannedCall
@@ -60,9 +61,12 @@ class Difference:
 
 
 class _FollowedStore(SessionStore):
-    """Lose a call at its place in the order, and not only when the lock is taken next."""
+    """Lose a call at its place in the order, not when the lock is taken next, and learn what others read."""
 
     __slots__ = ()
+
+    def learn_known(self, call: PlannedCall, found: Mapping[str, Any]) -> None:
+        self._learn_again(call, call, found, known={})
 
     def lose_now(self, call: PlannedCall) -> list[Breach] | None:
         ran = call.as_ran()
@@ -93,6 +97,8 @@ class Rerun:
     _time: float | str = 0.0
     _flying: dict[int, PlannedCall] = field(default_factory=dict)
     _tainted: set[int] = field(default_factory=set)
+    # By the step of the call whose result or arguments the log does not show.
+    _unseen: dict[int, set[int]] = field(default_factory=dict)
     # Only calls of whose results something was learnt may be heard of again.
     _learned: dict[int, PlannedCall] = field(default_factory=dict)
 
@@ -274,11 +280,11 @@ class Rerun:
         if "measured" in step:
             call.measured = thawed(step["measured"])
         call.special = call.special or call.final is not None or call.measured is not None
-        self._tainted |= self._learning(call, step)
         if end == "commit":
+            self._unseen[call.step] = self._learning(call, step)
             if call.plan.learns:
                 self._learned[call.step] = call
-            over = self._store.commit(call, learnt=thawed(_seen_of(step.get("learnt", {}))))
+            over = self._store.commit(call, learnt=self._learnt(call, step))
         elif end == "lose":
             over = self._store.lose_now(call)
         elif end == "abort" and "broken" in step:
@@ -300,13 +306,26 @@ class Rerun:
         derived = call.watched or not any(breach.blocks() for breach in breaches)
         self._compare(number, step, bool(step["allowed"]), derived, breaches, self._tainted_for(call))
 
+    def _learnt(self, call: PlannedCall, step: Mapping[str, Any]) -> dict[str, Any]:
+        """Give what a log says was learnt from a call, with None for what it does not say."""
+        learnt: dict[str, Any] = thawed(_seen_of(step.get("learnt", {})))
+        if step.get("shown") or _has_hidden(call.args if call.final is None else call.final):
+            learns = _learning_movers(call)
+            learnt |= dict.fromkeys(name for name, source in learns.items() if source == "arguments")
+        return learnt
+
     def _learn(self, number: int, step: Mapping[str, Any]) -> None:
         assert self._store is not None
         call = self._learned.get(step["step"])
         if call is None:
             raise RerunError(f"line {number}: something was learnt from a call that did not succeed")
-        self._tainted |= self._learning(call, step)
-        self._store.relearn(call, None, learnt=thawed(_seen_of(step.get("learnt", {}))))
+        learnt = step["learnt"]
+        if step.get("whole") and not _has_hidden(learnt):
+            # All that the end of the call did not show.
+            self._unseen.pop(call.step, None)
+        elif _has_hidden(learnt):
+            self._tainted |= self._remembering(_learning_movers(call).keys())
+        self._store.learn_known(call, thawed(_seen_of(learnt)))
 
     def _add(self, step: Mapping[str, Any]) -> None:
         assert self._store is not None
@@ -400,7 +419,7 @@ class Rerun:
 
     def _learning(self, call: PlannedCall, step: Mapping[str, Any]) -> set[int]:
         """Find the contracts that have learnt from a call what the log does not show."""
-        learns = {mover.learns: mover.learns_from for mover in call.movers() if mover.learns is not None}
+        learns = _learning_movers(call)
         hidden = learns.keys() & step.get("concealed", ())
         learnt = step.get("learnt", {})
         hidden |= learns.keys() - _seen_of(learnt).keys() if _has_hidden(learnt) else set()
@@ -424,11 +443,12 @@ class Rerun:
         }
 
     def _tainted_for(self, call: PlannedCall) -> set[int]:
-        if not self._tainted:
+        tainted = self._tainted.union(*self._unseen.values())
+        if not tainted:
             return set()
         about = {id(guard.contract) for guard in call.plan.guards}
         about |= {id(entry.contract) for entry, _ in call.plan.asked}
-        return {place for place in self._tainted if id(self._contracts[place]) in about}
+        return {place for place in tainted if id(self._contracts[place]) in about}
 
 
 def _rules_of(
@@ -467,6 +487,10 @@ def _has_hidden(value: Any, *, marked: bool = True) -> bool:
     if isinstance(value, dict):
         return value.get("$cut") == "size" or any(_has_hidden(item, marked=marked) for item in value.values())
     return False
+
+
+def _learning_movers(call: PlannedCall) -> dict[str, LearnsFrom]:
+    return {mover.learns: mover.learns_from for mover in call.movers() if mover.learns is not None}
 
 
 def _seen_of(learnt: Mapping[str, Any]) -> dict[str, Any]:

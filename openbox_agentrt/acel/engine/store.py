@@ -235,14 +235,18 @@ class SessionStore:
                 mover.commit(ticket, call)
         return None
 
-    def relearn(self, call: PlannedCall, result: Any, *, learnt: Mapping[str, Any] | None = None) -> None:
+    def relearn(self, call: PlannedCall, result: Any) -> None:
         """Remember of a call that was committed what another result of it says as well."""
-        if call.learnt is None:
-            # It did not succeed, or nobody wants to know.
-            return
-        call.learn(result, learnt)
-        with self.lock:
-            self._keep(call)
+        if call.learnt is not None:
+            known = call.from_result(call.learnt)
+            self._learn_again(call, call, call.from_result(call.lessons(result)), known=known)
+
+    def relearn_arguments(self, call: PlannedCall, args: Mapping[str, Any]) -> None:
+        """Remember of a call that was committed what other arguments of it say as well."""
+        if call.learnt is not None:
+            told = call.from_result(call.learnt)
+            known = {name: lesson for name, lesson in call.learnt.items() if name not in told}
+            self._learn_again(call, *call.lessons_of_arguments(args), known=known)
 
     def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> list[Breach] | None:
         """Settle a call that failed, if it `ran`, or never ran. Returns what `commit` does."""
@@ -363,6 +367,16 @@ class SessionStore:
                 self._settle_dropped()
             return self._end(call, ran, end)
 
+    def _learn_again(
+        self, call: PlannedCall, seen: PlannedCall, found: Mapping[str, Any], known: Mapping[str, Any]
+    ) -> None:
+        if found == known:
+            return
+        with self.lock:
+            for mover in (seen.ran or seen).movers():
+                if mover.learns is not None and mover.learns in found:
+                    mover.keep(found[mover.learns], seen)
+
     # The rest is called with the lock held.
 
     def _refused_elsewhere(self, call: PlannedCall, breaches: list[Breach]) -> None:
@@ -442,12 +456,6 @@ class SessionStore:
         if self.shut is None and not call.watched and any(breach.halts() for breach in over):
             self.shut = HALTED
         return self._in_order(over)
-
-    def _keep(self, call: PlannedCall) -> None:
-        learnt = call.from_result(call.learnt)
-        for mover in (call.ran or call).movers():
-            if mover.learns in learnt:
-                mover.keep(learnt[mover.learns], call)
 
     def _note(self, breaches: list[Breach]) -> None:
         broken = {id(breach.contract) for breach in breaches}

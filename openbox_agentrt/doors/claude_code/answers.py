@@ -2,9 +2,9 @@
 Contracts for the tool calls of Claude Code, through its hooks.
 
 Claude Code starts a process for each event and reads its answer from standard output, standard error and
-the exit code. `before_tool`, `after_tool` and `at_end` give that answer for what came in on standard
-input; they never raise. A call that may run is answered with nothing at all: "allow" would skip the user's
-own permission prompt.
+the exit code. `at_prompt`, `before_tool`, `after_tool` and `at_end` give that answer for what came in on
+standard input; they never raise. A call that may run is answered with nothing at all: "allow" would skip the
+user's own permission prompt.
 
 Exit codes: 0 with what standard output says; 2 for a fault, which blocks the call - fail-closed; 1 at the
 end of a session that owes something, where nothing can be blocked any more.
@@ -15,27 +15,28 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
-from openbox_agentrt.doors.claude_code.event import POST_EVENTS, HookEvent, read_event
+from openbox_agentrt.doors.claude_code.event import POST_EVENTS, PROMPT_EVENT, HookEvent, read_event
 from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.doors.claude_code.history import end_call
 from openbox_agentrt.doors.claude_code.log import SessionLog, file_stem, open_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Literal
 
     from openbox_agentrt.acel import Violation
     from openbox_agentrt.doors.claude_code.rules import HookRules
-    from openbox_agentrt.doors.claude_code.session import OnRulesChange
+    from openbox_agentrt.doors.claude_code.session import OnRulesChange, Ruling
 
 __all__ = (
     "HookAnswer",
     "HookSettings",
     "after_tool",
     "at_end",
+    "at_prompt",
     "before_tool",
     "default_state_dir",
     "deny_output",
@@ -133,6 +134,15 @@ def before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
     return _answer(_before_tool, data, settings)
 
 
+def at_prompt(data: bytes, settings: HookSettings) -> HookAnswer:
+    """
+    Answer a ``UserPromptSubmit`` event: take note of what the user says, which values may come from.
+
+    A prompt that a contract refuses is not given to the model, and the user reads why.
+    """
+    return _answer(_at_prompt, data, settings)
+
+
 def after_tool(data: bytes, settings: HookSettings) -> HookAnswer:
     """Take note of ``PostToolUse``, ``PostToolUseFailure`` or ``PermissionDenied``."""
     return _answer(_after_tool, data, settings)
@@ -148,36 +158,60 @@ def at_end(data: bytes, settings: HookSettings) -> HookAnswer:
     return _answer(_at_end, data, settings)
 
 
-def _before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
-    # Here, because the hook after a call needs no engine and each hook is a process that starts.
-    from openbox_agentrt.doors.claude_code.session import begin_call
+def _at_prompt(data: bytes, settings: HookSettings) -> HookAnswer:
+    event = read_event(data, expected=(PROMPT_EVENT,))
+    lease = None
+    with _log(settings, event) as log:
+        ruling, trouble = _begin(log, event, settings)
+        if ruling.reason is None:
+            # What the user says has happened once it is let through.
+            lease = end_call(log, event, now=settings.clock())
+    _finish(lease, settings, "commit")
+    if ruling.reason is None:
+        return HookAnswer(stderr=trouble)
+    return HookAnswer(stdout=json.dumps({"decision": "block", "reason": ruling.reason}), stderr=trouble)
 
+
+def _before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
     event = read_event(data, expected=("PreToolUse",))
     with _log(settings, event) as log:
-        rules = _rules(settings, log)
-        ruling = begin_call(
-            log,
-            event,
-            rules,
-            now=settings.clock(),
-            on_rules_change=settings.on_rules_change,
-            fleet=settings.fleet,
-        )
-        trouble = _record(event, settings, ruling.violations, rules.rules_hash)
+        ruling, trouble = _begin(log, event, settings)
     if ruling.reason is None:
         return HookAnswer(stderr=trouble)
     return HookAnswer(stdout=json.dumps(deny_output(ruling.reason)), stderr=trouble)
+
+
+def _begin(log: SessionLog, event: HookEvent, settings: HookSettings) -> tuple[Ruling, str]:
+    # Here, because the hook after a call needs no engine and each hook is a process that starts.
+    from openbox_agentrt.doors.claude_code.session import begin_call
+
+    rules = _rules(settings, log)
+    ruling = begin_call(
+        log,
+        event,
+        rules,
+        now=settings.clock(),
+        on_rules_change=settings.on_rules_change,
+        fleet=settings.fleet,
+    )
+    return ruling, _record(event, settings, ruling.violations, rules.rules_hash)
 
 
 def _after_tool(data: bytes, settings: HookSettings) -> HookAnswer:
     event = read_event(data, expected=POST_EVENTS)
     with _log(settings, event) as log:
         lease = end_call(log, event, now=settings.clock())
+    _finish(lease, settings, "commit" if event.ok else "fail" if event.ran else "undo")
+    return HookAnswer()
+
+
+def _finish(
+    lease: Mapping[str, Any] | None, settings: HookSettings, how: Literal["commit", "fail", "undo"]
+) -> None:
     if lease is not None:
         from openbox_agentrt.doors.claude_code.fleet import finish_in_fleet
 
-        finish_in_fleet(lease, settings.fleet, "commit" if event.ok else "fail" if event.ran else "undo")
-    return HookAnswer()
+        finish_in_fleet(lease, settings.fleet, how)
 
 
 def _at_end(data: bytes, settings: HookSettings) -> HookAnswer:

@@ -18,10 +18,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ("POST_EVENTS", "HookEvent", "event_from", "read_event")
+__all__ = ("POST_EVENTS", "PROMPT_EVENT", "HookEvent", "event_from", "read_event")
 
 # How a call can end, as the client reports it.
 POST_EVENTS = ("PostToolUse", "PostToolUseFailure", "PermissionDenied")
+
+# What the user says is an event of the session, as in a governed run.
+PROMPT_EVENT = "UserPromptSubmit"
 
 _MAX_INPUT = 64 * 1024 * 1024
 _MAX_SESSION_ID = 1024
@@ -34,8 +37,8 @@ class HookEvent:
     Attributes:
         name: ``PreToolUse``, ``PostToolUse``, ``SessionEnd`` and so on.
         session_id: The client's session.
-        tool: Name of the tool, or an empty text for an event about no tool.
-        args: What the client calls ``tool_input``.
+        tool: Name of the tool, ``user_prompt`` for what the user says, or an empty text.
+        args: What the client calls ``tool_input``, or the prompt.
         call_id: What the client calls ``tool_use_id``; older clients send none.
         ran: Whether the tool may have done something.
         ok: Whether it did what it was asked for, as far as the client says.
@@ -114,6 +117,11 @@ def event_from(raw: Mapping[str, Any]) -> HookEvent:
     session_id = raw.get("session_id")
     if not isinstance(session_id, str) or not 0 < len(session_id) <= _MAX_SESSION_ID:
         raise HookFault("the event has no session_id")
+    if name == PROMPT_EVENT:
+        prompt = raw.get("prompt")
+        if not isinstance(prompt, str):
+            raise HookFault("the event has no prompt")
+        return HookEvent(name=name, session_id=session_id, tool="user_prompt", args={"prompt": prompt})
     if "tool_name" not in raw and name not in (*POST_EVENTS, "PreToolUse"):
         return HookEvent(
             name=name, session_id=session_id, args={}, repeated_stop=raw.get("stop_hook_active") is True

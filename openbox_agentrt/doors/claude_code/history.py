@@ -9,7 +9,8 @@ The lines, by their ``event``:
 ``session``  the first line: which session this is
 ``rules``    the rules that calls are judged by from here on
 ``pre``      a call was let through
-``post``     it ended: ``ok`` if it did its work, ``ran`` if it may have done something
+``post``     it ended: ``ok`` if it did its work, ``ran`` if it may have done something; with what it gave, if
+             a contract learns from that (``learns`` in its ``pre``)
 ``lost``     its end will not be waited for any longer; it may have done something
 ``ran``      a call was reported as done that was never asked about
 ``deny``     a call was refused
@@ -18,6 +19,7 @@ The lines, by their ``event``:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from openbox_agentrt.doors.claude_code.event import HookEvent
@@ -28,11 +30,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ("SNAPSHOT_AFTER", "Calls", "History", "OpenCall", "end_call", "read_history")
+__all__ = ("MAX_RESULT", "SNAPSHOT_AFTER", "Calls", "History", "OpenCall", "end_call", "read_history")
 
 
 SNAPSHOT_AFTER = 64
 """How many lines may follow a snapshot before the next one is taken."""
+
+MAX_RESULT = 256 * 1024
+"""So many characters of JSON may a result have for what it says to be known."""
 
 
 class OpenCall:
@@ -245,6 +250,8 @@ def end_call(log: SessionLog, event: HookEvent, *, now: float) -> Mapping[str, A
         if calls.open[key].digest != event.digest:
             # Another hook has changed the arguments since.
             line["args"] = dict(event.args)
+        if event.ok and calls.open[key].entry.get("learns") and _is_kept(event.result):
+            line["result"] = event.result
         log.append(line | calls.stamp(now))
         lease: Mapping[str, Any] | None = calls.open[key].entry.get("lease")
         return lease
@@ -256,3 +263,8 @@ def end_call(log: SessionLog, event: HookEvent, *, now: float) -> Mapping[str, A
     ran = {"event": "ran", "call": key, "tool": event.tool, "args": dict(event.args), "outcome": outcome}
     log.append(ran | calls.stamp(now))
     return None
+
+
+def _is_kept(result: Any) -> bool:
+    # A result that is too large is learnt nothing from, and whoever needs it is refused.
+    return result is not None and len(json.dumps(result)) <= MAX_RESULT

@@ -80,9 +80,7 @@ class Replica:
         self._clock = _Clock()
         self._findings = _Findings()
         self._open: dict[str, Reservation | None] = {}
-        self._outcomes = {
-            entry["call"]: _outcome(entry) for entry in history.lines if entry["event"] == "post"
-        }
+        self._ends = {entry["call"]: entry for entry in history.lines if entry["event"] == "post"}
         self._without = without
         self.snapshot: dict[str, Any] | None = None
         self.session = self._start(rules)
@@ -147,7 +145,9 @@ class Replica:
                 remedy="move the log away and start a new session",
             )
         else:
-            self._happened(entry, self._outcomes.get(entry["call"], "unknown"))
+            end = self._ends.get(entry["call"])
+            outcome = "unknown" if end is None else _outcome(end)
+            self._happened(entry, outcome, None if end is None else end.get("result"))
             self._open[entry["call"]] = None
 
     def _go_on(self, entry: Mapping[str, Any]) -> None:
@@ -165,10 +165,10 @@ class Replica:
         if reservation is None:
             return
         outcome: Outcome = "unknown" if entry["event"] == "lost" else _outcome(entry)
-        conclude(reservation, outcome=outcome, args=entry.get("args"))
+        conclude(reservation, entry.get("result"), outcome=outcome, args=entry.get("args"))
 
-    def _happened(self, entry: Mapping[str, Any], outcome: Outcome) -> None:
-        event = ToolCallEvent(entry["tool"], entry["args"], ts=self._clock.now, outcome=outcome)
+    def _happened(self, entry: Mapping[str, Any], outcome: Outcome, result: Any = None) -> None:
+        event = ToolCallEvent(entry["tool"], entry["args"], result, self._clock.now, outcome=outcome)
         self.session.replay_prefix([event])
 
     def _take(self, rules: HookRules) -> dict[str, Any]:

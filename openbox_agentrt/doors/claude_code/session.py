@@ -101,6 +101,9 @@ def begin_call(
     if calls.rules != rules.hash:
         log.append({"event": "rules", "hash": rules.hash, **stamp})
     line = _admitted(key, event, stamp)
+    if reservation.plan.learns:
+        # So that the hook after the call, which knows no rules, keeps what it gives.
+        line["learns"] = True
     if reservation.allowed and rules.of_fleet:
         from openbox_agentrt.doors.claude_code.fleet import lease_line, reserve_in_fleet
 

@@ -20,6 +20,7 @@ from openbox_agentrt.doors.claude_code.answers import (
     HookSettings,
     after_tool,
     at_end,
+    at_prompt,
     before_tool,
     default_state_dir,
 )
@@ -817,3 +818,97 @@ def test_a_log_that_the_rules_do_not_allow_denies(hooks: Hooks) -> None:
 
     assert answer.code == 2
     assert "the log does not replay" in answer.stderr
+
+
+PAYMENTS: dict[str, Any] = {
+    "contracts": [
+        {
+            "template": "came_from",
+            "args": ["Pay", "to", ["prompt", {"tool": "Contacts", "path": "*.iban"}]],
+        }
+    ]
+}
+
+
+def said(hooks: Hooks, prompt: str) -> HookAnswer:
+    return at_prompt(hooks.event("UserPromptSubmit", prompt=prompt), hooks.settings)
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["data", "content blocks"])
+def test_what_a_tool_returned_vouches_in_the_next_process(hooks: Hooks, wrapped: bool) -> None:
+    """Only if it succeeded, and only of tools that a contract learns from is the result kept."""
+    hooks.write_rules(PAYMENTS)
+    result: Any = [{"iban": "DE02"}]
+    if wrapped:
+        result = [{"type": "text", "text": json.dumps(result)}]
+    assert not hooks.runs("Pay", to="DE02")
+    hooks.pre("Contacts")
+    hooks.post("PostToolUseFailure", tool_response=[{"iban": "DE02"}])
+    assert not hooks.runs("Pay", to="DE02")
+    hooks.pre("Contacts")
+    hooks.post(tool_response=result)
+    hooks.pre("Read", path="x")
+    hooks.post(tool_response="a letter")
+
+    assert hooks.runs("Pay", to="DE02")
+    assert not hooks.runs("Pay", to="DE99")
+    assert [entry["result"] for entry in hooks.entries() if "result" in entry] == [result]
+
+
+def test_what_the_user_says_vouches_in_the_next_process(hooks: Hooks) -> None:
+    """And a contract may refuse a prompt, which the client then does not pass on."""
+    ban = {"template": "never", "args": [{"tool": "user_prompt", "matches": "password", "field": "prompt"}]}
+    hooks.write_rules({"contracts": [*PAYMENTS["contracts"], ban]})
+
+    assert said(hooks, "please pay DE02!") == HookAnswer()
+    refused = json.loads(said(hooks, "my password is DE77").stdout)
+
+    assert refused["decision"] == "block"
+    assert "never(user_prompt" in refused["reason"]
+    assert hooks.runs("Pay", to="DE02")
+    assert not hooks.runs("Pay", to="DE77")
+
+
+@pytest.mark.parametrize("prompt", [None, 5, {"text": "x"}])
+def test_a_prompt_that_is_no_text_is_a_fault(hooks: Hooks, prompt: Any) -> None:
+    """Fail-closed: what nobody could take note of is not passed on."""
+    answer = at_prompt(hooks.event("UserPromptSubmit", prompt=prompt), hooks.settings)
+
+    assert answer.code == 2
+    assert "has no prompt" in answer.stderr
+
+
+def test_what_vouches_is_in_a_snapshot(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which the next process begins with."""
+    monkeypatch.setattr(hook_history, "SNAPSHOT_AFTER", 4)
+    hooks.write_rules(PAYMENTS)
+    said(hooks, "pay Bob Smith")
+    hooks.pre("Contacts")
+    hooks.post(tool_response=[{"iban": "DE02"}])
+    for _ in range(8):
+        assert hooks.runs("Pay", to=["DE02", "Bob Smith"])
+
+    assert hooks.file("snap").exists()
+    assert not hooks.runs("Pay", to="Smith Bob")
+
+
+def test_a_result_that_is_too_large_vouches_for_nothing(hooks: Hooks) -> None:
+    """The log of a session does not grow with what tools return."""
+    hooks.write_rules(PAYMENTS)
+    hooks.pre("Contacts")
+    hooks.post(tool_response=[{"iban": "DE02", "note": "x" * hook_history.MAX_RESULT}])
+
+    assert not hooks.runs("Pay", to="DE02")
+    assert hooks.file("jsonl").stat().st_size < 10_000
+
+
+def test_results_count_under_rules_that_changed(hooks: Hooks) -> None:
+    """What happened under other rules happened all the same."""
+    hooks.write_rules(PAYMENTS)
+    hooks.pre("Contacts")
+    hooks.post(tool_response=[{"iban": "DE02"}])
+    more = {"template": "at_most_n_times", "args": ["Contacts", 0]}
+    hooks.write_rules({"contracts": [*PAYMENTS["contracts"], more]})
+    hooks.settings.on_rules_change = "replay"
+
+    assert hooks.runs("Pay", to="DE02")
