@@ -60,6 +60,7 @@ COMMANDS: dict[str, Command] = {
     "hook-posttooluse": Command("hook_posttooluse"),
     "console": Command("console", "a page on this machine: what agents do, and the calls that wait for you"),
     "halt": Command("halt", "let nothing more start in a run, in a session, or by an agent"),
+    "fleet": Command("fleet", "look at the store that many processes share, and settle what is stuck"),
     "core": Command("core", "a local Core, and the approvals that wait in it"),
 }
 

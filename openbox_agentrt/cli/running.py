@@ -87,9 +87,19 @@ def _expected() -> tuple[type[Exception], ...]:
     from ..acel.events import TraceError
     from ..acel.rulesfile.errors import ConfigError
     from ..evidence.errors import EvidenceError
+    from ..fleet.errors import FleetError
     from ..traces.source import TraceSourceError
 
-    return (InputError, ConfigError, EvidenceError, TraceError, TraceSourceError, MissingExtraError, OSError)
+    return (
+        InputError,
+        ConfigError,
+        EvidenceError,
+        FleetError,
+        TraceError,
+        TraceSourceError,
+        MissingExtraError,
+        OSError,
+    )
 
 
 def _in_one_line(error: Exception) -> str:

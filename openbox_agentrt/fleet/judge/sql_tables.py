@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Any
 
 import msgspec
 
@@ -191,6 +192,10 @@ class SqlTables:
         """Tell whether a worker's lease still runs. A lease that waits for a person needs no worker."""
         sql = "select 1 from worker where until>=? and id not like 'parked-%' limit 1"
         return self._db.execute(sql, (now,)).fetchone() is not None
+
+    def read(self, sql: str, *values: object) -> list[Any]:
+        """Read rows for people who look."""
+        return self._db.execute(sql, values).fetchall()
 
     def tell(self, names: dict[str, bytes]) -> None:
         """Keep what cells are about."""

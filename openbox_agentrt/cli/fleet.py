@@ -1,0 +1,190 @@
+"""``openbox-agentrt fleet``: look at the store that many processes share, and settle what is stuck."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from ..fleet.amounts import from_units
+from ..fleet.client.settling import settle_worker
+from ..fleet.steps import Finish, NoAnswerError
+from ..fleet.survey import CellStand, LeaseStand, Survey, survey
+from .running import InputError
+
+_STATES = {"r": "reserved", "s": "started", "g": "given back", "u": "unknown"}
+
+app = typer.Typer(help="The store that many processes share.", no_args_is_help=True, add_completion=False)
+
+Url = Annotated[
+    str,
+    typer.Argument(
+        help="sqlite:///fleet.db, redis://host/0 or rediss://host/0.",
+        metavar="URL",
+        envvar="OPENBOX_AGENTRT_FLEET",
+    ),
+]
+AsJSON = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+
+
+@app.command()
+def check(url: Url, as_json: AsJSON = False) -> int:
+    """Say whether a store is fit: 0 if it is, 1 for what you should know, 2 if it is not."""
+    with _surveyed(url) as store:
+        health = store.health()
+    if as_json:
+        typer.echo(json.dumps(asdict(health)))
+    else:
+        for fact in health.facts:
+            typer.echo(fact)
+        for doubt in health.doubts:
+            typer.echo(f"note: {doubt}")
+    if health.faults:
+        raise InputError("; ".join(health.faults))
+    return 1 if health.doubts else 0
+
+
+@app.command()
+def show(
+    url: Url,
+    key: Annotated[str | None, typer.Option(help="Only cells of this key.", metavar="KEY")] = None,
+    most: Annotated[int, typer.Option(help="Read so many cells at most.", min=1)] = 1000,
+    as_json: AsJSON = False,
+) -> None:
+    """List what is spent, outstanding and free of each cell, and the workers with their open leases."""
+    with _surveyed(url) as store:
+        cells = [cell for cell in store.cells(most) if key is None or cell.key == key]
+        workers, leases, now = store.workers(), store.leases(), store.now()
+    if as_json:
+        for cell in cells:
+            typer.echo(json.dumps(_cell_data(cell)))
+        for lease in leases:
+            typer.echo(json.dumps(_lease_data(lease)))
+        return
+    for cell in cells:
+        typer.echo(_cell_line(cell))
+    typer.echo(f"{len(cells)} cells, {len(workers)} workers, {len(leases)} open leases")
+    for worker, until in workers.items():
+        held = [lease for lease in leases if lease.worker == worker]
+        left = (until - now) / 1e6
+        state = f"lease for {left:.0f} s" if left >= 0 else f"dead for {-left:.0f} s"
+        typer.echo(f"worker {worker}: {state}, {len(held)} open")
+        for lease in held:
+            typer.echo(f"  {lease.id} {_STATES.get(lease.state, lease.state)}")
+
+
+@app.command()
+def leases(url: Url, as_json: AsJSON = False) -> None:
+    """List what is reserved or under way."""
+    with _surveyed(url) as store:
+        found = store.leases()
+    for lease in found:
+        if as_json:
+            typer.echo(json.dumps(_lease_data(lease)))
+        else:
+            over = "" if lease.seconds_left >= 0 else ", its worker is dead"
+            typer.echo(f"{lease.id} {_STATES.get(lease.state, lease.state)} by {lease.worker}{over}")
+    if not found and not as_json:
+        typer.echo("nothing is open")
+
+
+@app.command()
+def settle(
+    what: Annotated[str, typer.Argument(help="A worker, a lease, or a cell.", metavar="WORKER|LEASE|CELL")],
+    url: Url,
+) -> None:
+    """
+    Settle by hand what `show` lists: a worker that is dead, a lease, or a cell that refuses.
+
+    What was reserved is given back, what was started is unknown and counts. A cell's times that are ahead of
+    the clock become now, and an amount that nobody measured is forgotten.
+    """
+    with _surveyed(url) as store:
+        if what in store.workers():
+            settled = settle_worker(store.line, what, person=True)
+        elif ":" in what:
+            if not store.mend(what):
+                raise InputError(f"there is no cell {what!r}; see openbox-agentrt fleet show")
+            typer.echo(f"{what} counts again")
+            return
+        else:
+            settled = _settle_lease(store, what)
+    for lease, state in settled.items():
+        typer.echo(f"{lease} {_STATES.get(state, state)}")
+    if not settled:
+        typer.echo("nothing was open")
+
+
+def _settle_lease(store: Survey, what: str) -> dict[str, str]:
+    found = [lease for lease in store.leases() if lease.id == what]
+    if not found:
+        raise InputError(f"there is no worker and no open lease {what!r}; see openbox-agentrt fleet show")
+    lease = found[0]
+    cells = tuple(cell.id for cell in lease.plan.c)
+    step = Finish(lease=what, worker=lease.worker, how="settle", cells=cells, person=True)
+    return {what: store.line.run([step])[0].state}
+
+
+@contextmanager
+def _surveyed(url: str) -> Iterator[Survey]:
+    store = survey(url)
+    try:
+        yield store
+    except NoAnswerError as error:
+        raise InputError(f"the store does not answer: {error}") from error
+    finally:
+        store.close()
+
+
+def _cell_line(cell: CellStand) -> str:
+    data = _cell_data(cell)
+    words = [data["name"]] + ([f"key {cell.key!r}"] if cell.key else [])
+    words += [
+        f"{name} {data[name]}" for name in ("spent", "outstanding", "limit", "free") if data[name] is not None
+    ]
+    if data["since"]:
+        words.append(f"since {data['since']}")
+    if cell.unread:
+        words.append("refuses: an amount is missing that nobody measured")
+    if cell.ahead > 1:
+        words.append(f"{cell.ahead:.0f} s ahead of the clock")
+    return f"{cell.id}  {', '.join(words)}"
+
+
+def _cell_data(cell: CellStand) -> dict[str, Any]:
+    scale = 0 if cell.about is None else cell.about.scale
+
+    def shown(units: int | None) -> str | None:
+        return None if units is None else format(from_units(units, scale), "f")
+
+    return {
+        "cell": cell.id,
+        "name": "?" if cell.about is None else cell.about.name,
+        "key": cell.key,
+        "spent": shown(cell.spent),
+        "outstanding": shown(cell.outstanding),
+        "limit": shown(None if cell.about is None else cell.about.limit),
+        "free": shown(cell.free),
+        "unread": cell.unread,
+        "ahead_seconds": round(cell.ahead, 1),
+        "since": None if cell.period is None else _time(cell.period),
+    }
+
+
+def _lease_data(lease: LeaseStand) -> dict[str, Any]:
+    return {
+        "lease": lease.id,
+        "worker": lease.worker,
+        "state": _STATES.get(lease.state, lease.state),
+        "seconds_left": round(lease.seconds_left, 1),
+        "cells": [cell.id for cell in lease.plan.c],
+    }
+
+
+def _time(microseconds: int) -> str:
+    return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,338 @@
+"""
+Looking at a shared store from outside of any worker: what is spent, who holds what, whether it is fit.
+
+This reads without a lock, so numbers of a store that is in use may be of moments that differ a little.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from .errors import FleetConfigError
+from .opening import sqlite_path
+from .redis.fleet import split_url, without_password
+from .redis.line import RedisLine
+from .sqlite import SqliteLine
+from .steps import Line, Mend, NoAnswerError
+from .wire import About, WirePlan
+
+__all__ = ("CellStand", "Health", "LeaseStand", "RedisSurvey", "SqliteSurvey", "Survey", "survey")
+
+_PATIENCE = 5.0
+_OLDEST = (6, 0)
+_CLOCK_SECONDS = 5.0
+_PLANS = msgspec.json.Decoder(WirePlan)
+_ABOUT = msgspec.json.Decoder(About)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseStand:
+    """A lease that is open: its worker, `r` reserved or `s` started, and how long its worker's word holds."""
+
+    id: str
+    worker: str
+    state: str
+    seconds_left: float
+    plan: WirePlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellStand:
+    """
+    How one cell stands.
+
+    Attributes:
+        id: Its name in the store, which `settle` takes.
+        about: What it is about; None where no worker has said so.
+        key: The value that splits it.
+        spent: Units, calls, values or unused prerequisites that count now.
+        outstanding: The part of it that is reserved or under way.
+        unread: Whether an amount is missing that nobody measured, so that it refuses.
+        ahead: Seconds by which its time is ahead of the store's clock.
+        period: When its period began, in microseconds.
+    """
+
+    id: str
+    about: About | None
+    key: str
+    spent: int
+    outstanding: int
+    unread: bool
+    ahead: float
+    period: int | None
+
+    @property
+    def free(self) -> int | None:
+        """What is left under the limit that was last asked for."""
+        limit = None if self.about is None else self.about.limit
+        return None if limit is None else max(0, limit - self.spent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """
+    Whether a store is fit to be a fleet's.
+
+    Attributes:
+        facts: What it is, line by line.
+        faults: What makes it unfit.
+        doubts: What somebody should know.
+    """
+
+    facts: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+
+
+class Survey(ABC):
+    """
+    Read a store.
+
+    Attributes:
+        line: A connection to it, for steps.
+    """
+
+    line: Line
+
+    @abstractmethod
+    def now(self) -> int:
+        """Give the store's time in microseconds."""
+
+    @abstractmethod
+    def health(self) -> Health:
+        """Look whether it is fit."""
+
+    @abstractmethod
+    def workers(self) -> dict[str, int]:
+        """List the workers, each with the time when its lease is over."""
+
+    @abstractmethod
+    def _cells(self, most: int) -> Iterator[tuple[str, CellStand]]:
+        """Read cells, each with the digits of its name."""
+
+    @abstractmethod
+    def _state(self, lease: str) -> str: ...
+
+    def leases(self) -> list[LeaseStand]:
+        """List what is open."""
+        now = self.now()
+        return [
+            LeaseStand(
+                id=lease,
+                worker=worker,
+                state=self._state(lease),
+                seconds_left=(until - now) / 1e6,
+                plan=plan,
+            )
+            for worker, until in self.workers().items()
+            for lease, plan in self.line.open_leases(worker).items()
+        ]
+
+    def cells(self, most: int = 1000) -> list[CellStand]:
+        """List how cells stand, at most so many."""
+        return sorted((stand for _, stand in self._cells(most)), key=lambda c: (-c.spent, c.id))
+
+    def outstanding(self) -> dict[str, int]:
+        """Add up what open leases hold, by cell."""
+        held: dict[str, int] = {}
+        for lease in self.leases():
+            for move in lease.plan.m:
+                cell = lease.plan.c[move.c]
+                units = (move.a or 0) if cell.k == "sum" else len(move.v or ()) if cell.k == "distinct" else 1
+                held[cell.id] = held.get(cell.id, 0) + units
+        return held
+
+    def mend(self, cell: str) -> bool:
+        """Set a cell's times that are ahead to now, and let it count again. Returns whether there is one."""
+        return self.line.run([Mend(cell=cell)])[0].said == "ok"
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self.line.close()
+
+
+class SqliteSurvey(Survey):
+    """Read a file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path).absolute()
+        self.line: SqliteLine = SqliteLine(self._path, timeout_seconds=_PATIENCE, create=False)
+
+    def now(self) -> int:
+        return time.time_ns() // 1000
+
+    def health(self) -> Health:
+        with self.line.transaction() as tables:
+            generation = tables.generation()
+        facts = [f"file {self._path}", f"generation {generation or 'none: no worker has used it yet'}"]
+        return Health(facts=facts)
+
+    def workers(self) -> dict[str, int]:
+        with self.line.transaction() as tables:
+            return dict(tables.read("select id, until from worker"))
+
+    def _state(self, lease: str) -> str:
+        with self.line.transaction() as tables:
+            rows = tables.read("select s from lease where id=?", lease)
+        return str(rows[0][0]) if rows else ""
+
+    def _cells(self, most: int) -> Iterator[tuple[str, CellStand]]:
+        sql = (
+            "select id, live, total, unread, now, period,"
+            " (select count(*) from bucket where cell=cell.id) from cell limit ?"
+        )
+        with self.line.transaction() as tables:
+            rows = tables.read(sql, most)
+            told = {name: _ABOUT.decode(text) for name, text in tables.read("select id, told from about")}
+        held, now = self.outstanding(), self.now()
+        for name, live, total, unread, at, period, values in rows:
+            digits, _, key = name.partition(":")
+            about = told.get(digits)
+            yield (
+                digits,
+                CellStand(
+                    id=name,
+                    about=about,
+                    key=key,
+                    spent=_spent(about, live, total, values),
+                    outstanding=held.get(name, 0),
+                    unread=unread is not None,
+                    ahead=max(0.0, (at - now) / 1e6),
+                    period=period,
+                ),
+            )
+
+
+class RedisSurvey(Survey):
+    """Read a server."""
+
+    def __init__(self, url: str) -> None:
+        server, namespace = split_url(url)
+        self._url = without_password(url)
+        self._prefix = f"{{obx:{namespace}}}"
+        self.line: RedisLine = RedisLine(server, namespace, timeout_seconds=_PATIENCE)
+
+    def now(self) -> int:
+        seconds, rest = self.line.execute([("TIME",)])[0]
+        return int(seconds) * 1_000_000 + int(rest)
+
+    def health(self) -> Health:
+        answer = self.line.execute([("INFO",)])[0].decode()
+        info = dict(line.split(":", 1) for line in answer.splitlines() if ":" in line)
+        health = Health()
+        version = info.get("valkey_version") or info.get("redis_version", "0")
+        numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+        health.facts.extend([f"server {self._url}", f"version {version}"])
+        if numbers < _OLDEST:
+            health.faults.append(f"version {version} is too old: 6.0 is needed")
+        self._look_at_memory(info, health)
+        saves = info.get("aof_enabled") == "1" or self._saves()
+        health.facts.append(f"persistence {'on' if saves else 'off'}")
+        if not saves:
+            health.doubts.append("nothing is written to disk: a restart forgets what was counted")
+        apart = self.now() / 1e6 - time.time()
+        health.facts.append(f"clock {apart:+.1f} s beside this machine's")
+        if abs(apart) > _CLOCK_SECONDS:
+            health.doubts.append(f"its clock is {apart:+.0f} s apart from this machine's")
+        return health
+
+    def workers(self) -> dict[str, int]:
+        told = self.line.execute([("ZRANGE", f"{self._prefix}:ws", 0, -1, "WITHSCORES")])[0]
+        return {told[i].decode(): int(float(told[i + 1])) for i in range(0, len(told), 2)}
+
+    def _look_at_memory(self, info: dict[str, str], health: Health) -> None:
+        policy, bound = info.get("maxmemory_policy", "noeviction"), int(info.get("maxmemory", 0))
+        health.facts.append(f"eviction {policy}, memory {info.get('used_memory_human', '?')} in use")
+        if policy != "noeviction":
+            health.faults.append(
+                f"eviction policy {policy!r} would forget what was counted: set maxmemory-policy noeviction"
+            )
+        if bound and int(info.get("used_memory", 0)) > 0.9 * bound:
+            health.doubts.append("more than 90 % of its memory is in use: full, it refuses every call")
+
+    def _saves(self) -> bool:
+        try:
+            return bool(self.line.execute([("CONFIG", "GET", "save")])[0][1])
+        except (NoAnswerError, FleetConfigError, IndexError):
+            # Managed servers do not let everybody look; then nothing is known against it.
+            return True
+
+    def _state(self, lease: str) -> str:
+        state = self.line.execute([("HGET", f"{self._prefix}:l:{lease}", "s")])[0]
+        return state.decode() if state else ""
+
+    def _names(self) -> Iterator[str]:
+        cursor, prefix = b"0", f"{self._prefix}:c:"
+        pattern = prefix.replace("[", "\\[").replace("*", "\\*").replace("?", "\\?") + "*"
+        while True:
+            cursor, keys = self.line.execute(
+                [("SCAN", cursor, "MATCH", pattern, "COUNT", 500, "TYPE", "hash")]
+            )[0]
+            yield from (key.decode().removeprefix(prefix) for key in keys)
+            if cursor == b"0":
+                return
+
+    def _cells(self, most: int) -> Iterator[tuple[str, CellStand]]:
+        names = list(islice(self._names(), most))
+        held, now = self.outstanding(), self.now()
+        told = self._told({name.partition(":")[0] for name in names})
+        for name in names:
+            digits, _, key = name.partition(":")
+            stored, values = self.line.execute(
+                [
+                    ("HMGET", f"{self._prefix}:c:{name}", "l", "t", "u", "n", "p"),
+                    ("ZCARD", f"{self._prefix}:c:{name}:z"),
+                ]
+            )
+            live, total, unread, at, period = stored
+            about = told.get(digits)
+            yield (
+                digits,
+                CellStand(
+                    id=name,
+                    about=about,
+                    key=key,
+                    spent=_spent(about, int(live or 0), int(total or 0), values),
+                    outstanding=held.get(name, 0),
+                    unread=unread is not None,
+                    ahead=max(0.0, (int(at or 0) - now) / 1e6),
+                    period=int(period) if period else None,
+                ),
+            )
+
+    def _told(self, digits: Iterable[str]) -> dict[str, About]:
+        names = list(digits)
+        if not names:
+            return {}
+        fields = [f"c:{name}" for name in names]
+        told = self.line.execute([("HMGET", f"{self._prefix}:m", *fields)])[0]
+        return {name: _ABOUT.decode(text) for name, text in zip(names, told, strict=True) if text}
+
+
+def survey(url: str) -> Survey:
+    """
+    Look at the store that a URL names.
+
+    Raises:
+        FleetConfigError: The URL names no store.
+        NoAnswerError: Later, from any method: it does not answer.
+    """
+    if urlsplit(url).scheme == "sqlite":
+        return SqliteSurvey(sqlite_path(url))
+    return RedisSurvey(url)
+
+
+def _spent(about: About | None, live: int, total: int, values: int) -> int:
+    if about is None:
+        return live or total
+    if about.kind == "distinct":
+        return values
+    return live if about.kind == "tally" else total

@@ -1,0 +1,135 @@
+"""``openbox-agentrt fleet``: what a store holds, and settling what is stuck."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from openbox_agentrt.cli import main
+from openbox_agentrt.fleet import Fleet, FleetMove, FleetPlan, open_fleet
+from tests.fleet.plans import spend
+from tests.fleet.redis_server import BINARY, RedisServer
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    if BINARY is None:
+        pytest.skip("no redis-server is installed")
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "redis":
+        return f"{request.getfixturevalue('server').url}?namespace={uuid.uuid4().hex}"
+    return f"sqlite:///{tmp_path / 'fleet.db'}"
+
+
+@pytest.fixture
+def fleet(url: str) -> Iterator[Fleet]:
+    with closing(open_fleet(url)) as fleet:
+        fleet.timeout_seconds = 20
+        yield fleet
+
+
+def test_show_names_key_spent_outstanding_and_free(
+    url: str, fleet: Fleet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Amounts are in the words of the rules, not in units."""
+    first = fleet.reserve(spend(12_550, 50_000), started=True).lease
+    assert first is not None
+    fleet.finish(first, "commit", soon=False).result(20)
+    second = fleet.reserve(spend(10_000, 50_000)).lease
+    assert second is not None
+
+    assert main(["fleet", "show", url]) == 0
+    text = capsys.readouterr().out
+    assert main(["fleet", "show", url, "--json"]) == 0
+    cell, lease = map(json.loads, capsys.readouterr().out.splitlines())
+
+    assert "refund, key 'c-7', spent 225.5, outstanding 100, limit 500, free 274.5" in text
+    assert "1 cells, 1 workers, 1 open leases" in text
+    assert (cell["key"], cell["spent"], cell["free"]) == ("c-7", "225.5", "274.5")
+    assert (lease["lease"], lease["state"]) == (second.id, "reserved")
+
+
+@pytest.mark.parametrize("named", ["worker", "lease"])
+def test_settle_gives_back_what_was_reserved(
+    named: str, url: str, fleet: Fleet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a worker's name or a lease's; who comes to start it is told no."""
+    lease = fleet.reserve(spend(500)).lease
+    assert lease is not None
+
+    assert main(["fleet", "settle", lease.worker if named == "worker" else lease.id, url]) == 0
+
+    assert capsys.readouterr().out == f"{lease.id} given back\n"
+    assert not fleet.start(lease)
+    assert fleet.reserve(spend(500)).lease is not None
+
+
+def test_settle_lets_a_cell_count_again(url: str, fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    """A cell refuses where an amount is missing, until somebody who knows says that it is all right."""
+    plan = spend(0)
+    later = FleetPlan(cells=plan.cells, moves=(FleetMove(cell=0, deferred=True, limit=500),))
+    lease = fleet.reserve(later, started=True).lease
+    assert lease is not None
+    fleet.finish(lease, "commit", soon=False).result(20)
+    assert fleet.reserve(spend(1)).broken[0].unread
+    main(["fleet", "show", url])
+    shown = capsys.readouterr().out
+    cell = shown.split()[0]
+
+    assert "refuses: an amount is missing" in shown
+    assert main(["fleet", "settle", cell, url]) == 0
+    assert fleet.reserve(spend(1)).lease is not None
+
+
+def test_check_names_what_makes_a_server_unfit(
+    server: RedisServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that forgets what was counted is not a store."""
+    assert main(["fleet", "check", server.url]) == 1
+    assert "note: nothing is written to disk" in capsys.readouterr().out
+
+    server.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    try:
+        assert main(["fleet", "check", server.url]) == 2
+    finally:
+        server.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    problem = capsys.readouterr().err
+    assert problem.count("\n") == 1
+    assert "eviction policy 'allkeys-lru' would forget" in problem
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("redis://127.0.0.1:1/0", id="nobody listens"),
+        pytest.param("sqlite:////nowhere/at/all.db", id="no file"),
+        pytest.param("ftp://host", id="no store"),
+        pytest.param("redis://", id="no host"),
+        pytest.param("redis://host:99999/0", id="no port"),
+    ],
+)
+def test_a_wrong_url_is_one_line(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, and no traceback."""
+    assert main(["fleet", "check", url]) == 2
+    problem = capsys.readouterr().err
+    assert problem.startswith("error: ")
+    assert problem.count("\n") == 1
+    assert "internal error" not in problem
+
+
+def test_check_of_a_file_is_clean(url: str, fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is in use is said; a file needs no more."""
+    fleet.reserve(spend())
+
+    assert main(["fleet", "check", url]) in ((0,) if url.startswith("sqlite") else (1,))
+    assert capsys.readouterr().err == ""
