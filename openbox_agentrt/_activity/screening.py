@@ -101,7 +101,7 @@ async def take_prescreen(run: RunState, messages: Sequence[Any]) -> Activity | N
     if prescreen.take_released():
         sent = run.judged.look(messages)
         try:
-            await reserve(prescreen)
+            await reserve(prescreen, started=True)
         except BaseException as error:
             # Refused or cancelled: Core has a row for it.
             prescreen.tell_enclosing(error)

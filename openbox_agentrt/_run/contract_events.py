@@ -173,7 +173,7 @@ async def judge_text(run: RunState, text: str, tools: Sequence[str]) -> None:
         return
     facts: Facts = {}
     arguments: dict[str, Any] = {"text": text, "tools": list(tools)} if tools else {"text": text}
-    reservation = await reserve(run, run.contracts, ASSISTANT_TEXT, arguments, facts)
+    reservation = await reserve(run, run.contracts, ASSISTANT_TEXT, arguments, facts, started=True)
     if facts["acel"] == "shadow":
         write(run, ASSISTANT_TEXT, Verdict.ALLOW, "contracts", **facts)
     failed = await reservation.acommit()

@@ -64,7 +64,13 @@ class _Run:
         self._test = test
         self._clock = _Clock()
         self._session = Session.from_rules(
-            rules, state=test.state, subject=test.subject, halt_on_violation=False, clock=self._clock
+            rules,
+            state=test.state,
+            subject=test.subject,
+            halt_on_violation=False,
+            clock=self._clock,
+            # A test is a world of its own.
+            fleet="alone",
         )
         self.broken: set[str] = set()
 

@@ -9,6 +9,7 @@ context manager around a function that calls the tool with arguments by name, an
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Any, Literal, Protocol
 
 from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, came_from, must_precede
 from openbox_agentrt.acel.outcome import OutcomeHook
+from openbox_agentrt.fleet import SqliteFleet
 
 __all__ = ("CHECKS", "Came", "MakeCall", "Tool", "check_door")
 
@@ -203,6 +205,36 @@ async def shadow_mode_watches(make_call: MakeCall) -> None:
     assert len(tool.ran) == 3
 
 
+async def the_fleet_counts_it(make_call: MakeCall) -> None:
+    """What ran counts in every process, what failed does too, and a refusal says what is left today."""
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = SqliteFleet(f"{folder}/fleet.db", timeout_seconds=20)
+        try:
+            await _fleet_counts(make_call, fleet)
+        finally:
+            fleet.close()
+
+
+async def _fleet_counts(make_call: MakeCall, fleet: SqliteFleet) -> None:
+    rules = (
+        at_most_total("pay", "amount", 10, scope="fleet", per="day"),
+        must_precede("pay", "ship", scope="fleet", per="day"),
+    )
+    session, tool = Session(contracts=rules, fleet=fleet), Tool()
+    async with make_call(session, tool) as call:
+        assert (await call(amount=4)).what == "result"
+        tool.does = "raises"
+        assert (await call(amount=4)).what == "error"
+        tool.does = "returns"
+        refused = await call(amount=4)
+
+    assert refused.what == "refused"
+    assert "2 left of 10 today, free again at 00:00 UTC" in refused.text
+    other = Session(contracts=rules, fleet=fleet)
+    assert other.reserve("ship").allowed
+    assert not other.reserve("pay", {"amount": 3}).allowed
+
+
 CHECKS: tuple[Callable[[MakeCall], Awaitable[None]], ...] = (
     an_admitted_call_runs_once,
     a_refused_call_does_not_run,
@@ -215,6 +247,7 @@ CHECKS: tuple[Callable[[MakeCall], Awaitable[None]], ...] = (
     calls_at_once_cannot_pass_a_limit,
     a_cancelled_call_stays_counted,
     shadow_mode_watches,
+    the_fleet_counts_it,
 )
 
 

@@ -99,7 +99,7 @@ def taken_apart(
 
 def touched(contracts: Sequence[Declaration], names: Iterable[str]) -> dict[str, list[int]]:
     """Find of each tool the contracts that its calls are about, by their positions."""
-    rules = RuleSet(contracts)
+    rules = RuleSet(contracts, alone=True)
     places = rules.order
     found = {}
     for name in names:

@@ -131,7 +131,7 @@ class Machine:
     ) -> None:
         own = [copy.copy(contract) for contract in contracts]
         self._index = {id(contract): place for place, contract in enumerate(own)}
-        self._store = SessionStore(RuleSet(own), StateStore(state), lambda: _NOW, max_keys=10_000)
+        self._store = SessionStore(RuleSet(own, alone=True), StateStore(state), lambda: _NOW, max_keys=10_000)
         self._store.memory.timeline.advance(_NOW)
         self._views = views_of(own, self._store.memory, unit_of(own))
         self._alphabet = alphabet

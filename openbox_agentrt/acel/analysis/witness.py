@@ -31,7 +31,13 @@ class _Player:
         self._clock = _Clock()
         own = [copy.copy(contract) for contract in contracts]
         self._session = Session(
-            state, contracts=own, clock=self._clock, halt_on_violation=False, trace_window=0, max_trace=0
+            state,
+            contracts=own,
+            clock=self._clock,
+            halt_on_violation=False,
+            trace_window=0,
+            max_trace=0,
+            fleet="alone",
         )
 
     def play(self, row: Row) -> Row:
