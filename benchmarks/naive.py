@@ -48,6 +48,63 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """
+    What a condition is asked about: arguments, and the calls that had succeeded by then, as they ran.
+
+    Attributes:
+        args: The arguments.
+        done: The calls, in the order of their ends.
+    """
+
+    args: Mapping[str, Any]
+    done: Sequence[Seen]
+
+    @property
+    def key(self) -> str | None:
+        """The value of the argument k, as keys are spelt."""
+        return _key("k", Seen(step=0, tool="", args=self.args, at=0.0))
+
+    @property
+    def told(self) -> dict[str, Mapping[str, Any]]:
+        """What the calls told, by key: the latest of each."""
+        known: dict[str, Mapping[str, Any]] = {}
+        for seen in self.done:
+            key = _key("k", seen)
+            if seen.tool in FACTS[0]["tool"] and key is not None:
+                n = seen.args.get("n")
+                known[key] = {} if n != n else {"n": n}
+        return known
+
+    def count(self, tool: str) -> int:
+        """How many calls of a tool there were."""
+        return sum(seen.tool == tool for seen in self.done)
+
+    def compare(self, value: Any, holds: Callable[[Any], bool]) -> bool | None:
+        """Ask about a number; None if it is none."""
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+            return None
+        return holds(value)
+
+
+CONDITIONS: dict[str, Callable[[Moment], bool | None]] = {
+    "args.n > 1": lambda moment: moment.compare(moment.args.get("n"), lambda n: n > 1),
+    "args.n <= 5": lambda moment: moment.compare(moment.args.get("n"), lambda n: n <= 5),
+    "session.a < 2": lambda moment: moment.count("a") < 2,
+    "session.b < 2": lambda moment: moment.count("b") < 2,
+    "session.b > 1": lambda moment: moment.count("b") > 1,
+    "args.k in facts.told": lambda moment: None if moment.key is None else moment.key in moment.told,
+    "facts.told[args.k].n > 1": lambda moment: moment.compare(
+        moment.told.get(moment.key or "", {}).get("n"), lambda n: n > 1
+    ),
+}
+"""Conditions, and what they say; None for one that cannot be evaluated."""
+
+FACTS = [{"tool": ["a", "db_read"], "as": "told", "key": "k", "values": {"n": "args.n"}}]
+"""The facts that they read."""
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """
     What a template is asked: the calls before, the call, and the rule's parameters.
@@ -58,6 +115,7 @@ class Question:
         args: The rule's parameters by position.
         kwargs: And by name.
         key: The value of the key that is asked about; None without one.
+        asked: Whether the contract is asked about a call that came before.
     """
 
     before: Sequence[Seen]
@@ -65,6 +123,7 @@ class Question:
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
     key: str | None = None
+    asked: Callable[[Seen], bool] = lambda seen: True
 
     @property
     def within(self) -> float:
@@ -123,16 +182,22 @@ class Question:
 
     def _is_meant(self, matcher: Any, seen: Seen, must: bool) -> bool:
         path = self.kwargs.get("key")
-        return means(matcher, seen, must=must) and (path is None or _key(path, seen) == self.key)
+        if not (means(matcher, seen, must=must) and (path is None or _key(path, seen) == self.key)):
+            return False
+        # A prerequisite counts in any case.
+        return must or self.asked(seen)
 
 
 def breaks(spec: Spec, before: Sequence[Seen], call: Seen) -> bool:
     """Whether a call breaks a contract, after the calls that were let through before it."""
+    asked = _asked(spec, before)
+    if not asked(call):
+        return False
     marks = spec["template"] == "never_after"
     if not marks:
         # What is excepted is none of its business.
         before = [seen for seen in before if not _excepted(spec, seen)]
-    question = _project(spec, before, call)
+    question = _project(spec, before, call, asked)
     if _excepted(spec, call):
         # But it may be what nothing may come after, and is then not passed over for want of its key.
         return marks and question is None and means(spec["args"][1], call)
@@ -141,24 +206,51 @@ def breaks(spec: Spec, before: Sequence[Seen], call: Seen) -> bool:
     return _AT_CALL.get(spec["template"], _fine)(question)
 
 
+def _done(calls: Sequence[Seen], by: float = float("inf")) -> list[Seen]:
+    """The calls that had succeeded by then, as they ran."""
+    ended = sorted((seen for seen in calls if seen.ended == "ok"), key=lambda seen: seen.ended_order)
+    return [
+        seen if seen.ran is None else replace(seen, args=seen.ran) for seen in ended if seen.ended_order < by
+    ]
+
+
+def _asked(spec: Spec, calls: Sequence[Seen]) -> Callable[[Seen], bool]:
+    """Whether a contract is asked about a call: unless its condition is false when it comes, or as it ran."""
+    when = spec.get("kwargs", {}).get("when")
+
+    def asked(seen: Seen) -> bool:
+        if when is None or spec["template"] in ("existence", "required_before_session_end"):
+            return True
+        original = next((one for one in calls if one.step == seen.step), seen)
+        at = original.ended_order if seen.args is original.ran else original.order
+        return CONDITIONS[when](Moment(seen.args, _done(calls, at))) is not False
+
+    return asked
+
+
 def _excepted(spec: Spec, seen: Seen) -> bool:
     return any(means(matcher, seen, must=True) for matcher in spec.get("kwargs", {}).get("except", ()))
 
 
 def breaks_at_end(spec: Spec, calls: Sequence[Seen], now: float) -> bool:
     """Whether a contract is broken by the session's ending at `now`."""
+    kwargs = spec.get("kwargs", {})
+    asked = _asked(spec, calls)
+    when = kwargs.get("when")
+    at_end = spec["template"] in ("existence", "required_before_session_end")
+    if at_end and when and CONDITIONS[when](Moment({}, _done(calls))) is False:
+        return False
     calls = [seen for seen in calls if not _excepted(spec, seen)]
     judge = _AT_END.get(spec["template"])
     if judge is None:
         return False
-    kwargs = spec.get("kwargs", {})
     end = Seen(step=0, tool="", args={}, at=now)
     if kwargs.get("key") is None:
-        return judge(Question(calls, end, spec.get("args", []), kwargs))
+        return judge(Question(calls, end, spec.get("args", []), kwargs, asked=asked))
     # One question for each value that a call of the contract had.
     both = [*calls, *(replace(seen, args=seen.ran) for seen in calls if seen.ran is not None)]
     keys = {key for seen in both if (key := _key(kwargs["key"], seen)) is not None}
-    questions = [Question(calls, end, spec.get("args", []), kwargs, key) for key in keys]
+    questions = [Question(calls, end, spec.get("args", []), kwargs, key, asked) for key in keys]
     must = spec["template"] != "response"
     return any(
         judge(q) for q in questions if any(seen.ended != "aborted" for seen in q.calls(q.args[0], must=must))
@@ -269,6 +361,11 @@ def _mutually_exclusive(q: Question) -> bool:
     return q.is_call(right) and bool(q.started(left))
 
 
+def _requires(q: Question) -> bool:
+    check = CONDITIONS[q.parameter(1, "check")]
+    return q.is_call(q.args[0]) and check(Moment(q.call.args, _done(q.before))) is not True
+
+
 def _never(q: Question) -> bool:
     return q.is_call(q.args[0])
 
@@ -312,7 +409,7 @@ def _chain_precedence(q: Question) -> bool:
     first, then = q.args[:2]
     if not q.is_call(then):
         return False
-    there = [seen for seen in q.calls("*") if seen.ended != "aborted"]
+    there = [seen for seen in q.calls("*", must=True) if seen.ended != "aborted"]
     if not there:
         return True
     last = max(there, key=lambda seen: seen.step)
@@ -423,6 +520,7 @@ _AT_CALL: dict[str, Callable[[Question], bool]] = {
     "at_most_total": _at_most_total,
     "never_after": _never_after,
     "mutually_exclusive": _mutually_exclusive,
+    "requires": _requires,
     "never": _never,
     "only": _only,
     "init": _init,
@@ -461,16 +559,18 @@ def _concerns_strictly(spec: Spec, call: Seen) -> bool:
     return means(spec["args"][0], call) if strict is None else strict(spec, call)
 
 
-def _project(spec: Spec, before: Sequence[Seen], call: Seen) -> Question | None:
+def _project(
+    spec: Spec, before: Sequence[Seen], call: Seen, asked: Callable[[Seen], bool]
+) -> Question | None:
     """The question among the calls with the same key; None if the call's key cannot be read."""
     args, kwargs = spec.get("args", []), spec.get("kwargs", {})
     path = kwargs.get("key")
     if path is None:
-        return Question(before, call, args, kwargs)
+        return Question(before, call, args, kwargs, asked=asked)
     key = _key(path, call)
     if key is None:
         return None
-    return Question(before, call, args, kwargs, key)
+    return Question(before, call, args, kwargs, key, asked)
 
 
 def _key(path: str, seen: Seen) -> str | None:

@@ -37,6 +37,8 @@ OWN: dict[str, Make] = {
     "existence": lambda acel: acel.existence(TOOL, 3),
     "max_distinct": lambda acel: acel.max_distinct(TOOL, "to", 5),
     "requires_state": lambda acel: acel.requires_state(TOOL, "open", True),
+    "requires": lambda acel: acel.requires(TOOL, "args.amount <= 500 && args.to.startsWith('a')"),
+    "at_most_n_times when": lambda acel: acel.at_most_n_times(TOOL, MANY, when="args.amount > 0"),
     "must_precede within an hour": lambda acel: acel.must_precede(FIRST, TOOL, within=3600),
     "at_most_n_times by key": lambda acel: acel.at_most_n_times(TOOL, MANY, key="to"),
     "at_most_total by key": lambda acel: acel.at_most_total(TOOL, "amount", MANY, key="to"),

@@ -88,3 +88,4 @@ def _named(contracts: Iterable[TemporalContract]) -> Iterator[tuple[str, str]]:
         if isinstance(contract, Declaration):
             for role in contract.roles:
                 yield from ((name, contract.spec) for name in sorted(role.selector.names or ()))
+            yield from ((watch.tool, contract.spec) for watch in contract.watches)

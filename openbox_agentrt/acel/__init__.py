@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .condition.fact import Fact, fact
     from .contracts.base import TemporalContract
     from .contracts.conditions import Check, postcondition, precondition
     from .contracts.counting import (
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         must_precede,
     )
     from .contracts.provenance import came_from, keeps_out
+    from .contracts.requires import requires
     from .contracts.spec import build_contract
     from .contracts.state import requires_state
     from .contracts.tools import ToolSpec
@@ -76,6 +78,8 @@ _MODULES = {
         "must_precede",
     ),
     "contracts.provenance": ("came_from", "keeps_out"),
+    "condition.fact": ("Fact", "fact"),
+    "contracts.requires": ("requires",),
     "contracts.state": ("requires_state",),
     "events": ("ToolCallEvent", "TraceError"),
     "evidence": ("EvidenceBundle", "EvidenceLog", "ed25519_signer", "redact_violation"),
@@ -104,6 +108,7 @@ __all__ = (
     "ContractViolation",
     "EvidenceBundle",
     "EvidenceLog",
+    "Fact",
     "Gate",
     "Metrics",
     "PatternError",
@@ -132,6 +137,7 @@ __all__ = (
     "chain_precedence",
     "ed25519_signer",
     "existence",
+    "fact",
     "init",
     "keeps_out",
     "matching",
@@ -147,6 +153,7 @@ __all__ = (
     "rate_limit",
     "redact_violation",
     "required_before_session_end",
+    "requires",
     "requires_state",
     "response",
     "rules_hash",

@@ -60,6 +60,9 @@ def _verdict(name: str, warnings: int, failed: bool) -> str:
 def _lines(rules: Rules) -> Iterator[str]:
     yield "State:" if rules.state else "State: (none)"
     yield from (f"  {name}: {compact_json(value)}" for name, value in rules.state.items())
+    if rules.facts:
+        yield f"Facts ({len(rules.facts)}):"
+        yield from (f"  - {fact.label}" for fact in rules.facts)
     yield f"Contracts ({len(rules.contracts)}):" if rules.contracts else "Contracts: (none)"
     yield from _contracts(rules.contracts, "  ")
     if rules.groups:
@@ -85,6 +88,7 @@ def _options(contract: Template) -> dict[str, str]:
 def _result(rules: Rules) -> dict[str, Any]:
     return {
         "state": rules.state,
+        "facts": [fact.form() for fact in rules.facts],
         "contracts": [_described(contract) for contract in rules.contracts],
         "groups": {
             name: [_described(contract) for contract in contracts] for name, contracts in rules.groups.items()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.naive import Ended, Seen, breaks, breaks_at_end
+from benchmarks.naive import CONDITIONS, FACTS, Ended, Seen, breaks, breaks_at_end
 from openbox_agentrt.acel import Session, build_contract
 from openbox_agentrt.acel.contracts.base import TemporalContract
 from openbox_agentrt.acel.reservation import Reservation
@@ -61,6 +61,14 @@ options = st.fixed_dictionaries(
         "within": st.sampled_from([1, 5, 10.0]),
         "recheck": st.booleans(),
         "except": st.sampled_from([["c"], ["a"], ["db_*", "c"]]),
+        "when": st.sampled_from(sorted(CONDITIONS)),
+    },
+)
+plain_options = st.fixed_dictionaries(
+    {},
+    optional={
+        "except": st.sampled_from([["c"], ["db_*", "c"]]),
+        "when": st.sampled_from(sorted(CONDITIONS)),
     },
 )
 sinces = st.fixed_dictionaries({}, optional={"since": tools})
@@ -71,7 +79,11 @@ def _spec(template: str, args: list[Any], *kwargs: Mapping[str, Any]) -> Spec:
     merged: dict[str, Any] = {}
     for more in kwargs:
         merged.update(more)
-    return {"template": template, "args": args, "kwargs": merged}
+    if template in ("existence", "required_before_session_end") and "when" in merged:
+        # It is asked at the end, when there are no arguments.
+        merged["when"] = "session.a < 2"
+    spec = {"template": template, "args": args, "kwargs": merged}
+    return {**spec, "facts": FACTS} if "when" in merged or template == "requires" else spec
 
 
 def _list(*parts: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
@@ -122,6 +134,7 @@ PARAMETERS: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
         _list(tools, st.sampled_from(["to", "k", "command"]), secrets),
         st.fixed_dictionaries({}, optional={"except": st.sampled_from([["c"], ["a"]])}),
     ),
+    "requires": (_list(tools, st.sampled_from(sorted(CONDITIONS))), plain_options),
     "never": (_list(tools),),
     "only": (_list(tools),),
 }

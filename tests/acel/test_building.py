@@ -22,6 +22,7 @@ from openbox_agentrt.acel import (
     not_matching,
     only,
     rate_limit,
+    requires,
     requires_state,
     response,
 )
@@ -51,6 +52,8 @@ from openbox_agentrt.acel.wording import shown
             max_distinct("a", "f", 3, refund_on_failure=True),
             "max_distinct(a, f, n=3, refund_on_failure=True)",
         ),
+        (requires("a", "args.b  ==\n 1"), "requires(a, args.b == 1)"),
+        (never("a", when="args.b == 1"), "never(a, when=args.b == 1)"),
         (requires_state("a", "k", "v"), "requires_state(a, k, 'v')"),
         (requires_state("a", "k", 1, key="id"), "requires_state(a, k, 1, key=id)"),
         (requires_state("a", "k", value=1), "requires_state(a, k, 1)"),
@@ -179,8 +182,9 @@ def test_every_template_can_be_built_from_data() -> None:
         "requires_state": ["a", "k", True],
         "came_from": ["a", "f", ["prompt"]],
         "keeps_out": ["a", "f", {"tool": "b"}],
+        "requires": ["a", "args.b == 1"],
     }
-    keyless = ("requires_state", "never", "only", "came_from", "keeps_out")
+    keyless = ("requires_state", "requires", "never", "only", "came_from", "keeps_out")
     for template in TEMPLATES:
         args = arguments.get(template, ["a", "b"])
         contract = build_contract(

@@ -15,9 +15,11 @@ from openbox_agentrt.acel import (
     at_most_n_times,
     at_most_total,
     build_contract,
+    fact,
     matching,
     must_precede,
     rate_limit,
+    requires,
     requires_state,
     rules_hash,
 )
@@ -46,6 +48,8 @@ APART = [
     pytest.param(
         must_precede("a", "b", within=2_592_000), must_precede("a", "b", within=2_592_004), id="30 days"
     ),
+    pytest.param(requires("a", "args.b == ' x'"), requires("a", "args.b == '  x'"), id="blanks in a text"),
+    pytest.param(requires("a", "args.b == 1"), requires("a", "args.b == 1.0"), id="two conditions"),
     pytest.param(requires_state("a", "k", True), requires_state("a", "k", 1), id="a boolean and a number"),
     pytest.param(requires_state("a", "k", "1"), requires_state("a", "k", 1), id="a text and a number"),
     pytest.param(
@@ -60,6 +64,22 @@ ALIKE = [
     pytest.param(at_most_total("p", "n", 500), at_most_total("p", "n", 500.0), id="a limit as a float"),
     pytest.param(at_most_total("p", "n", 0.5), at_most_total("p", "n", Decimal("0.50")), id="a decimal"),
     pytest.param(rate_limit("p", 1, 60), rate_limit("p", 1, 60.0), id="a window"),
+    pytest.param(
+        requires("a", "args.b==1"),
+        requires("a", "args.b ==\n 1 // so"),
+        id="blanks and comments of a condition",
+    ),
+    pytest.param(
+        requires(
+            "a", "args.b in facts.o", facts=[fact(["x", "y"], "o", key="args.b", values={"c": "d", "e": "f"})]
+        ),
+        requires(
+            "a",
+            "args.b in facts.o",
+            facts=[fact(["y", "x"], "o", key="b", values={"e": "result.f", "c": "d"}), fact("z", "unread")],
+        ),
+        id="a fact in full and in short",
+    ),
     pytest.param(must_precede("café", "b"), must_precede(NFD, "b"), id="normal form"),
     pytest.param(
         at_most_n_times(any_of("b", any_of("a", "b")), 1), at_most_n_times(any_of("a", "b"), 1), id="any_of"
@@ -93,7 +113,7 @@ def test_equal_rules_are_equal(one: TemporalContract, other: TemporalContract) -
 
 OTHER: dict[str, Any] = {
     "tool": "other",
-    "text": "other",
+    "text": "false",
     "count": 7,
     "number": 9.5,
     "scalar": "other",
@@ -103,7 +123,7 @@ OTHER: dict[str, Any] = {
 }
 DEFAULT: dict[str, Any] = {
     "tool": "a",
-    "text": "f",
+    "text": "true",
     "count": 3,
     "number": 5.5,
     "scalar": "x",
@@ -126,10 +146,16 @@ OPTIONS = {
     "forever": (True, False),
     "overshoot": (True, False),
     "name": ("big", "other"),
+    "when": ("session.a > 1", "session.a > 2"),
+    "facts": (
+        [fact("find", "order", key="id", values={"status": "status"})],
+        [fact("find", "order", key="id", values={"status": "state"})],
+    ),
 }
 # What else has to be said for an option to mean something.
 BESIDE: dict[str, dict[str, Any]] = {
     "fold": {"key": "k"},
+    "facts": {"when": "args.id in facts.order"},
     "tz": {"per": "day"},
     "overshoot": {"scope": "fleet", "per": "day"},
     "name": {"scope": "fleet", "per": "day"},

@@ -22,6 +22,7 @@ from openbox_agentrt.acel import (
     came_from,
     chain_precedence,
     existence,
+    fact,
     keeps_out,
     matching,
     max_distinct,
@@ -31,6 +32,7 @@ from openbox_agentrt.acel import (
     not_matching,
     only,
     rate_limit,
+    requires,
     requires_state,
     response,
 )
@@ -84,8 +86,23 @@ def contracts() -> list[Template]:
             mode="shadow",
         ),
         keeps_out("Bash", "command", {"tool": "login", "path": "people.0"}, mode="shadow"),
+        requires("pay", "args.amount <= 150 || session.backup > 2"),
+        requires(
+            "send",
+            "!(args.customer in facts.account) || facts.account[args.customer].limit >= 30",
+            facts=[LIMITS],
+            mode="shadow",
+        ),
+        at_most_n_times(
+            "send", 9, when="now > timestamp('1970-01-12T13:50:00Z') && args.to == 'ann'", mode="shadow"
+        ),
+        rate_limit("pay", 4, 30, when="facts.account[args.customer].seen == 'ann'", facts=[LIMITS]),
+        existence("read", when="session.send > 3"),
         only(any_of("backup", "delete", "send", "pay", "read", "login", "Bash"), mode="shadow"),
     ]
+
+
+LIMITS = fact(["read", "login"], "account", key="customer", values={"limit": "most", "seen": "args.to"})
 
 
 class Clock:
@@ -132,7 +149,8 @@ def act(session: Session, chance: random.Random, clock: Clock | None, times: int
         end = chance.random()
         if end < 0.6:
             people = chance.sample(["ann", "bob", "eve", "dan", "rm", 7, None], 2)
-            call.commit(chance.choice(["done", {"people": people}]), **final, **measured)
+            found = {"people": people, "most": {"ann": 40, "bob": 10}.get(str(people[0]), people[1])}
+            call.commit(chance.choice(["done", found]), **final, **measured)
         elif end < 0.75:
             call.abort(ValueError("failed"), ran=True, **final, **measured)
         elif end < 0.9:

@@ -17,6 +17,7 @@ PAGES = (
     "refusals.md",
     "shadow-rollout.md",
     "rules-files.md",
+    "conditions.md",
     "command-line.md",
     "governed-contracts.md",
 )

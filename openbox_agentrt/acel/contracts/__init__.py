@@ -27,5 +27,6 @@ cannot pass a limit together.
 ``came_from(tool, field, sources)``            every value of an argument comes from a source
 ``keeps_out(tool, field, source)``             no value of a result stands in an argument
 ``requires_state(tool, key, value)``           only while a state entry has that value
+``requires(tool, check)``                      only while a condition holds
 =============================================  ===================================================
 """

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypedDict, get_args
 
 from ...fleet.plan import CellKind as FleetKind
+from ..condition.condition import Condition
+from ..condition.fact import Fact
 from ..match.keys import KeyGiven, key_of
 from ..match.matchers import ToolMatcher, any_of
 from ..match.paths import FieldError
@@ -24,7 +26,8 @@ from ..wording import shown
 from .base import TemporalContract
 from .numbers import check_seconds
 from .reach import Per, Scope, read_reach
-from .rules import NOTHING, Cell, CellKind, Guard, Rule
+from .rules import NOTHING, Cell, CellKind, Guard, Rule, Watch
+from .watched import watches_of
 
 
 class Options(TypedDict, total=False):
@@ -37,7 +40,11 @@ class Options(TypedDict, total=False):
         fold: Which spellings of a key are one: "case" or "number". By default, those that look the same.
         except_: Calls that are none of its business: a matcher, or several. They are ``except`` in data.
         recheck: Whether a call that has waited, for a person or for long, is judged again before it runs. By
-            default that is so where time or order matters: with `within`, `per`, `since`, and a window.
+            default that is so where time or order matters: with `within`, `per`, `since`, a window, and a
+            check of more than arguments.
+        when: A condition. Calls for which it is false are neither limited nor counted; a prerequisite counts
+            in any case. One that cannot be evaluated is taken for true.
+        facts: The facts that its conditions may read. In a rules file they stand beside the contracts.
         within: Seconds. An older prerequisite no longer counts, and totals are per window.
         id: A name of its own, for reports.
         description: What it is for.
@@ -58,6 +65,8 @@ class Options(TypedDict, total=False):
     fold: Fold | None
     except_: ToolMatcher | Sequence[ToolMatcher] | None
     recheck: bool | None
+    when: str | None
+    facts: Sequence[Fact] | None
     within: float | None
     id: str | None
     description: str | None
@@ -107,6 +116,10 @@ class Declaration(TemporalContract):
     excepts_roles: ClassVar[int | None] = None
     # How many of its roles the key of a call tells apart; all by default.
     keyed_roles: ClassVar[int | None] = None
+    # How many of the roles that limit `when` takes calls from; all by default.
+    when_roles: ClassVar[int | None] = None
+    # Whether `when` is asked once, when the session ends, and not of each call.
+    asked_at_end: ClassVar[bool] = False
     # Options that mean nothing to it.
     without: ClassVar[frozenset[str]] = frozenset()
     # Whether it has to know when state entries were written.
@@ -121,7 +134,7 @@ class Declaration(TemporalContract):
     # What has to hold when the session ends.
     at_end: tuple[Guard, ...] = ()
 
-    def __init__(self, parts: list[str], options: Options) -> None:
+    def __init__(self, parts: list[str], options: Options, check: Condition | None = None) -> None:
         for name in sorted(self.without):
             if options.get(name) is not None:
                 raise TypeError(f"{self.template} has no option {name!r}")
@@ -138,6 +151,11 @@ class Declaration(TemporalContract):
         self.excepted = _excepted(options.get("except_"))
         if self.excepted is not None:
             parts = [*parts, f"except={self.excepted.label}"]
+        self.when = _condition(options)
+        if self.when is not None:
+            if self.asked_at_end and self.when.reads.args != set():
+                raise ValueError(f"when is asked at the end for {self.template}, so it cannot read args")
+            parts = [*parts, f"when={self.when.text}"]
         within = options.get("within")
         if within is not None:
             self.within = check_seconds("within", within)
@@ -148,9 +166,12 @@ class Declaration(TemporalContract):
             local_because=self.local_because,
             windowed=self.windowed or self.within is not None,
         )
+        if self.reach.is_fleet and self.when is not None:
+            raise ValueError("scope 'fleet' has no when: what conditions read is about one session")
         parts = [*parts, *self.reach.parts()]
         self.rechecks = _flag(options, "recheck")
-        self.recheck = self.ends or self.windowed if self.rechecks is None else self.rechecks
+        changes = self.ends or self.windowed or (check is not None and check.reads.changing)
+        self.recheck = changes if self.rechecks is None else self.rechecks
         parts += [] if self.rechecks is None else [f"recheck={self.rechecks}"]
         super().__init__(f"{self.template}({', '.join(parts)})")
         self.id = _text(options, "id")
@@ -162,6 +183,7 @@ class Declaration(TemporalContract):
         unknown = options.keys() - Options.__annotations__.keys()
         if unknown:
             raise TypeError(f"{self.template} has no option {min(unknown)!r}")
+        self.conditions = tuple(condition for condition in (self.when, check) if condition is not None)
         self._home: Callable[[], Home | None] | None = None
         self._roles: tuple[Role, ...] = ()
 
@@ -195,6 +217,28 @@ class Declaration(TemporalContract):
     def combinations(self) -> list[tuple[bool, ...]]:
         """List ways to match the roles that, taken together, show every guard and every move."""
         return list(itertools.product((False, True), repeat=len(self.roles)))
+
+    def unasked_rule_for(self, hits: tuple[bool, ...]) -> Rule:
+        """Give the rule for a call for which `when` is false: it allows what it allows, and nothing else."""
+        limited = [place for place, role in enumerate(self._roles) if role.strict][: self.when_roles]
+        rule = self.rule_for(tuple(hit and place not in limited for place, hit in enumerate(hits)))
+        return Rule(moves=rule.moves) if rule.moves else NOTHING
+
+    @property
+    def is_asked_when(self) -> bool:
+        """Tell whether a condition says of each call if the contract is asked."""
+        return self.when is not None and not self.asked_at_end
+
+    @functools.cached_property
+    def facts(self) -> tuple[Fact, ...]:
+        """The facts that its conditions read, by their names."""
+        known = {fact.name: fact for condition in self.conditions for fact in condition.facts}
+        return tuple(known[name] for name in sorted(known))
+
+    @functools.cached_property
+    def watches(self) -> tuple[Watch, ...]:
+        """The cells that its conditions read, and the tools whose calls change them."""
+        return watches_of(self.conditions)
 
     @functools.cached_property
     def names(self) -> frozenset[str] | None:
@@ -230,6 +274,9 @@ class Declaration(TemporalContract):
             more["forms"] = self._forms(of)
         else:
             more.pop("scale", None)
+        if self.is_asked_when:
+            identity += (("when", self.when),)
+            label = f"{label}; when={self.when}"
         return Cell(
             kind=kind,
             of=identity,
@@ -289,6 +336,11 @@ def scope_of(contract: TemporalContract) -> Scope | None:
 
 def _is_code(form: Sequence[Any]) -> bool:
     return form[0] == "function" or (form[0] == "any_of" and any(map(_is_code, form[1:])))
+
+
+def _condition(options: Options) -> Condition | None:
+    when = options.get("when")
+    return None if when is None else Condition(when, options.get("facts") or ())
 
 
 def _excepted(given: ToolMatcher | Sequence[ToolMatcher] | None) -> Selector | None:

@@ -14,7 +14,7 @@ __all__ = ("fields_of",)
 
 def fields_of(contract: TemporalContract) -> Iterator[str]:
     """
-    Find the fields that a contract names: in patterns, as amount or value, and in its key.
+    Find the fields that a contract names: in patterns and conditions, as amount or value, and in its key.
 
     What a function of the user's own reads, and a contract with code of its own, is not known.
     """
@@ -22,6 +22,10 @@ def fields_of(contract: TemporalContract) -> Iterator[str]:
         return
     for role in contract.roles:
         yield from _in_calls(role.selector.form())
+    for condition in contract.conditions:
+        yield from sorted(condition.reads.args or ())
+    for fact in contract.facts:
+        yield from (source.path for source in fact.sources if source.of == "args" and source.path)
     field = getattr(contract, "field", None)
     if isinstance(field, str):
         yield field

@@ -48,7 +48,8 @@ def canonical(contract: TemporalContract) -> dict[str, Any]:
     Say in JSON what a contract means, without what people are told about it.
 
     Of a template, ``terms`` has every argument by its name: calls in the form of `Selector.form`, numbers as
-    ``["number", "12.5"]``, everything else as it is. A contract with code of its own has ``code`` instead.
+    ``["number", "12.5"]``, everything else as it is. Conditions and the facts that they read are there only
+    where there are some. A contract with code of its own has ``code`` instead.
     """
     said: dict[str, Any] = {
         "id": contract.id,
@@ -67,6 +68,10 @@ def canonical(contract: TemporalContract) -> dict[str, Any]:
         }
         if contract.rechecks is not None:
             said["recheck"] = contract.rechecks
+        if contract.when is not None:
+            said["when"] = contract.when.form
+        if contract.facts:
+            said["facts"] = [fact.form() for fact in contract.facts]
         if CLASSES.get(contract.template) is type(contract):
             return {**said, "terms": _terms(contract)}
         said["roles"] = [role.selector.form() for role in contract.roles]

@@ -46,6 +46,7 @@ class Existence(Template):
 
     template = "existence"
     local_because = "its end is that of one session"
+    asked_at_end = True
 
     def __init__(self, a: ToolMatcher, n: int = 1, **options: Unpack[Options]) -> None:
         what = select(a)
@@ -77,6 +78,7 @@ class RequiredBeforeSessionEnd(Template):
 
     template = "required_before_session_end"
     local_because = "its end is that of one session"
+    asked_at_end = True
 
     def __init__(self, tool: ToolMatcher, **options: Unpack[Options]) -> None:
         what = select(tool)

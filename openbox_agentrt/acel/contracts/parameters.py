@@ -15,8 +15,8 @@ __all__ = ("OPTIONS", "Parameter", "ParameterKind", "parameters_of")
 
 ParameterKind: TypeAlias = Kind | Literal["tool", "source", "sources"]
 
-OPTIONS = tuple(sorted(name.removesuffix("_") for name in Options.__annotations__))
-"""The options that every template takes, by their names in data."""
+OPTIONS = tuple(sorted(name.removesuffix("_") for name in Options.__annotations__ if name != "facts"))
+"""The options that every template takes, by their names in data. Facts stand beside the contracts there."""
 
 _KINDS: dict[str, ParameterKind] = {
     "ToolMatcher": "tool",

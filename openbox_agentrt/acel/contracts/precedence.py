@@ -25,6 +25,8 @@ class _Precedence(Template):
     """
 
     keyed_roles = 2
+    # What voids a prerequisite voids it in any case.
+    when_roles = 1
 
     def __init__(
         self,

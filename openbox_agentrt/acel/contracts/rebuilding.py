@@ -7,6 +7,7 @@ from dataclasses import fields
 from decimal import Decimal
 from typing import Any
 
+from ..condition.fact import Fact, fact
 from ..match.matchers import ToolMatcher, any_of, matching, not_matching
 from .identity import canonical
 from .parameters import ParameterKind, parameters_of
@@ -51,10 +52,16 @@ def _build(form: Mapping[str, Any]) -> Template:
     given["recheck"] = form.get("recheck")
     if form["except"] is not None:
         given["except_"] = _matcher(form["except"])
+    given["when"] = form.get("when")
+    given["facts"] = [_fact(fact) for fact in form.get("facts", ())]
     given |= {name: _term(value, kinds[name]) for name, value in terms.items()}
     if "window_seconds" in given:
         given["window_seconds"] = _seconds(terms["window_seconds"])
     return CLASSES[form["template"]](**given)
+
+
+def _fact(form: Mapping[str, Any]) -> Fact:
+    return fact(form["tools"], form["name"], key=form["key"], values=form["values"], fold=form["fold"])
 
 
 def _term(value: Any, kind: ParameterKind) -> Any:

@@ -9,6 +9,7 @@ from .exclusion import MutuallyExclusive, Never, NeverAfter, Only
 from .obligations import Existence, RequiredBeforeSessionEnd, Response, response
 from .precedence import AlternatePrecedence, CannotFollowWithout, ChainPrecedence, Init, MustPrecede
 from .provenance import CameFrom, KeepsOut
+from .requires import Requires
 from .state import RequiresState, requires_state
 from .template import Template
 
@@ -32,6 +33,7 @@ CLASSES: dict[str, type[Template]] = {
         Init,
         MaxDistinct,
         RequiresState,
+        Requires,
         Never,
         Only,
         AtMostInFlight,

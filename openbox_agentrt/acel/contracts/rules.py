@@ -19,6 +19,8 @@ from typing import Any, Literal
 
 from ..._plain.amounts import Amount
 from ...fleet.plan import Per
+from ..condition.condition import Condition
+from ..condition.fact import Fact
 from ..match.keys import Key
 from ..match.provenance import Match
 from ..match.spelling import Fold
@@ -41,6 +43,7 @@ CellKind = Literal[
     "values",  # what calls have found out
     "words",  # texts that they have found out, which name values
     "secrets",  # what must not go out again
+    "facts",
 ]
 
 GuardKind = Literal[
@@ -53,6 +56,7 @@ GuardKind = Literal[
     "next",  # the call before was the one
     "fresh",  # a prerequisite since the latest call that voids them
     "state",  # a state entry has a value
+    "condition",  # a condition holds
     "settled",  # nothing is owed
     "overdue",  # nothing is owed for too long
     "known",  # each value was found out by a call
@@ -87,6 +91,7 @@ class Cell:
         per: The calendar period after which it starts anew.
         tz: The time zone of the period.
         scale: Decimals that are counted of an amount, for a cell of the fleet.
+        fact: What is kept of its calls.
     """
 
     kind: CellKind
@@ -109,6 +114,7 @@ class Cell:
     per: Per | None = None
     tz: str = "UTC"
     scale: int = 0
+    fact: Fact | None = None
 
     def name(self) -> str:
         """The cell as text, for snapshots."""
@@ -177,6 +183,7 @@ class Guard:
         fold: Which spellings of a value are one.
         listed: Values that are known from the start, as they are compared.
         optional: Whether a call without the argument is fine.
+        condition: What has to hold.
     """
 
     kind: GuardKind
@@ -194,6 +201,7 @@ class Guard:
     fold: Fold | None = None
     listed: frozenset[str] = frozenset()
     optional: bool = False
+    condition: Condition | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +227,20 @@ class Rule:
 
     guards: tuple[Guard, ...] = ()
     moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """
+    A cell that calls of a tool change because a condition reads it, whatever the contract is about.
+
+    Attributes:
+        tool: The tool, in NFC.
+        move: The cell.
+    """
+
+    tool: str
+    move: Move
 
 
 NOTHING = Rule()

@@ -17,7 +17,7 @@ Place: TypeAlias = tuple[str | int, ...]
 """The way to a value: names in mappings and positions in lists."""
 
 Kind: TypeAlias = Literal[
-    "text", "count", "number", "flag", "scalar", "list", "mapping", "key", "matcher", "matchers"
+    "text", "count", "number", "flag", "scalar", "list", "mapping", "key", "matcher", "matchers", "names"
 ]
 
 _WANTED: dict[Kind, str] = {
@@ -31,6 +31,7 @@ _WANTED: dict[Kind, str] = {
     "key": "text, a list or a mapping",
     "matcher": "the name of a tool or a matcher",
     "matchers": "a matcher or a list of matchers",
+    "names": "text or a list of texts",
 }
 _FITS: dict[Kind, tuple[type, ...]] = {
     "text": (str,),
@@ -43,6 +44,7 @@ _FITS: dict[Kind, tuple[type, ...]] = {
     "key": (str, list, tuple, dict),
     "matcher": (str, dict),
     "matchers": (str, list, tuple, dict),
+    "names": (str, list, tuple),
 }
 _KINDS = {
     dict: "a mapping",

@@ -11,9 +11,12 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, get_args
 
+from ..._extras import MissingExtraError
+from ..condition.condition import Condition
 from ..match.matchers import ToolMatcher, any_of, matching, not_matching
 from ..match.spelling import Fold
 from ..verdict import Mode, OnViolation, Severity
+from .fact_spec import facts_from
 from .parameters import OPTIONS, Parameter, parameters_of
 from .reach import Per, Scope
 from .registry import CLASSES
@@ -40,6 +43,8 @@ CONTRACT: dict[str, Field] = {
     "key": Field("key"),
     "fold": Field("text", among=get_args(Fold)),
     "except": Field("matchers"),
+    "when": _TEXT,
+    "facts": Field("list"),
     "within": Field("number"),
     "recheck": Field("flag"),
     "scope": Field("text", among=get_args(Scope)),
@@ -51,7 +56,7 @@ CONTRACT: dict[str, Field] = {
 }
 """A contract as it stands in data, with the options of every template."""
 
-WORDS: dict[str, Field] = {"since": Field("matchers"), "estimate": Field("number")}
+WORDS: dict[str, Field] = {"since": Field("matchers"), "estimate": Field("number"), "check": _TEXT}
 """Arguments of single templates that may stand beside the template, as options do."""
 
 _PATTERN = {
@@ -90,6 +95,9 @@ def build_contract(spec: Mapping[str, Any], *, place: Place = ()) -> Template:
         expected = f"did you mean {near[0]}" if near else f"expected one of {', '.join(sorted(CLASSES))}"
         raise SpecError(f"unknown template {template!r:.80}, {expected}", (*place, "template"))
     given = _Arguments(shape, place).given()
+    for name in {"when", "check"} & given.keys():
+        with _at((*place, name)):
+            Condition(given[name], given.get("facts", ()))
     with _at(place):
         return CLASSES[template](**given)
 
@@ -108,6 +116,10 @@ def tools_in(data: Any) -> Iterator[tuple[str, str]]:
             for source in value if parameter.kind == "sources" else [value]:
                 if isinstance(source, Mapping) and "tool" in source:
                     yield from ((parameter.name, name) for name in _names_in(source["tool"]))
+    for fact in data.get("facts", ()):
+        yield from (
+            ("facts", name) for name in ([fact["tool"]] if isinstance(fact["tool"], str) else fact["tool"])
+        )
     excepted = data.get("except", data.get("kwargs", {}).get("except"))
     for value in excepted if isinstance(excepted, list | tuple) else [excepted] if excepted else ():
         yield from (("except", name) for name in _names_in(value))
@@ -138,6 +150,8 @@ class _Arguments:
     def given(self) -> dict[str, Any]:
         self._take_args()
         self._take_kwargs()
+        if "facts" in self._shape:
+            self._given["facts"] = facts_from(self._shape["facts"], (*self._place, "facts"))
         for name in OPTIONS:
             if name in self._shape:
                 self._give_option(name, self._shape[name], (*self._place, name))
@@ -274,5 +288,5 @@ def _at(place: Place) -> Iterator[None]:
         yield
     except SpecError:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, MissingExtraError) as error:
         raise SpecError(" ".join(str(error).split()), place) from error

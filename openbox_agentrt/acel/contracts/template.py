@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..condition.condition import Condition
 from ..engine.rule_set import RuleSet
 from ..engine.store import SessionStore
 from ..match.matchers import Args
@@ -18,8 +19,8 @@ from .declaration import Declaration, Options
 class Template(Declaration):
     """A declaration with an automaton of its own, for use without a session."""
 
-    def __init__(self, parts: list[str], options: Options) -> None:
-        super().__init__(parts, options)
+    def __init__(self, parts: list[str], options: Options, check: Condition | None = None) -> None:
+        super().__init__(parts, options, check)
         self._solo: SessionStore | None = None
 
     def _step(self, tool: str, args: Args) -> Verdict:

@@ -256,6 +256,8 @@ class Engine:
         """Give the refusal that `reserve` would make of a call now, or None. Nothing moves."""
         call = self.enter(tool, args)
         call.claim()
+        if self._about is not None:
+            call.about = self._about
         spec = call.plan.spec
         failed = None if spec is None else spec.before(self.view, call.args)
         breaches = self.store.would(call)

@@ -17,12 +17,14 @@ from typing import Any
 
 from ..contracts.base import REPLACED
 from ..contracts.declaration import Declaration
-from ..contracts.rules import Guard
+from ..contracts.rules import Guard, Rule
 from ..contracts.tools import ToolSpec
 from ..match.matchers import Args, Predicate
 from ..match.selector import Hit, ask
+from ..memory.call import JudgedCall
 from ..memory.cell import Mover
 from ..memory.clock import MonotoneClock
+from ..memory.condition import LiveCondition
 from ..memory.distinct import Differ
 from ..memory.guard import CellGuard, LiveGuard, NeverHolds
 from ..memory.session_memory import SessionMemory
@@ -52,7 +54,7 @@ class BoundContract:
         since: The step after which it was added.
     """
 
-    __slots__ = ("_at_end", "_filed", "_memory", "_rules", "contract", "since")
+    __slots__ = ("_at_end", "_filed", "_memory", "_rules", "_unasked", "_when", "contract", "since")
 
     def __init__(self, filed: FiledContract, memory: SessionMemory, since: int) -> None:
         self.contract: Declaration = filed.contract
@@ -60,13 +62,29 @@ class BoundContract:
         self._filed = filed
         self._memory = memory
         self._rules: dict[Hits, LiveRule] = {}
+        self._unasked: dict[Hits, LiveRule] = {}
         self._at_end: list[CellGuard] | None = None
+        self._when: LiveCondition | None = None
+
+    @property
+    def when(self) -> LiveCondition | None:
+        """Bind the condition that says when the contract is asked, if it has one."""
+        if self._when is None and self.contract.when is not None:
+            self._when = self._memory.condition(self.contract.when)
+        return self._when
 
     def rule(self, hits: Hits) -> LiveRule:
         """Bind the rule for a call that matches the roles for which `hits` is true."""
         live = self._rules.get(hits)
         if live is None:
-            live = self._rules[hits] = self._bind(hits)
+            live = self._rules[hits] = self._bind(self._filed.rule(hits))
+        return live
+
+    def unasked_rule(self, hits: Hits) -> LiveRule:
+        """Bind the rule for such a call for which the contract is not asked."""
+        live = self._unasked.get(hits)
+        if live is None:
+            live = self._unasked[hits] = self._bind(self._filed.unasked_rule(hits))
         return live
 
     def every_rule(self) -> list[LiveRule]:
@@ -89,8 +107,12 @@ class BoundContract:
             self._at_end = [guard for guard in guards if isinstance(guard, CellGuard)]
         return self._at_end
 
-    def _bind(self, hits: Hits) -> LiveRule:
-        rule, memory = self._filed.rule(hits), self._memory
+    def watched(self) -> list[Mover]:
+        """Bind what its conditions read of other calls."""
+        return [self._memory.watcher(watch.move) for watch in self.contract.watches]
+
+    def _bind(self, rule: Rule) -> LiveRule:
+        memory = self._memory
         live = LiveRule(guards=[self.guard(guard) for guard in rule.guards])
         for move in rule.moves:
             live.movers.append(memory.mover(move, self.since))
@@ -102,12 +124,22 @@ class BoundContract:
 
 @dataclass(slots=True, kw_only=True)
 class ArgumentRules:
-    """Hold what the contracts that look at arguments say about one call."""
+    """
+    Hold what the contracts that look at arguments say about one call.
+
+    Attributes:
+        guards: What has to hold.
+        counts: Tallies that the call moves, besides those of its plan.
+        movers: What else it moves.
+        faults: What could not be asked, by the identity of the contract.
+        open: Contracts with a condition that is asked under the lock, each with the roles that are matched.
+    """
 
     guards: list[LiveGuard] = field(default_factory=list)
     counts: list[Tally] = field(default_factory=list)
     movers: list[Mover] = field(default_factory=list)
     faults: dict[int, str] = field(default_factory=dict)
+    open: list[tuple[BoundContract, Hits]] = field(default_factory=list)
 
 
 class Plan:
@@ -194,7 +226,7 @@ class Plan:
         """Ask the contracts that look at arguments about a call with these."""
         extra = ArgumentRules()
         answers: dict[Any, bool | str] = {}
-        movers: list[Mover] = []
+        rules: list[LiveRule] = []
         for entry, hits in self.asked:
             settled = []
             for role, hit in zip(entry.contract.roles, hits, strict=True):
@@ -207,14 +239,40 @@ class Plan:
                     answer = role.strict
                 settled.append(answer)
             if any(settled) or entry.contract.everywhere:
-                rule = entry.rule(tuple(settled))
-                extra.guards += rule.guards
-                movers += rule.movers
+                if entry.contract.is_asked_when:
+                    extra.open.append((entry, tuple(settled)))
+                else:
+                    rules.append(entry.rule(tuple(settled)))
+        self._take(rules, extra)
+        return extra
+
+    def decide(self, call: JudgedCall, extra: ArgumentRules) -> None:
+        """
+        Ask the conditions that say when contracts are asked. The store's lock is held.
+
+        What they read, facts and counts, moves under that lock. One that cannot be evaluated is taken for
+        true: the contract is asked.
+        """
+        rules = []
+        for entry, hits in extra.open:
+            assert entry.when is not None
+            answer = entry.when.ask(call)
+            if answer.fault is not None or answer.needs is not None:
+                extra.faults.setdefault(id(entry.contract), answer.fault or f"when needs {answer.needs}")
+            elif not answer.holds:
+                rules.append(entry.unasked_rule(hits))
+                continue
+            rules.append(entry.rule(hits))
+        extra.open = []
+        self._take(rules, extra)
+
+    def _take(self, rules: Sequence[LiveRule], extra: ArgumentRules) -> None:
+        extra.guards += [guard for rule in rules for guard in rule.guards]
+        movers = [*extra.counts, *extra.movers, *(mover for rule in rules for mover in rule.movers)]
         # What is moved anyway is not moved twice.
         tallies, others = _split(movers)
         extra.counts = [tally for tally in tallies if tally not in self.counts]
         extra.movers = [mover for mover in others if identity(mover) not in self._moved]
-        return extra
 
     def guarding(self) -> frozenset[int]:
         """Find the contracts, by identity, that may object to a call of the tool."""
@@ -281,6 +339,7 @@ class Plan:
         for rule in asked_rules:
             cells += [guard.clocked() for guard in rule.guards]
             cells += [getattr(mover, "cell", mover) for mover in rule.movers]
+        cells += [entry.when for entry, _ in self.asked]
         self.timelines = _clocks(cells)
         self.later = _clocks([cell for cell in cells if not isinstance(cell, Stamps)])
 

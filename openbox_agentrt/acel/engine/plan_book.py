@@ -11,7 +11,9 @@ from ..contracts.custom import CustomGuard
 from ..contracts.rules import Guard
 from ..contracts.tools import ToolSpec
 from ..match.names import canonical
+from ..memory.call import JudgedCall
 from ..memory.cell import LiveCell
+from ..memory.condition import LiveCondition
 from ..memory.guard import CellGuard, LiveGuard, NeverHolds
 from ..memory.session_memory import SessionMemory
 from .plan import BoundContract, Plan
@@ -142,14 +144,14 @@ class PlanBook:
         """List what has to hold when the session ends, in the order of the contracts."""
         guards: list[CellGuard | CustomGuard] = list(self.rules.custom)
         for filed in self.rules.at_end:
-            guards += self.bound(filed).at_end()
+            guards += self._owed(self.bound(filed))
         order = self.rules.order
         return sorted(guards, key=lambda guard: order[id(guard.contract)])
 
     def at_end_of_run(self) -> list[CellGuard]:
         """List what has to hold when a run of the session ends."""
         filed = [filed for filed in self.rules.at_end if filed.of_run]
-        return [guard for each in filed for guard in self.bound(each).at_end()]
+        return [guard for each in filed for guard in self._owed(self.bound(each))]
 
     def every_cell(self) -> list[tuple[str, LiveCell]]:
         """List every piece of memory that a declared contract can have, with its name."""
@@ -159,7 +161,12 @@ class PlanBook:
             bound = self.bound(filed)
             bound.every_rule()
             bound.at_end()
+            bound.watched()
         return self.memory.cells()
+
+    def _owed(self, bound: BoundContract) -> list[CellGuard]:
+        asked = not bound.contract.asked_at_end or bound.when is None or _is_asked(bound.when)
+        return bound.at_end() if asked else []
 
     def _plan(self, tool: str) -> Plan:
         outline = self.rules.outline(tool)
@@ -171,10 +178,19 @@ class PlanBook:
             decided=[(self.bound(filed), hits) for filed, hits in outline.decided],
             asked=[(self.bound(filed), hits) for filed, hits in outline.asked],
             guards=guards,
-            movers=[guard.mover for guard in self.rules.custom],
+            movers=[
+                *(guard.mover for guard in self.rules.custom),
+                *(self.memory.watcher(move) for move in outline.watched),
+            ],
             spec=self._specs.get(tool),
             fleet=outline.fleet,
         )
+
+
+def _is_asked(when: LiveCondition) -> bool:
+    answer = when.ask(JudgedCall("", {}))
+    # What cannot be evaluated is taken for true.
+    return answer.holds or answer.fault is not None or answer.needs is not None
 
 
 def _dropped(before: ToolSpec, after: ToolSpec) -> list[str]:

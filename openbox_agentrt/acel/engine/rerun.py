@@ -22,9 +22,10 @@ from ..contracts.rebuilding import rebuilt
 from ..contracts.rules import Cell
 from ..contracts.template import Template
 from ..match.keys import About
-from ..memory.cell import LearnsFrom
+from ..memory.cell import LearnsFrom, Mover
 from ..memory.guard import Breach
 from ..memory.state import StateStore
+from .plan import BoundContract
 from .planned_call import PlannedCall
 from .rule_set import RuleSet
 from .snapshot import load_memory
@@ -397,6 +398,9 @@ class Rerun:
         """Find the contracts about a call to which it matters what stands in the hidden arguments."""
         asked = {id(entry.contract) for entry, _ in call.plan.asked}
         for guard in call.plan.guards:
+            condition = guard.guard.condition
+            if condition is not None and _reads_hidden(condition.reads.args, given):
+                asked.add(id(guard.contract))
             cell, field = guard.guard.cell, guard.guard.field
             if field is not None and _is_hidden_at(given, field):
                 # What stands there is compared with what calls have found out, and no marker is.
@@ -435,11 +439,7 @@ class Rerun:
             place
             for place, contract in enumerate(self._contracts)
             if contract is not None
-            and any(
-                mover.learns in names
-                for rule in book.bound_to(contract).every_rule()
-                for mover in rule.movers
-            )
+            and any(mover.learns in names for mover in _movers(book.bound_to(contract)))
         }
 
     def _tainted_for(self, call: PlannedCall) -> set[int]:
@@ -460,6 +460,19 @@ def _rules_of(
     if forms_hash(known["contracts"]) != step["rules"]:
         raise RerunError(f"line {number}: the rules of the session are not those that their hash is of")
     return known
+
+
+def _movers(bound: BoundContract) -> Iterator[Mover]:
+    for rule in bound.every_rule():
+        yield from rule.movers
+    yield from bound.watched()
+
+
+def _reads_hidden(names: Collection[str] | None, given: Any) -> bool:
+    """Tell whether a condition reads an argument that is hidden; `names` is None if it reads them all."""
+    if names is None:
+        return given is None or _has_hidden(given)
+    return any(_is_hidden_at(given, name) for name in names)
 
 
 def _is_as_seen(args: Any) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 from ..contracts.base import TemporalContract
 from ..contracts.custom import CustomGuard
 from ..contracts.declaration import Declaration, Home
-from ..contracts.rules import Cell, Guard, Rule
+from ..contracts.rules import Cell, Guard, Move, Rule
 from ..events import RUN_ENDED
 from ..match.keys import of_run
 from ..match.selector import Hit
@@ -42,7 +42,7 @@ class FiledContract:
         of_run: Whether it has memory of its own for each run of the session.
     """
 
-    __slots__ = ("_rules", "contract", "elsewhere", "index", "of_run")
+    __slots__ = ("_rules", "_unasked", "contract", "elsewhere", "index", "of_run")
 
     def __init__(
         self, contract: Declaration, index: int, *, elsewhere: bool = False, of_run: bool = False
@@ -52,12 +52,20 @@ class FiledContract:
         self.elsewhere = elsewhere
         self.of_run = of_run
         self._rules: dict[Hits, Rule] = {}
+        self._unasked: dict[Hits, Rule] = {}
 
     def rule(self, hits: Hits) -> Rule:
         """Compile the rule for a call that matches the roles for which `hits` is true."""
         rule = self._rules.get(hits)
         if rule is None:
             rule = self._rules[hits] = self._of_run(self.contract.rule_for(hits))
+        return rule
+
+    def unasked_rule(self, hits: Hits) -> Rule:
+        """Compile the rule for such a call for which the contract is not asked."""
+        rule = self._unasked.get(hits)
+        if rule is None:
+            rule = self._unasked[hits] = self._of_run(self.contract.unasked_rule_for(hits))
         return rule
 
     @property
@@ -95,27 +103,30 @@ class Outline:
         asked: Contracts that look at arguments, with what is left to ask about each role.
         fleet: Contracts whose memory is that of a shared store, with what is left to ask about each role.
         named: Whether a contract names the tool, so that it is a known one.
+        watched: The cells that its calls change because conditions read them.
     """
 
-    __slots__ = ("asked", "decided", "fleet", "named")
+    __slots__ = ("asked", "decided", "fleet", "named", "watched")
 
-    def __init__(self, tool: str, filed: Iterable[FiledContract]) -> None:
+    def __init__(self, tool: str, filed: Iterable[FiledContract], watched: Iterable[Move] = ()) -> None:
+        self.watched = tuple(watched)
         self.decided: list[tuple[FiledContract, Hits]] = []
         self.asked: list[tuple[FiledContract, tuple[Hit, ...]]] = []
         self.fleet: list[tuple[FiledContract, tuple[Hit, ...]]] = []
-        self.named = False
+        self.named = bool(self.watched)
         for entry in filed:
             roles = entry.contract.roles
             hits = tuple(role.selector.on(tool, strict=role.strict) for role in roles)
             self.named = self.named or any(role.selector.knows(tool) for role in roles)
             decided = tuple(hit for hit in hits if isinstance(hit, bool))
+            about = any(decided) or entry.contract.everywhere
             if entry.elsewhere:
                 # The end of a run cannot be refused, and nobody waits there for a store.
                 if tool != RUN_ENDED and hits != (False,) * len(hits):
                     self.fleet.append((entry, hits))
-            elif len(decided) < len(hits):
+            elif len(decided) < len(hits) or (about and entry.contract.is_asked_when):
                 self.asked.append((entry, hits))
-            elif any(decided) or entry.contract.everywhere:
+            elif about:
                 self.decided.append((entry, decided))
 
 
@@ -159,6 +170,7 @@ class RuleSet:
         self.keeps_times = False
         self._by_name: dict[str, list[FiledContract]] = {}
         self._patterns: list[FiledContract] = []
+        self._watched: dict[str, dict[Move, None]] = {}
         self._outlines: dict[str, Outline] = {}
         self._cells: frozenset[Cell] | None = None
         for contract in contracts:
@@ -197,6 +209,7 @@ class RuleSet:
         more.keeps_times = self.keeps_times
         more._by_name = {name: list(filed) for name, filed in self._by_name.items()}
         more._patterns = list(self._patterns)
+        more._watched = {tool: dict(moves) for tool, moves in self._watched.items()}
         more.add(contract)
         return more
 
@@ -224,6 +237,7 @@ class RuleSet:
                 guards.append(filed.goal)
             named.update(cell for guard in guards for cell in (guard.cell, guard.other))
             named.update(move.cell for rule in rules for move in rule.moves)
+            named.update(watch.move.cell for watch in filed.contract.watches)
         self._cells = frozenset(cell for cell in named if cell is not None)
         return self._cells
 
@@ -232,7 +246,8 @@ class RuleSet:
         outline = self._outlines.get(tool)
         if outline is None:
             filed = [*self._by_name.get(tool, ()), *self._patterns]
-            outline = Outline(tool, sorted(filed, key=lambda entry: entry.index))
+            ordered = sorted(filed, key=lambda entry: entry.index)
+            outline = Outline(tool, ordered, self._watched.get(tool, ()))
             # Names come from a model, so there is no end to them. An outline can always be made again.
             if len(tool) <= MAX_KEPT_NAME:
                 if len(self._outlines) >= MAX_OUTLINES:
@@ -263,6 +278,8 @@ class RuleSet:
         if contract.at_end:
             self.at_end.append(filed)
         self.keeps_times = self.keeps_times or contract.keeps_times
+        for watch in contract.watches:
+            self._watched.setdefault(watch.tool, {})[watch.move] = None
         if contract.names is None:
             self._patterns.append(filed)
         else:

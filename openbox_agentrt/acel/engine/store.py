@@ -142,6 +142,8 @@ class SessionStore:
             if self._dropped:
                 self._settle_dropped()
             self.step = call.step = self.step + 1
+            if call.extra is not None and call.extra.open:
+                plan.decide(call, call.extra)
             if self.shut is None and not refuse and holds(plan, call):
                 self._move(plan, call)
                 return None
@@ -192,6 +194,8 @@ class SessionStore:
             _advance(plan.timelines, shown)
             self._settle_dropped()
             call.step = self.step + 1
+            if call.extra is not None and call.extra.open:
+                plan.decide(call, call.extra)
             if self.shut is None and holds(plan, call):
                 return []
             return self._objections(plan, call, tell=False)
@@ -449,6 +453,8 @@ class SessionStore:
 
     def _end(self, call: PlannedCall, ran: PlannedCall | None, end: End) -> list[Breach] | None:
         self.flying -= 1
+        if ran is not None and ran.extra is not None and ran.extra.open:
+            ran.plan.decide(ran, ran.extra)
         over = settle_as_ran(call, ran, end)
         if over is None:
             return None

@@ -7,14 +7,18 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, assert_never
 
+from ..condition.condition import Condition
 from ..contracts.base import TemporalContract
 from ..contracts.rules import Cell, CellKind, Guard, Move
+from ..contracts.watched import cell_of, count_of
 from ..match.provenance import reading_of
 from ..match.selector import ById
 from .cell import LiveCell, Mover
 from .clock import Clock, MonotoneClock, steady_clock
+from .condition import Holds, LiveCondition
 from .digests import Digests
 from .distinct import Differ, Distinct
+from .facts import FactMemory
 from .flights import Flights
 from .fresh import Fresh, FreshByKey, IsFresh
 from .guard import LiveGuard, NeverHolds
@@ -123,6 +127,9 @@ class SessionMemory:
         if guard.kind == "known":
             sources: list[Any] = [self.cell(source, since) for source in guard.sources]
             return Known(contract, guard, sources, self.digests)
+        if guard.kind == "condition":
+            assert guard.condition is not None
+            return Holds(contract, guard, self.condition(guard.condition))
         assert guard.cell is not None
         cell = self.cell(guard.cell, since)
         match guard.kind:
@@ -150,6 +157,21 @@ class SessionMemory:
             case "overdue":
                 return Overdue(contract, guard, cell)
         assert_never(guard.kind)
+
+    def condition(self, condition: Condition) -> LiveCondition:
+        """Bind a condition to what it reads."""
+        facts: dict[str, Any] = {fact.name: self.cell(cell_of(fact), 0) for fact in condition.facts}
+        tallies: dict[str, Any] = {tool: self.cell(count_of(tool), 0) for tool in condition.reads.tools}
+        return LiveCondition(
+            condition,
+            facts=facts,
+            tallies=tallies,
+            timeline=self.timeline if condition.reads.now else None,
+        )
+
+    def watcher(self, move: Move) -> Mover:
+        """Give what follows a call to memory that conditions read. It is one for all contracts."""
+        return self.mover(move, 0)
 
     def mover(self, move: Move, since: int) -> Mover:
         """Give what follows a call to the memory that it changes."""
@@ -190,7 +212,7 @@ class SessionMemory:
         if cell.kind == "fresh" and cell.key is not None:
             make_fresh = partial(Fresh, timeline=timeline, within=cell.within)
             return FreshByKey(cell.key, make_fresh, bound=self._max_keys, timeline=timeline)
-        make = _maker(cell, timeline)
+        make = _maker(cell, timeline, self._max_keys)
         if cell.key is None:
             return make()
         forgets = cell.kind in ("latest", "step")
@@ -209,7 +231,7 @@ class SessionMemory:
         )
 
 
-def _maker(cell: Cell, timeline: MonotoneClock | None) -> Callable[[], LiveCell]:
+def _maker(cell: Cell, timeline: MonotoneClock | None, max_keys: int) -> Callable[[], LiveCell]:
     within, refund = cell.within, cell.refund
     match cell.kind:
         case "tally":
@@ -250,4 +272,8 @@ def _maker(cell: Cell, timeline: MonotoneClock | None) -> Callable[[], LiveCell]
             return lambda: Flights(timeline=timeline, within=within)
         case "values" | "words" | "secrets":
             raise AssertionError("a source is one piece of memory")
+        case "facts":
+            assert cell.fact is not None
+            fact = cell.fact
+            return lambda: FactMemory(fact, bound=max_keys)
     assert_never(cell.kind)

@@ -52,6 +52,7 @@ def oddities(parts: Parts, contracts: Sequence[Template]) -> Iterator[RulesWarni
     names = _names(parts)
     yield from (_warning(parts, report.describe(), names[report.name]) for report in suspicious_names(names))
     yield from (_warning(parts, message, place) for place, message in _toothless(parts, names))
+    yield from (_warning(parts, message, place) for place, message in _unread(parts, contracts))
     yield from (_warning(parts, message, place) for place, message in _barred(parts, contracts, names))
     for contract, (place, _) in zip(contracts, parts.contracts, strict=True):
         yield from (_warning(parts, message, place) for message in _outlived(contract))
@@ -96,7 +97,17 @@ def _names(parts: Parts) -> dict[str, Place]:
     for place, spec in parts.contracts:
         for _, name in tools_in(spec):
             names.setdefault(name, place)
+    for index, fact in enumerate(parts.facts):
+        for name in fact.tools:
+            names.setdefault(name, ("facts", index))
     return names
+
+
+def _unread(parts: Parts, contracts: Sequence[Template]) -> Iterator[Oddity]:
+    read = {fact.name for contract in contracts for fact in contract.facts}
+    for index, fact in enumerate(parts.facts):
+        if fact.name not in read:
+            yield ("facts", index), f"fact {fact.name!r} is read by no condition"
 
 
 def _toothless(parts: Parts, names: dict[str, Place]) -> Iterator[Oddity]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+from ..contracts.fact_spec import facts_from
 from ..contracts.shapes import Field, Place, SpecError, kind_of, shaped, written
 from ..contracts.spec import build_contract, tools_in
 from ..contracts.template import Template
@@ -24,6 +25,7 @@ _RULES: dict[str, Field] = {
     "unknown_tools": Field("text", among=("allow", "refuse")),
     "state": Field("mapping"),
     "initial_state": Field("mapping"),
+    "facts": Field("list"),
     "groups": Field("mapping"),
     "contracts": Field("list"),
     "tests": Field("list"),
@@ -38,6 +40,7 @@ class Parts:
     Attributes:
         document: The document.
         said: What stands under each of its names.
+        facts: What calls tell the session.
         groups: The contracts of each group, used or not.
         contracts: All contracts in their order, groups put in their places.
         uses: The group that each entry of ``contracts`` names, if it names one.
@@ -51,6 +54,7 @@ class Parts:
         self.uses: list[tuple[Place, str]] = []
         try:
             self.said = shaped(document.data, _RULES, ())
+            self.facts = facts_from(self.said.get("facts", []), ("facts",))
             self.groups = dict(self._find_groups())
             self.contracts = list(self._expand())
             self.contracts += self._only()
@@ -98,13 +102,13 @@ class Parts:
             if not isinstance(specs, list):
                 # As acel-core writes it.
                 raise SpecError(f"{written(place)} must be a list, got {kind_of(specs)}", place, where="")
-            yield name, [((*place, index), spec) for index, spec in enumerate(specs)]
+            yield name, [((*place, index), self._told(spec)) for index, spec in enumerate(specs)]
 
     def _expand(self) -> Iterator[Placed]:
         for index, spec in enumerate(self.said.get("contracts", [])):
             place: Place = ("contracts", index)
             if not isinstance(spec, dict) or "group" not in spec:
-                yield place, spec
+                yield place, self._told(spec)
                 continue
             name = shaped(spec, _GROUP, place)["group"]
             if name not in self.groups:
@@ -113,6 +117,22 @@ class Parts:
                 raise SpecError(problem, (*place, "group"), where=written(place))
             self.uses.append((place, name))
             yield from self.groups[name]
+
+    def _told(self, spec: Any) -> Any:
+        """Give a contract that has conditions the facts that they may read."""
+        if not self.facts or not isinstance(spec, dict) or not _has_condition(spec):
+            return spec
+        own = spec.get("facts") or []
+        return {**spec, "facts": [*own, *self.said["facts"]]} if isinstance(own, list) else spec
+
+
+def _has_condition(spec: dict[Any, Any]) -> bool:
+    kwargs = spec.get("kwargs")
+    return (
+        spec.get("template") == "requires"
+        or "when" in spec
+        or (isinstance(kwargs, dict) and "when" in kwargs)
+    )
 
 
 def _names_of(spec: Any) -> Iterator[str]:

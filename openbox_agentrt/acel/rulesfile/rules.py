@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..condition.fact import Fact
 from ..contracts.identity import old_rules_hash, rules_hash
 from ..contracts.shapes import Place, SpecError, written
 from ..contracts.template import Template
@@ -28,6 +29,7 @@ class Rules:
         description: What it is for, as it says itself.
         state: Initial state of a session.
         contracts: The contracts, groups put in their places.
+        facts: What calls tell a session, for the conditions of the contracts.
         groups: The contracts of each group, as instances of their own.
         warnings: What is odd.
         rules_hash: Hash of the contracts, equal for equal rules.
@@ -38,6 +40,7 @@ class Rules:
     description: str | None
     state: dict[str, Any]
     contracts: tuple[Template, ...]
+    facts: tuple[Fact, ...]
     groups: dict[str, tuple[Template, ...]]
     warnings: tuple[RulesWarning, ...]
     rules_hash: str
@@ -99,6 +102,7 @@ def _understand(document: Document) -> Rules:
         description=parts.said.get("description"),
         state=parts.state,
         contracts=tuple(contracts),
+        facts=parts.facts,
         groups=groups,
         warnings=tuple(oddities(parts, contracts)),
         rules_hash=rules_hash(contracts),

@@ -8,7 +8,7 @@ twice is checked by `read_rules` alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from importlib.resources import files
 from typing import Any, get_args
 
@@ -25,6 +25,7 @@ __all__ = ("published_schema", "rules_schema")
 
 _ID = "urn:openbox-agentrt:rules-file"
 _TEXT = {"type": "string", "minLength": 1}
+_NAME = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}
 _PATH = {"type": "string", "pattern": r"^[^.]+(\.[^.]+)*$"}
 
 # A path in which no part is *.
@@ -60,6 +61,10 @@ _OPTIONS: dict[str, Any] = {
     "recheck": {
         "type": "boolean",
         "description": "Whether a call that has waited is judged again before it runs.",
+    },
+    "when": {
+        **_TEXT,
+        "description": "A condition (CEL): calls for which it is false are neither limited nor counted.",
     },
     "within": {
         "type": "number",
@@ -131,6 +136,11 @@ def rules_schema() -> dict[str, Any]:
             },
             "state": {"type": "object", "description": "Initial state of a session."},
             "initial_state": {"type": "object", "description": "Old name of state."},
+            "facts": {
+                "type": "array",
+                "items": {"$ref": "#/$defs/fact"},
+                "description": "What successful calls tell the session, for conditions to read.",
+            },
             "groups": {
                 "type": "object",
                 "additionalProperties": {"type": "array", "items": {"$ref": "#/$defs/contract"}},
@@ -219,6 +229,27 @@ def rules_schema() -> dict[str, Any]:
                 ],
             },
             "result": _result(named=False),
+            "fact": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["tool", "as"],
+                "properties": {
+                    "tool": {
+                        "description": "The tool, or several.",
+                        "anyOf": [_TEXT, {"type": "array", "minItems": 1, "items": _TEXT}],
+                    },
+                    "as": {**_NAME, "description": "What conditions call it: facts.name"},
+                    "key": {**_ONE_VALUE, "description": "An argument, or result.path."},
+                    "fold": _OPTIONS["fold"],
+                    "values": {
+                        "type": "object",
+                        "propertyNames": _NAME,
+                        "additionalProperties": _PATH,
+                        "description": "A path in the result, args.path, or result as a whole.",
+                    },
+                },
+                "dependentRequired": {"fold": ["key"]},
+            },
             "contract": {
                 "type": "object",
                 "required": ["template"],
@@ -275,6 +306,7 @@ def _template(template: str) -> dict[str, Any]:
             "kwargs": {"type": "object", "additionalProperties": False, "properties": {**options, **own}},
             **options,
             **words,
+            "facts": {"type": "array", "items": {"$ref": "#/$defs/fact"}},
         },
         "dependentSchemas": {
             name: _not_in_kwargs(name) for name in (*options, *words) if name not in aliases
@@ -310,7 +342,7 @@ def _branches(
 ) -> list[dict[str, Any]]:
     given = [parameter.name for parameter in positional[:count]]
     missing = [parameter for parameter in parameters if parameter.required and parameter.name not in given]
-    branches = []
+    branches: list[dict[str, Any]] = []
     for choice in _choices([[p.name, *([p.alias] if p.alias else [])] for p in missing]):
         # Where an alias stands for the parameter, the option of that name can stand beside the template only.
         taken = {p.alias for p in parameters if p.alias and p.alias not in choice}
@@ -325,8 +357,22 @@ def _branches(
         }
         if taken:
             branch["dependentSchemas"] = {option: _not_in_kwargs(option) for option in sorted(taken)}
-        branches.append(branch)
+        branches += _with_words(branch, choice, parameters)
     return branches
+
+
+def _with_words(
+    branch: dict[str, Any], choice: list[str], parameters: tuple[Parameter, ...]
+) -> Iterator[dict[str, Any]]:
+    """Give a branch, and those in which a required argument that may stand beside the template does."""
+    words = [p.name for p in parameters if p.required and p.name in WORDS]
+    properties = branch["properties"]
+    yield {**branch, "properties": {**properties, **dict.fromkeys(words, False)}} if words else branch
+    for name in set(words) & set(choice):
+        rest = [other for other in choice if other != name]
+        required = [one for one in branch["required"] if one != "kwargs" or rest]
+        kwargs = {**properties["kwargs"], "required": rest}
+        yield {**branch, "properties": {**properties, "kwargs": kwargs}, "required": [*required, name]}
 
 
 def _not_in_kwargs(option: str) -> dict[str, Any]:

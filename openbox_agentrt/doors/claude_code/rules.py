@@ -154,6 +154,8 @@ def _names_of(contracts: tuple[Template, ...]) -> dict[str, list[list[str]] | No
             for tool, pattern in _calls_meant(role.selector.form()):
                 known = names.setdefault(tool, [])
                 names[tool] = None if pattern is None or known is None else [*known, pattern]
+        # What its conditions read of other calls.
+        names |= dict.fromkeys(watch.tool for watch in contract.watches)
     return names
 
 

@@ -40,6 +40,20 @@ VALID = {
     ),
     "estimate": one("{template: at_most_total, args: [llm_call, total_tokens, 9], estimate: 5}"),
     "a line of words": one("{template: only, args: [{tool: sh, matches: ls, line: true}]}"),
+    "requires": one('{template: requires, args: [pay], check: "args.amount <= 500"}'),
+    "requires by position": one('{template: requires, args: [pay, "args.amount <= 500"]}'),
+    "requires by name": one('{template: requires, kwargs: {tool: pay, check: "args.amount <= 500"}}'),
+    "when": one('{template: at_most_n_times, args: [pay, 1], when: "args.amount > 100"}'),
+    "when among the arguments": one('{template: never, args: [pay], kwargs: {when: "args.amount > 100"}}'),
+    "when at the end": one('{template: existence, args: [report], when: "session.refund > 0"}'),
+    "facts": "facts:\n- {tool: [find, get], as: order, key: result.id, fold: case, values: {a: b.*.c}}\n"
+    + one('{template: requires, args: [pay], check: "facts.order[args.id].a.size() > 0"}'),
+    "a fact without a key": "facts: [{tool: find, as: customer, values: {id: result}}]\n"
+    + one('{template: requires, args: [pay], check: "facts.customer.id == args.customer"}'),
+    "facts of a contract": one(
+        '{template: requires, args: [pay], check: "args.id in facts.order",'
+        " facts: [{tool: get, as: order, key: id}]}"
+    ),
     "a ban": one("{template: at_most_n_times, args: [pay, 0]}"),
     "at_most_total": one("{template: at_most_total, args: [pay, payment.amount], kwargs: {limit: 0.3}}"),
     "never_after": one("{template: never_after, args: [send, read]}"),
@@ -115,6 +129,44 @@ INVALID = {
     "group is text": ("groups:\n  g: nope\n", 2, "groups['g'] must be a list, got text"),
     "state is a list": ("state: [a]\n", 1, "'state' must be a mapping, got a list"),
     "allow_empty is text": ("allow_empty: 'yes'\n", 1, "'allow_empty' must be true or false, got text"),
+    "check of another template": (
+        one("{template: never, args: [a], check: 'true'}"),
+        2,
+        "never has no 'check'",
+    ),
+    "no check": (one("{template: requires, args: [a]}"), 2, "requires needs 'check'"),
+    "check twice": (
+        one("{template: requires, args: [a, 'true'], check: 'true'}"),
+        2,
+        "'check' is given twice",
+    ),
+    "check is a number": (one("{template: requires, args: [a], check: 5}"), 2, "must be text, got a whole"),
+    "check by key": (one("{template: requires, args: [a], check: 'true', key: b}"), 2, "has no option 'key'"),
+    "a fact without a tool": (
+        "facts: [{as: order}]\n" + one("{template: never, args: [a]}"),
+        1,
+        "has no 'tool'",
+    ),
+    "a fact of a number": (
+        "facts: [{tool: 5, as: a}]\n" + one("{template: never, args: [a]}"),
+        1,
+        "must be text",
+    ),
+    "a fact that folds nothing": (
+        "facts: [{tool: get, as: a, fold: case}]\n" + one("{template: never, args: [a]}"),
+        1,
+        "fold needs a key",
+    ),
+    "a fact with a blank in its name": (
+        "facts: [{tool: get, as: an order}]\n" + one("{template: never, args: [a]}"),
+        1,
+        "letters, digits and _",
+    ),
+    "a value that is no path": (
+        "facts:\n- tool: get\n  as: order\n  values: {a: b..c}\n" + one("{template: never, args: [a]}"),
+        2,
+        "a field must be",
+    ),
     "contract is a number": (one("5"), 2, "contracts[0]: must be a mapping, got a whole number"),
     "contract is nothing": (one("~"), 2, "contracts[0]: must be a mapping, got null"),
     "no template": (one("{args: [a]}"), 2, "contracts[0]: has no 'template'"),
@@ -386,6 +438,45 @@ INVALID_BEYOND_SHAPE = {
         "unknown_tools: refuse\nallow_empty: true\n",
         1,
         "unknown_tools: the file names no tool, so that nothing is allowed",
+    ),
+    "condition that is none": (
+        "contracts:\n- template: requires\n  args: [pay]\n  check: args.amount <=\n",
+        4,
+        "contracts[0].check: Syntax error",
+    ),
+    "unknown name": (
+        "contracts:\n- template: never\n  args: [pay]\n  when: arg.amount > 5\n",
+        4,
+        "contracts[0].when: unknown name 'arg.amount', there are args, facts, now, session, subject",
+    ),
+    "wrong type": (one("{template: requires, args: [a], check: \"1 + 'a' > 2\"}"), 2, "no matching overload"),
+    "no answer": (one('{template: requires, args: [a], check: "size(args)"}'), 2, "is of type int"),
+    "unknown fact": (one('{template: requires, args: [a], check: "facts.b.c"}'), 2, "unknown fact 'b'"),
+    "unknown value": (
+        "facts: [{tool: get, as: order, key: id, values: {status: status}}]\n"
+        + one('{template: requires, args: [a], check: "facts.order[args.id].state == 1"}'),
+        3,
+        "fact 'order' has no value 'state', it has status",
+    ),
+    "a fact twice": (
+        "facts: [{tool: get, as: order}, {tool: find, as: order}]\n" + one("{template: never, args: [a]}"),
+        1,
+        "facts[1].as: fact 'order' is there twice",
+    ),
+    "a fact of a pattern": (
+        'facts: [{tool: "get_*", as: order}]\n' + one("{template: never, args: [a]}"),
+        1,
+        "names of tools, not patterns",
+    ),
+    "a key of many": (
+        'facts: [{tool: get, as: order, key: "a.*"}]\n' + one("{template: never, args: [a]}"),
+        1,
+        "a key must name one value",
+    ),
+    "arguments at the end": (
+        one('{template: existence, args: [a], when: "args.b"}'),
+        2,
+        "when is asked at the end for existence, so it cannot read args",
     ),
     "window too large": (one("{template: rate_limit, args: [a, 999999999, 60]}"), 2, "n must be at most"),
 }
