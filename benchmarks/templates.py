@@ -43,6 +43,7 @@ OWN: dict[str, Make] = {
     "at_most_n_times by key": lambda acel: acel.at_most_n_times(TOOL, MANY, key="to"),
     "at_most_total by key": lambda acel: acel.at_most_total(TOOL, "amount", MANY, key="to"),
     "must_precede by key": lambda acel: acel.must_precede(FIRST, TOOL, key="to"),
+    "came_from a list": lambda acel: acel.came_from(TOOL, "to", [{"values": [ARGUMENTS["to"]]}]),
 }
 
 PAIRS: dict[str, Make] = {

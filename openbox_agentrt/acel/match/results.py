@@ -20,8 +20,11 @@ MAX_TEXT = 16 * 2**20
 """Text that is longer, in characters, is not read as JSON: whoever waits for it is refused."""
 
 _MAX_WRAPPED = 8
-# What an answer of an MCP server may hold.
-_MCP_RESULT = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
+# What an answer of an MCP server may hold, as the protocol writes it and as its SDK does.
+_STRUCTURED = ("structuredContent", "structured_content")
+_MCP_RESULT = frozenset(
+    {"content", *_STRUCTURED, "isError", "is_error", "_meta", "meta", "resultType", "result_type"}
+)
 
 
 class Result:
@@ -79,9 +82,9 @@ def _decoded(text: str) -> Any:
 
 def _of_mapping(value: Mapping[Any, Any], depth: int) -> Any:
     content = value.get("content")
-    if value.keys() <= _MCP_RESULT and value.keys() & {"content", "structuredContent"}:
-        structured = value.get("structuredContent")
-        return _unwrapped(content, depth + 1) if structured is None else structured
+    if value.keys() <= _MCP_RESULT and value.keys() & {"content", *_STRUCTURED}:
+        structured = [value[name] for name in _STRUCTURED if value.get(name) is not None]
+        return structured[0] if structured else _unwrapped(content, depth + 1)
     if "tool_call_id" in value and "content" in value:
         return _unwrapped(content, depth + 1)
     update = value.get("update")

@@ -61,7 +61,8 @@ class Secrets(Source):
             secret = searched_for(value)
             if secret is not None:
                 digest = self._digests.of(secret)
-                self._read_just_now[digest] = secret
+                if digest not in self._known:
+                    self._read_just_now[digest] = secret
                 read.append([-len(secret) if secret[0] == " " else len(secret), digest])
         return read
 

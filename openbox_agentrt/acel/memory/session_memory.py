@@ -65,8 +65,9 @@ class SessionMemory:
 
     @property
     def digest_key(self) -> bytes | None:
-        """Give the key of the digests, if any were needed yet."""
-        return None if self._digests is None else self._digests.key
+        """Give the key of the digests, if anything is remembered by them."""
+        has_digests = any(cell.kind in _SOURCES for cell, _ in self._cells)
+        return self.digests.key if has_digests else None
 
     @property
     def timeline(self) -> MonotoneClock:

@@ -259,7 +259,7 @@ class Words(Source):
 class Known(LiveGuard):
     """Require that each value of an argument was found out by an earlier call, or is one of a list."""
 
-    __slots__ = ("_digests", "_field", "_listed", "_optional", "_reading", "_sources")
+    __slots__ = ("_digests", "_field", "_how", "_listed", "_optional", "_reading", "_sources")
 
     def __init__(
         self,
@@ -276,6 +276,8 @@ class Known(LiveGuard):
         self._optional = guard.optional
         self._sources = tuple(sources)
         self._digests = digests
+        # Contracts over the same argument read it once.
+        self._how = (self._field.text, self._reading, self._optional)
 
     def passes(self, call: JudgedCall) -> bool:
         asked = self._asked(call)
@@ -316,13 +318,13 @@ class Known(LiveGuard):
         memo = call.memo
         if memo is None:
             memo = call.memo = {}
-        how = (self._field.text, self._reading, self._optional)
-        if how not in memo:
+        asked: list[AskedValue] | FieldError | None = memo.get(self._how)
+        if asked is None:
             try:
-                memo[how] = self._read(call)
+                asked = self._read(call)
             except FieldError as error:
-                memo[how] = error
-        asked: list[AskedValue] | FieldError = memo[how]
+                asked = error
+            memo[self._how] = asked
         return asked
 
     def _read(self, call: JudgedCall) -> list[AskedValue]:
@@ -330,7 +332,10 @@ class Known(LiveGuard):
         if self._optional and self._is_left_out(call.args):
             return []
         value = field.read(call.args)
-        values = elements(iter(value if field.many else (value,)))
+        if type(value) is str and self._reading.match == "exact":
+            # By far the most frequent.
+            return [AskedValue(value, field.text, self._reading, self._digests)]
+        values = elements(value if field.many else (value,))
         asked = [one for value in values for one in self._reading.asked(value, field.text)]
         return [AskedValue(one, field.text, self._reading, self._digests) for one in asked]
 

@@ -48,7 +48,8 @@ def unlikely_paths(spec: Mapping[str, Any], place: Place) -> Iterator[Oddity]:
     for name, path, here in _paths_in(spec, place):
         hint = _hint(path, _PATH_FORMS)
         if hint is not None:
-            yield here, f"{name} {path!r} is in no call: {hint}"
+            where = "result" if name == "path" else "call"
+            yield here, f"{name} {path!r} is in no {where}: {hint}"
 
 
 def empty_options(spec: Mapping[str, Any], place: Place) -> Iterator[Oddity]:
@@ -91,7 +92,16 @@ def _paths_in(spec: Mapping[str, Any], place: Place) -> Iterator[tuple[str, str,
             yield from (("field", path, inner) for path, inner in _fields_in(value, here))
         elif parameter.name == "field":
             yield "field", value, here
+        elif parameter.kind in ("source", "sources"):
+            yield from (("path", path, inner) for path, inner in _source_paths_in(value, here))
     yield from (("key", path, here) for path, here in _keys_in(spec.get("key"), (*place, "key")))
+
+
+def _source_paths_in(sources: Any, place: Place) -> Iterator[tuple[str, Place]]:
+    for index, source in enumerate(sources if isinstance(sources, list) else [sources]):
+        here = (*place, index) if isinstance(sources, list) else place
+        if isinstance(source, dict) and isinstance(source.get("path"), str):
+            yield source["path"], (*here, "path")
 
 
 def _keys_in(key: Any, place: Place) -> Iterator[tuple[str, Place]]:

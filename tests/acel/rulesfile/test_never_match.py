@@ -80,6 +80,21 @@ def test_a_path_that_no_argument_has(spec: str, path: str, hint: str) -> None:
     assert hint in found[1]
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "{template: came_from, args: [a, f, [prompt, {tool: b, path: 'items[0].id'}]]}",
+        "{template: keeps_out, args: [a, f, {tool: b, path: 'items[0].id'}]}",
+    ],
+)
+def test_a_path_that_no_result_has(spec: str) -> None:
+    """It vouches for nothing, and keeps nothing out."""
+    (found,) = messages(f"contracts:\n  - {spec}\n")
+
+    assert found[0] == 2
+    assert "path 'items[0].id' is in no result: a position in a list is written items.0" in found[1]
+
+
 def test_a_path_that_an_argument_may_have() -> None:
     """Names with blanks inside, dashes and digits are fine."""
     for path in ("id", "customer.id", "items.0.amount", "Customer Id", "x-y.z_1"):
