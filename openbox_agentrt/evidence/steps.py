@@ -1,6 +1,6 @@
 """Steps of sessions, as a log holds them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from .._plain.bounding import bounded
@@ -10,7 +10,7 @@ from .._plain.walk import Json
 from .canonical import encode
 from .redaction import Redactor
 
-__all__ = ("step_body",)
+__all__ = ("hidden_fields", "step_body")
 
 _STEP_ROOM: Final = 16_000
 _OF_THE_USER: Final = frozenset(
@@ -41,3 +41,37 @@ def step_body(step: Mapping[str, Any], redactor: Redactor | None) -> bytes:
             room = _LEARNT_ROOM if name == "learnt" else _STEP_ROOM
             frozen[name] = bounded(freeze(value, redactor, exact=True), room)
     return encode(frozen)
+
+
+def hidden_fields(contract: Mapping[str, Any], redactor: Redactor) -> Iterator[str]:
+    """
+    Find the fields that a contract has to see, and that are hidden in the log.
+
+    Its decisions cannot be derived again then. A hidden key is none of these: equal values have equal
+    markers, unless spellings are folded.
+
+    Args:
+        contract: The contract, in the form in which a log has it.
+    """
+    terms = contract.get("terms")
+    needed: list[Any] = [*_searched(contract)]
+    if contract.get("template") == "at_most_total" and isinstance(terms, Mapping):
+        needed.append(terms.get("field"))
+    if contract.get("fold") is not None:
+        key = contract.get("key")
+        needed += [key] if isinstance(key, str) else key.values() if isinstance(key, Mapping) else key or ()
+    for field in dict.fromkeys(needed):
+        if isinstance(field, str) and any(redactor.hides(part) for part in field.split(".")):
+            yield field
+
+
+def _searched(part: Any) -> Iterator[str]:
+    """Find the fields that patterns are searched for in."""
+    if isinstance(part, list):
+        if len(part) >= 4 and part[0] in ("matching", "not_matching"):
+            yield part[3]
+        for inner in part:
+            yield from _searched(inner)
+    elif isinstance(part, Mapping):
+        for inner in part.values():
+            yield from _searched(inner)

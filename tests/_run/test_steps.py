@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from openbox_agentrt import GovernanceError, GovernanceHaltError
-from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, must_precede
+from openbox_agentrt.acel import (
+    Session,
+    any_of,
+    at_most_n_times,
+    at_most_total,
+    matching,
+    max_distinct,
+    must_precede,
+)
 from openbox_agentrt.acel.rerun import rerun_file
 from openbox_agentrt.errors import OptionError
 from openbox_agentrt.evidence import EvidenceFile, EvidenceLog, read_entries, verify_file
@@ -206,3 +214,34 @@ async def test_what_nobody_has_judged_is_not_shown(make_stage: Any, tmp_path: Pa
     await stage.governance.aclose()
 
     assert CARD not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("rule", "hidden", "said"),
+    [
+        pytest.param(at_most_total("pay", "order.amount", 5), ["amount"], "order.amount", id="an amount"),
+        pytest.param(at_most_total("pay", "order.amount", 5), ["order"], "order.amount", id="around it"),
+        pytest.param(at_most_n_times(matching("pay", "eve", field="to"), 1), ["t*"], "to", id="a pattern"),
+        pytest.param(
+            must_precede(any_of("a", matching("pay", "eve", field="to")), "b"), ["to"], "to", id="inside"
+        ),
+        pytest.param(
+            at_most_n_times("pay", 1, except_=matching("pay", "eve", field="to")), ["to"], "to", id="except"
+        ),
+        pytest.param(at_most_n_times("pay", 1, key="card", fold="case"), ["card"], "card", id="a folded key"),
+        pytest.param(at_most_n_times("pay", 1, key="card"), ["card"], None, id="a key"),
+        pytest.param(max_distinct("pay", "card", 3), ["card"], None, id="values that are told apart"),
+        pytest.param(at_most_total("pay", "amount", 5), ["card"], None, id="something else"),
+    ],
+)
+def test_what_cannot_be_derived_again_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rule: Any, hidden: list[str], said: str | None
+) -> None:
+    """When the rules are written down, once for each log."""
+    with EvidenceFile(tmp_path / "e.jsonl", record="steps", redact_fields=hidden) as file:
+        for name in ("one", "two"):
+            Session(contracts=[rule], evidence=file.for_session(name), session_id=name).reserve("other", {})
+
+    told = [record.getMessage() for record in caplog.records if "redacted here" in record.getMessage()]
+    assert len(told) == (said is not None)
+    assert said is None or f"needs {said!r}" in told[0]

@@ -8,6 +8,7 @@ all of it proves and what not.
 import atexit
 import datetime
 import hashlib
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +27,7 @@ from ..failures import Failures
 from ..keys import Ed25519Signer, Signer, public_key_path
 from ..redaction import Redactor, redact_record
 from ..session_evidence import Recordable, SessionEvidence
-from ..steps import step_body
+from ..steps import hidden_fields, step_body
 from ..ungoverned import is_always_kept
 from .heads import Head, HeadState
 from .lines import LineType, session_text
@@ -38,6 +39,9 @@ __all__ = ("EvidenceFile",)
 
 _MAX_BYTES = 64 << 20
 _SEAL_INTERVAL = 0.05
+
+log = logging.getLogger("openbox_agentrt.evidence")
+
 _MARKER_KEY = b"openbox-agentrt evidence, key of redaction markers\n"
 
 
@@ -224,9 +228,21 @@ class EvidenceFile:
             return None
         number = self._add("rules", lambda: rules, None)
         if number is not None:
+            self._say_what_is_hidden(rules)
             # What a full disk kept out is written with the next session of these contracts.
             self._rules.add(known)
         return number
+
+    def _say_what_is_hidden(self, rules: Mapping[str, Any]) -> None:
+        if self._redactor is None:
+            return
+        for contract, text in zip(rules.get("contracts", ()), rules.get("texts", ()), strict=False):
+            for field in hidden_fields(contract, self._redactor):
+                log.warning(
+                    "%.200s needs %r, which is redacted here: its decisions cannot be derived again",
+                    text,
+                    field,
+                )
 
     def record_reload(self, before: str, after: str) -> int | None:
         """
