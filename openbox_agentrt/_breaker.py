@@ -76,12 +76,6 @@ class Breaker:
         self._pause = first_pause
         self._limit = first_limit
         self._probe: Permit | None = None
-        self._times_opened = 0
-
-    @property
-    def times_opened(self) -> int:
-        """Count of the times it went from closed to open."""
-        return self._times_opened
 
     @property
     def is_open(self) -> bool:
@@ -129,7 +123,6 @@ class Breaker:
         lasting = now - self._failing_since >= SHORTEST_OUTAGE
         if lasting and self._failed_in_a_row >= self._failures:
             self._open_until = now + self._pause
-            self._times_opened += 1
 
     def abandoned(self, permit: Permit) -> None:
         """The attempt was given up before it had a result, for a reason that says nothing about it."""

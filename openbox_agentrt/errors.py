@@ -16,7 +16,7 @@ Errors of a governed run, and which of them mean that the guarded work did not r
         ├── ApprovalExpiredError            the approval ran out
         ├── ApprovalTimeoutError            nobody answered in the configured time
         ├── GovernanceUnavailableError      Core could not be asked, or did not take the question
-        ├── UngovernedCallError             a governed seam was called outside a run
+        ├── UngovernedCallError             a governed part of a loop was called outside a run
         └── UnmetContractError              a run ended with an obligation open
 
 Each class below `GovernanceError` is also the openbox_core error of the same name, where there is one, so
@@ -299,7 +299,7 @@ class GovernanceUnavailableError(GovernanceError, base.GovernanceAPIError):
 
 
 class UngovernedCallError(GovernanceError):
-    """A governed seam was called outside a run: `event`. Nothing ran."""
+    """A governed part of a loop was called outside a run: `event`. Nothing ran."""
 
     def __init__(
         self, event: str, *, remedy: str | None = "call it inside governance.run_scope(...)"

@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ._wire.payloads import DEFAULT_MAX_BYTES
-from ._wire.redaction_shapes import fit_redaction
-from .errors import GovernanceUnavailableError
+from ._wire.redaction_shapes import fit_redaction, unfit_redaction
 from .lifecycle_events import ESCAPED_SENTINEL, SENTINEL
 
 __all__ = (
@@ -73,7 +72,7 @@ def redacted_prompt(prompt: str, redacted: object, *, max_bytes: int = DEFAULT_M
     if text is None:
         return ""
     if not isinstance(text, str):
-        raise GovernanceUnavailableError("core's redaction of the prompt is not text", kind="unreadable")
+        raise unfit_redaction("core's redaction of the prompt is not text")
     return text
 
 

@@ -620,7 +620,7 @@ async def test_a_patch_is_surfaced_on_the_error(make_stage: Any, kit: Any) -> No
     assert caught.value.decision.verdict.value == "block"
 
 
-async def test_seams_cannot_be_used_outside_a_run(make_stage: Any, kit: Any) -> None:
+async def test_parts_cannot_be_used_outside_a_run(make_stage: Any, kit: Any) -> None:
     """A governed provider, registry or executor that is called on its own refuses, and nothing runs."""
     from agent_rt import ModelRequest
 
@@ -639,7 +639,7 @@ async def test_seams_cannot_be_used_outside_a_run(make_stage: Any, kit: Any) -> 
     assert stage.events() == []
 
 
-async def test_seams_work_inside_a_run_scope(make_stage: Any, kit: Any) -> None:
+async def test_parts_work_inside_a_run_scope(make_stage: Any, kit: Any) -> None:
     """Work that is not an AgentLoop is governed by wrapping what it uses."""
     from agent_rt import ModelRequest
 

@@ -17,7 +17,7 @@ from agent_rt import (
     ToolRegistry,
 )
 
-from openbox_agentrt._loop.attributes import SEAMS
+from openbox_agentrt._loop.attributes import PARTS
 from openbox_agentrt._loop.executor import GovernedExecutor
 from openbox_agentrt._loop.idempotency import FilteredIdempotencyStore
 from openbox_agentrt._loop.other_calls import JUDGED
@@ -133,7 +133,7 @@ def test_the_attributes_of_a_loop_are_known() -> None:
     from openbox_agentrt.testing import ScriptedProvider
 
     assert set(vars(AgentLoop(ScriptedProvider()))) == LOOP_ATTRIBUTES
-    assert set(SEAMS) <= LOOP_ATTRIBUTES
+    assert set(PARTS) <= LOOP_ATTRIBUTES
 
 
 def test_the_methods_of_a_loop_are_known() -> None:
@@ -148,7 +148,7 @@ def test_streaming_runs_go_through_run() -> None:
     assert "self.run(" in inspect.getsource(AgentLoop.run_streaming)
 
 
-def test_the_loop_uses_nothing_else_of_its_seams() -> None:
+def test_the_loop_uses_nothing_else_of_its_parts() -> None:
     """What the loop calls on provider, registry and executor is what the wrappers govern or forward."""
     import re
 

@@ -21,6 +21,7 @@ from openbox_core.errors import OpenBoxAuthError
 
 from .._plain.strict_json import JsonError
 from .._plain.times import utc_now
+from .._plain.words import word
 from ..errors import (
     ApprovalExpiredError,
     ApprovalRejectedError,
@@ -115,8 +116,8 @@ def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
     reason = reason if isinstance(reason, str) and reason.strip() else None
     who = raw.get("decided_by")
     who = who if isinstance(who, str) and who.strip() else None
-    words = [_word(raw.get(name)) for name in ("action", "verdict")]
-    said = {*words, *(_word(raw.get(name)) for name in ("status", "decision"))}
+    words = [word(raw.get(name)) for name in ("action", "verdict")]
+    said = {*words, *(word(raw.get(name)) for name in ("status", "decision"))}
     expires_at = parse_time(raw.get("approval_expiration_time"))
     ran_out = expires_at is not None and now > expires_at
     if _says_expired(raw) or ran_out or said & _OVER:
@@ -128,10 +129,6 @@ def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
     if decided in ("allow", "continue"):
         return PollAnswer(state=ApprovalState.APPROVED, reason=reason, decided_by=who)
     return PollAnswer(state=ApprovalState.PENDING, reason=reason)
-
-
-def _word(value: object) -> str:
-    return value.strip().lower().replace("-", "_") if isinstance(value, str) else ""
 
 
 def _says_expired(raw: Mapping[str, Any]) -> bool:

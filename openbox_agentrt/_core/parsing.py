@@ -25,6 +25,7 @@ from openbox_core.contracts.results import (
 )
 
 from .._plain.strict_json import read_json
+from .._plain.words import word
 from .._wire.payloads import safe_text
 from ..decision import MISSING, Answer, Guardrails
 
@@ -178,11 +179,11 @@ def _verdict(raw: Mapping[str, Any]) -> Verdict:
         value = raw.get(name)
         if value is None or (isinstance(value, str) and not value.strip()):
             continue  # older Cores fill in only one of the two
-        word = value.strip().lower().replace("-", "_") if isinstance(value, str) else None
-        if word is None or word not in WORDS:
+        said = WORDS.get(word(value))
+        if said is None:
             unknown.append(f"{name} {_shown(value)}")
         else:
-            found.append(WORDS[word])
+            found.append(said)
     strictest = Verdict.highest_priority(found) if found else None
     if strictest is not None and (not unknown or strictest.should_stop()):
         return strictest
@@ -242,7 +243,7 @@ def _constraint(item: object) -> list[str]:
     for name in names:
         if not isinstance(name, str) or not name.strip():
             raise _NotUnderstoodError(f"constraint {_shown(item)}")
-        found.append(SANDBOX if name.strip().lower().replace("-", "_") == SANDBOX else name.strip())
+        found.append(SANDBOX if word(name) == SANDBOX else name.strip())
     # What names the sandbox anywhere means it; otherwise the first name is the one.
     return [SANDBOX] if SANDBOX in found else found[:1]
 

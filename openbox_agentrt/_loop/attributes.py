@@ -27,7 +27,7 @@ def govern_attribute(loop: Any, name: str, value: Any) -> Any:
     """
     if value is None:
         return None
-    if name in SEAMS:
+    if name in PARTS:
         other = _TWINS.get(name)
         twin = None if other is None else getattr(loop, other, None)
         if twin is not None and is_governed(twin) and unwrap(twin) is unwrap(value):
@@ -63,5 +63,5 @@ _WRAP: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 _TWINS = {"tool_registry": "tool_executor", "tool_executor": "tool_registry"}
 
-SEAMS = tuple(_WRAP)
+PARTS = tuple(_WRAP)
 """Attributes through which a loop acts, in the order in which they are governed."""

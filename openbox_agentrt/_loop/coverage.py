@@ -1,5 +1,5 @@
 """
-A report about a loop: which of its seams are governed, and which other paths escape.
+A report about a loop: which of its parts are governed, and which other paths escape.
 
 Governance stands in a loop's provider, registry and executor. Work that a user's code does by another way -
 a second provider in an attribute, a sub-agent's own loop inside a handler, a method patched on an instance
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent_rt import AgentLoop, Toolbase, ToolProgramExecutor, ToolRegistry
 
-from .attributes import SEAMS, governing_judges
+from .attributes import PARTS, governing_judges
 from .loop import ENTRY_POINTS
 from .other_calls import JUDGED, is_asynchronous
 from .stand_in import is_governed, is_judged_by, unwrap
@@ -77,7 +77,7 @@ class Coverage:
     Report how far one loop is governed.
 
     Attributes:
-        governed: Seams of the loop that are governed.
+        governed: Parts of the loop that are governed.
         escapes: What was found to act without being judged.
         skipped_tools: Tools that the options leave out.
         instrumented: Libraries whose requests and queries inside an activity are judged.
@@ -120,7 +120,7 @@ def coverage_of(loop: Any, judge: Runs, *, installed: bool, hooks: Sequence[str]
     look = _Look(judge, installed=installed)
     governed = []
     if judge in governing_judges(loop):
-        for name in SEAMS:
+        for name in PARTS:
             value = getattr(loop, name, None)
             if value is not None and is_judged_by(value, judge):
                 governed.append(name)
@@ -172,7 +172,7 @@ class _Look:
         for name, value in vars(loop).items():
             if name in ENTRY_POINTS and not _is_own_method(value, loop):
                 self.found(f"loop.{name}", "patched method", "patch the class, not the instance")
-            elif name not in SEAMS:
+            elif name not in PARTS:
                 self._at(value, f"loop.{name}", LOOK_DEPTH)
             else:
                 self._at_wrapped(value, f"loop.{name}")

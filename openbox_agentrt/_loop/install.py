@@ -10,7 +10,7 @@ from agent_rt import AgentLoop
 
 from ..errors import GovernanceError
 from .attributes import governing_judges
-from .lending import lent_seams
+from .lending import lent_parts
 from .loop import govern_loop, run_governed
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Installation:
             clone = govern_loop(loop, self._judge, entry_points=("_run_impl", "compile_plan"))
             # The original method and not the clone's `run`: a subclass that overrides `run` is already
             # inside its own, and would do its part twice.
-            with lent_seams(loop, self._judge):
+            with lent_parts(loop, self._judge):
                 return await run_governed(
                     clone, self._judge, functools.partial(original, clone), args, kwargs
                 )

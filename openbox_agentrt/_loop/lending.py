@@ -1,5 +1,5 @@
 """
-The seams of a user's own loop, judged for as long as a run of it is under way.
+The parts of a user's own loop, judged for as long as a run of it is under way.
 
 With ``install()``, a run happens on a governed copy, and the loop that the user holds keeps its raw provider
 and registry: a tool that reaches for them would not be judged. So they are lent stand-ins meanwhile.
@@ -29,15 +29,15 @@ _loans: dict[int, _Loan] = {}
 
 @dataclass(slots=True)
 class _Loan:
-    """Keep the seams of one loop, by name: the raw ones, and what stands in for them."""
+    """Keep the parts of one loop, by name: the raw ones, and what stands in for them."""
 
     runs: int = 0
-    seams: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    parts: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
 
 @contextmanager
-def lent_seams(loop: AgentLoop, judge: Runs) -> Iterator[None]:
-    """Have what is called on the seams of `loop` judged, in tasks that are inside of a run."""
+def lent_parts(loop: AgentLoop, judge: Runs) -> Iterator[None]:
+    """Have what is called on the parts of `loop` judged, in tasks that are inside of a run."""
     with _lock:
         loan = _loans.setdefault(id(loop), _Loan())
         if not loan.runs:
@@ -59,13 +59,13 @@ def _lend(loop: AgentLoop, judge: Runs, loan: _Loan) -> None:
         raw = getattr(loop, name, None)
         if raw is None or is_governed(raw):
             continue
-        # One object may be two seams, and has to stay one.
+        # One object may be two parts, and has to stay one.
         stand_in = made.setdefault(id(raw), _stand_in(name, raw, judge))
         try:
             object.__setattr__(loop, name, stand_in)
         except AttributeError:
             continue  # a property, which cannot be set: `coverage` looks at it
-        loan.seams[name] = (raw, stand_in)
+        loan.parts[name] = (raw, stand_in)
 
 
 def _stand_in(name: str, raw: Any, judge: Runs) -> Any:
@@ -77,7 +77,7 @@ def _stand_in(name: str, raw: Any, judge: Runs) -> Any:
 
 
 def _take_back(loop: AgentLoop, loan: _Loan) -> None:
-    for name, (raw, stand_in) in loan.seams.items():
+    for name, (raw, stand_in) in loan.parts.items():
         # What the user has set meanwhile stays.
         if getattr(loop, name, None) is stand_in:
             object.__setattr__(loop, name, raw)

@@ -1,5 +1,5 @@
 """
-A governed AgentLoop: a copy whose seams ask first.
+A governed AgentLoop: a copy whose parts ask first.
 
 The copy is made with `copy.copy` and a class of its own that overrides `run` and guards attribute writes.
 Building it through the constructor would double the default guardrails, lose what subclasses add and wrap
@@ -25,7 +25,7 @@ from .._run.suspended import marked
 from ..errors import GovernanceBlockedError
 from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import last_user_text
-from .attributes import SEAMS, govern_attribute, governing_judges
+from .attributes import PARTS, govern_attribute, governing_judges
 from .stand_in import is_judged_by
 
 if TYPE_CHECKING:
@@ -94,12 +94,12 @@ def govern_loop(loop: L, judge: Runs, *, entry_points: Collection[str] = ENTRY_P
         )
     object.__setattr__(clone, "__class__", _governed_class(type(loop), judge))
     _rebind_methods(clone, loop, entry_points)
-    _govern_seams(clone)
+    _govern_parts(clone)
     return clone
 
 
-def _govern_seams(clone: AgentLoop) -> None:
-    for name in SEAMS:
+def _govern_parts(clone: AgentLoop) -> None:
+    for name in PARTS:
         value = getattr(clone, name, None)
         if value is None:
             continue
@@ -171,7 +171,7 @@ async def run_governed(
         inner: Its ungoverned `run`.
     """
     # Written around the guard (``vars(loop)["provider"] = ...``) or by a subclass: governed now, or refused.
-    _govern_seams(loop)
+    _govern_parts(loop)
     agent: AgentConfig | None = args[0] if args else kwargs.get("agent")
     messages = args[1] if len(args) > 1 else kwargs.get("messages", ())
     checkpoint = kwargs.get("resume_checkpoint")

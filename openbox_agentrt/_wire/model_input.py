@@ -14,9 +14,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from ..errors import GovernanceUnavailableError
 from .payloads import DEFAULT_MAX_BYTES
-from .redaction_shapes import fit_redaction
+from .redaction_shapes import fit_redaction, unfit_redaction
 
 __all__ = ("Element", "content_elements", "fit_elements", "message_elements")
 
@@ -92,19 +91,15 @@ def fit_elements(
 
 def _checked(new: object, old: Element) -> Element:
     if not isinstance(new, dict):
-        raise _unfit("core's redaction of a message is not an element like the one it was sent")
+        raise unfit_redaction("core's redaction of a message is not an element like the one it was sent")
     if any(new[key] != old[key] for key in old if "media" in old or key not in _EDITABLE):
-        raise _unfit("core's redaction changes a part of a message that cannot be changed")
+        raise unfit_redaction("core's redaction changes a part of a message that cannot be changed")
     for key in ("prompt", "text", "tool_call_id"):
         if new.get(key, "") is None:
             new = {**new, key: ""}
         elif not isinstance(new.get(key, ""), str):
-            raise _unfit("core's redaction of the prompt is not text")
+            raise unfit_redaction("core's redaction of the prompt is not text")
     return new
-
-
-def _unfit(reason: str) -> GovernanceUnavailableError:
-    return GovernanceUnavailableError(reason, kind="unreadable")
 
 
 def _media(role: str, part: Any) -> Element:

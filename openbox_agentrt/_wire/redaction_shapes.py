@@ -18,7 +18,7 @@ from ..decision import MISSING
 from ..errors import GovernanceUnavailableError
 from .payloads import DEFAULT_MAX_BYTES, Json, shown
 
-__all__ = ("fit_redaction",)
+__all__ = ("fit_redaction", "unfit_redaction")
 
 WRAPPERS: Final = ("input", "activity_input", "output", "activity_output", "result")
 SENTINEL: Final = "__openbox"
@@ -51,13 +51,14 @@ def fit_redaction(original: list[Any], redacted: object, *, max_bytes: int = DEF
     try:
         result = _root(original, wire, redacted, 0)
     except _NoFitError:
-        raise _unusable("core's redaction does not fit the input") from None
+        raise unfit_redaction("core's redaction does not fit the input") from None
     if result is not original and not is_whole:
-        raise _unusable("core's redaction is of an input that it saw only in part")
+        raise unfit_redaction("core's redaction is of an input that it saw only in part")
     return result
 
 
-def _unusable(reason: str) -> GovernanceUnavailableError:
+def unfit_redaction(reason: str) -> GovernanceUnavailableError:
+    """Give the error for a redaction that cannot be laid over what it is of."""
     return GovernanceUnavailableError(reason, kind="unreadable")
 
 

@@ -48,7 +48,9 @@ class Violation:
         label: How outsiders are told about the contract, if not as `spec`: a condition's own text may be its
             source.
         trace_length: How many calls the whole trace has.
-        trace_hash: SHA-256 over the whole trace, see `openbox_agentrt.acel.engine.trace.hash_rows`.
+        trace_hash: SHA-256 over the whole trace: a line of JSON for each row, ``[step, tool, args, result]``
+            with sorted keys and no spaces, ended by a line feed. What JSON cannot hold is written as evidence
+            writes it.
     """
 
     kind: Kind

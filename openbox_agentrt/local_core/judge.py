@@ -128,11 +128,6 @@ class PolicyJudge:
             reloads=0 if rego is None else rego.reloads,
         )
 
-    @property
-    def worker_pid(self) -> int | None:
-        """The process that evaluates Rego, if there is one now."""
-        return None if self._rego is None else self._rego.pid
-
     def judge(self, event: Event, history: History, then: Callable[[Judgement | None], None]) -> None:
         """
         Judge one event, apart from whoever waits.

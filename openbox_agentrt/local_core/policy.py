@@ -8,6 +8,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from .._plain.words import word
+
 # From the most lenient to the strictest.
 Verdict = Literal["allow", "constrain", "require_approval", "block", "halt"]
 
@@ -53,7 +55,7 @@ def understand(said: object) -> PolicyDecision:
     if not isinstance(said, Mapping):
         return fault(f"the policy answered with a {type(said).__name__}")
     named = {key: said[key] for key in _DECISION_KEYS if said.get(key) is not None}
-    verdicts = {_SPELLINGS.get(_normal(value)) for value in named.values()}
+    verdicts = {_SPELLINGS.get(word(value)) for value in named.values()}
     verdict = verdicts.pop() if len(verdicts) == 1 else None
     if verdict is None:
         return fault(f"the policy's decision {named or None!r} is not one that is known")
@@ -67,10 +69,6 @@ def understand(said: object) -> PolicyDecision:
 def stricter(one: PolicyDecision, other: PolicyDecision) -> PolicyDecision:
     """Return the decision that stops more; `one` when both stop as much."""
     return other if _ORDER.index(other.verdict) > _ORDER.index(one.verdict) else one
-
-
-def _normal(value: object) -> str:
-    return value.strip().lower().replace("-", "_") if isinstance(value, str) else ""
 
 
 def fault(reason: str) -> PolicyDecision:

@@ -15,6 +15,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from .._plain.strict_json import JsonError, read_json
+
 TERMINAL_EVENTS = frozenset({"WorkflowCompleted", "WorkflowFailed"})
 ACTIVITY_EVENTS = frozenset({"ActivityStarted", "ActivityCompleted"})
 EVENT_TYPES = TERMINAL_EVENTS | ACTIVITY_EVENTS | {"WorkflowStarted", "SignalReceived", "Handoff"}
@@ -131,8 +133,8 @@ def decode(body: bytes) -> tuple[bytes, Any]:
     Decode a JSON body; return it in whole characters, and its value.
 
     Raises:
-        WireError: 400, for anything that is not JSON. NaN and Infinity are not, nor is a number beyond
-            all bounds.
+        WireError: 400, for anything that is not JSON, or repeats a key. NaN and Infinity are not, nor is a
+            number beyond all bounds.
     """
     try:
         if b"\\" in body and (b"\\ud" in body or b"\\uD" in body):
@@ -140,7 +142,13 @@ def decode(body: bytes) -> tuple[bytes, Any]:
             # take it. It becomes a question mark, as a replacing decoder would make it.
             text = json.dumps(json.loads(body.decode()), ensure_ascii=False)
             body = text.encode("utf-8", errors="replace")
-        return body, _DECODER.decode(body)
+        value = _DECODER.decode(body)
+        if _ENCODER.encode(value) != body:
+            # Unless it is written as we would, a key may be there twice: the policy would see one of them.
+            read_json(body)
+        return body, value
+    except JsonError as error:
+        raise WireError(400, "invalid_json", f"the body is not JSON: {error}") from error
     except (ValueError, RecursionError) as error:
         raise WireError(400, "invalid_json", f"the body is not JSON ({type(error).__name__})") from error
 
@@ -293,4 +301,5 @@ def _unprocessable(message: str) -> WireError:
 
 
 _DECODER = msgspec.json.Decoder()
+_ENCODER = msgspec.json.Encoder()
 _BODIES = msgspec.json.Decoder(_Body)

@@ -57,12 +57,12 @@ def refuse_nested(answer: Any) -> Any:
     return lambda event: answer if event.get("hook_trigger") else None
 
 
-@pytest.mark.parametrize("seam", ["registry", "executor"])
-async def test_a_tools_request_carries_its_ids(make_stage: Any, kit: Any, server: Any, seam: str) -> None:
+@pytest.mark.parametrize("part", ["registry", "executor"])
+async def test_a_tools_request_carries_its_ids(make_stage: Any, kit: Any, server: Any, part: str) -> None:
     """Workflow, run and activity of the tool call."""
     stage = await make_stage(install_instrumentation=True)
     registry = kit.registry({"fetch": lambda: fetch(server.url)})
-    wrap = stage.governance.wrap_tool_registry if seam == "registry" else stage.governance.wrap_tool_executor
+    wrap = stage.governance.wrap_tool_registry if part == "registry" else stage.governance.wrap_tool_executor
 
     async with stage.governance.run_scope():
         assert await wrap(registry).execute(kit.call("fetch")) == 200

@@ -60,7 +60,7 @@ async def test_nothing_is_sent_before_it_is_asked_for(to: Connecting, faulty: Fa
     connection = to()
 
     assert faulty.requests == []
-    assert not connection.hooks.is_owner
+    assert not connection.hooks.targets
 
 
 async def test_a_key_is_validated(to: Connecting, faulty: FaultyCore) -> None:

@@ -511,7 +511,7 @@ class TestOwnership:
             second.hooks.install()
         second.hooks.uninstall()
 
-        assert (first.hooks.is_owner, second.hooks.is_owner) == (True, False)
+        assert (bool(first.hooks.targets), bool(second.hooks.targets)) == (True, False)
         assert shared.get_hook_runtime() is owner
 
     def test_a_second_strict_governance_raises(self, hooked: Connecting, to: Connecting) -> None:
@@ -552,7 +552,7 @@ class TestOwnership:
 
         connection.hooks.install()
 
-        assert not connection.hooks.is_owner
+        assert not connection.hooks.targets
         assert connection.hooks.targets == ()
 
     @pytest.mark.parametrize("files", [False, True])
@@ -575,7 +575,7 @@ class TestOwnership:
         with pytest.raises(OptionError):
             strict.hooks.install()
 
-        assert not strict.hooks.is_owner
+        assert not strict.hooks.targets
         assert shared.get_hook_runtime() is None
 
     async def test_questions_of_another_governance_are_not_put_to_the_owner_s_core(

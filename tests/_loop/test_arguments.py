@@ -124,8 +124,8 @@ async def test_a_toolbase_is_no_way_around(make_stage: Any, kit: Any) -> None:
             await stage.governance.wrap_tool_registry(toolbase).execute(kit.call("read", dict(SAFE)))
 
 
-@pytest.mark.parametrize("seam", ["registry", "executor"])
-async def test_arguments_that_change_during_an_approval(make_stage: Any, kit: Any, seam: str) -> None:
+@pytest.mark.parametrize("part", ["registry", "executor"])
+async def test_arguments_that_change_during_an_approval(make_stage: Any, kit: Any, part: str) -> None:
     """A person agreed to what they saw; what it became meanwhile is judged on its own."""
 
     def policy(event: dict[str, Any]) -> Any:
@@ -136,7 +136,7 @@ async def test_arguments_that_change_during_an_approval(make_stage: Any, kit: An
     stage = await make_stage(policy, approval_poll_interval_ms=10)
     arguments = dict(SAFE)
     registry = kit.registry({"read": lambda path: pytest.fail(f"read {path}")})
-    wrap = stage.governance.wrap_tool_registry if seam == "registry" else stage.governance.wrap_tool_executor
+    wrap = stage.governance.wrap_tool_registry if part == "registry" else stage.governance.wrap_tool_executor
 
     async def run() -> None:
         async with stage.governance.run_scope():

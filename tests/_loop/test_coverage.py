@@ -16,7 +16,7 @@ def paths(coverage: Any) -> dict[str, str]:
 
 
 async def test_a_governed_loop_is_covered(make_stage: Any, kit: Any) -> None:
-    """Its seams are named, and nothing escapes."""
+    """Its parts are named, and nothing escapes."""
     stage = await make_stage()
     loop = stage.governance.govern_loop(
         AgentLoop(ScriptedProvider(), tool_registry=kit.registry({"add": lambda: 1}))

@@ -159,7 +159,7 @@ async def test_closing_the_governance_uninstalls_it(make_stage: Any) -> None:
     assert AgentLoop.run is ORIGINAL
 
 
-async def test_the_seams_of_the_users_own_loop_are_judged_during_a_run(make_stage: Any, kit: Any) -> None:
+async def test_the_parts_of_the_users_own_loop_are_judged_during_a_run(make_stage: Any, kit: Any) -> None:
     """A tool that reaches for its loop's registry or provider, or a program over them, is judged."""
     stage = await make_stage(lambda e: "BLOCK" if e.get("activity_type") == "delete" else None)
     box: list[AgentLoop] = []
@@ -188,7 +188,7 @@ async def test_the_seams_of_the_users_own_loop_are_judged_during_a_run(make_stag
     assert box[0].provider is provider
 
 
-async def test_lent_seams_forward_outside_of_a_run(make_stage: Any, kit: Any) -> None:
+async def test_lent_parts_forward_outside_of_a_run(make_stage: Any, kit: Any) -> None:
     """Another part of the program that uses the loop's provider meanwhile is no run, and never was judged."""
     stage = await make_stage()
     started, go_on = asyncio.Event(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""A governed loop is a copy that differs in its seams and in nothing else."""
+"""A governed loop is a copy that differs in its parts and in nothing else."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ async def test_what_is_shared_stays_shared(make_stage: Any, kit: Any) -> None:
 
     governed = stage.governance.govern_loop(loop)
 
-    seams = {"provider", "tool_registry"}
+    parts = {"provider", "tool_registry"}
     for name, value in vars(loop).items():
-        assert (getattr(governed, name) is value) is (name not in seams), name
+        assert (getattr(governed, name) is value) is (name not in parts), name
 
 
 async def test_a_subclass_keeps_its_run_and_its_attributes(make_stage: Any, kit: Any) -> None:
@@ -137,7 +137,7 @@ async def test_a_copy_of_a_governed_loop_is_governed(make_stage: Any, kit: Any) 
 
 
 @pytest.mark.parametrize("how", ["attribute", "dict"])
-async def test_seams_that_are_set_later_are_governed(make_stage: Any, kit: Any, how: str) -> None:
+async def test_parts_that_are_set_later_are_governed(make_stage: Any, kit: Any, how: str) -> None:
     """Giving a governed loop another provider or registry does not step around governance."""
     stage = await make_stage(no_tool)
     governed = stage.governance.govern_loop(AgentLoop(ScriptedProvider()))

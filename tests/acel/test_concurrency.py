@@ -123,14 +123,14 @@ def test_steps_are_given_once() -> None:
 
 def test_no_row_of_the_trace_is_lost() -> None:
     """And the hash is that of the rows."""
-    from openbox_agentrt.acel.engine.trace import hash_rows
+    from tests.acel.trace_hash import hash_of
 
     session = Session(contracts=[at_most_n_times("x", 0)])
 
     at_once(lambda n: [session.call("y", {"n": n}) for _ in range(50)])
 
     assert len(session.trace) == 50 * CALLERS
-    assert session.reserve("x").violations[0].trace_hash == hash_rows(session.trace)
+    assert session.reserve("x").violations[0].trace_hash == hash_of(session.trace)
 
 
 def test_a_reservation_is_claimed_by_one_thread() -> None:

@@ -44,7 +44,7 @@ def rego(tmp_path: Path) -> Callable[[str], str]:
 
 
 def pid_of(talk: Any) -> int:
-    pid = talk.core._judge.worker_pid
+    pid = talk.core._judge._rego.pid
     assert pid is not None
     return int(pid)
 
@@ -210,7 +210,8 @@ def test_closing_while_a_process_starts_leaves_none(make: Make, rego: Any) -> No
 def test_a_core_that_nobody_closes_leaves_no_process(rego: Any) -> None:
     """It ends when the core is forgotten."""
     core = LocalCore(rego(blocks_if("false")))
-    pid = core._judge.worker_pid
+    assert core._judge._rego is not None
+    pid = core._judge._rego.pid
     assert pid is not None
 
     core.close = None  # type: ignore[assignment,method-assign]  # whatever keeps it alive cannot close it
@@ -236,7 +237,7 @@ def test_the_process_ends_with_its_parent(rego: Any, ending: str) -> None:
     """However that comes to its end."""
     program = (
         "import os, sys; from openbox_agentrt.local_core import LocalCore\n"
-        f"core = LocalCore(sys.argv[1]); print(core._judge.worker_pid, flush=True); {ending}"
+        f"core = LocalCore(sys.argv[1]); print(core._judge._rego.pid, flush=True); {ending}"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, rego(blocks_if("false"))], capture_output=True, text=True, check=False
@@ -258,10 +259,10 @@ def ask(number):
 said = [ask(1), ask(2)]
 child = os.fork()
 if child == 0:
-    print(json.dumps([ask(11), ask(12), core._judge.worker_pid]), flush=True)
+    print(json.dumps([ask(11), ask(12), core._judge._rego.pid]), flush=True)
     os._exit(0)
 os.waitpid(child, 0)
-print(json.dumps([ask(3), ask(2), core._judge.worker_pid, len(core.events())]))
+print(json.dumps([ask(3), ask(2), core._judge._rego.pid, len(core.events())]))
 """
 
 

@@ -128,6 +128,9 @@ def test_null_is_absent(make: Make, event_of: EventOf, field: str) -> None:
         pytest.param(b"[" * 100_000, id="very deep"),
         pytest.param(b"1" * 10_000, id="very long number"),
         pytest.param(b"<html>", id="html"),
+        pytest.param(b'{"workflow_id": "a", "workflow_id": "b"}', id="a key twice"),
+        pytest.param(b'{"activity_input": [{"amount": 1, "amount": 900}]}', id="a key twice, inside"),
+        pytest.param(b'{"a":1,"\\u0061":2}', id="a key twice, in two spellings"),
     ],
 )
 @pytest.mark.parametrize("path", [EVALUATE, APPROVAL])

@@ -46,11 +46,6 @@ class HookOwnership:
         self._manager: InstrumentationManager | None = None
 
     @property
-    def is_owner(self) -> bool:
-        """True if the hooks are this governance's."""
-        return self._manager is not None
-
-    @property
     def targets(self) -> tuple[str, ...]:
         """Libraries that are instrumented: ``httpx``, ``requests``, ``sqlalchemy`` ..."""
         return () if self._manager is None else tuple(self._manager.installed_targets)

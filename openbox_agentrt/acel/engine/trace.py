@@ -152,19 +152,6 @@ class Trace:
         return self._rows
 
 
-def hash_rows(rows: Iterable[Mapping[str, Any]]) -> str:
-    """
-    Hash a whole trace, given as rows of ``{"step", "tool", "args", "result"}``.
-
-    It is SHA-256 over one line of JSON per row: ``[step, tool, args, result]`` with sorted keys and no
-    spaces, each line ended by a line feed. What JSON cannot hold is written as evidence writes it.
-    """
-    trace = Trace()
-    for row in rows:
-        trace.add(row["step"], row["tool"], row["args"], row["result"])
-    return trace.last(0)[2]
-
-
 def _first_encode(row: Any) -> bytes:
     # msgspec is loaded by the first row, not by importing this module.
     global _encode
