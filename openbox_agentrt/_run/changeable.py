@@ -23,12 +23,14 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=canonical)
 
 def is_settled(message: Any) -> bool:
     """Tell whether a message stays as it is: nothing in it can be changed in place."""
-    return (
-        type(message.content) is tuple
-        and type(message.tool_calls) is tuple
-        and not message.tool_calls
-        and all(type(part.data) in _IMMUTABLE for part in message.content)
-    )
+    content, calls = message.content, message.tool_calls
+    if calls or type(calls) is not tuple or type(content) is not tuple:
+        return False
+    # A loop, because every model call asks this of several messages.
+    for part in content:  # noqa: SIM110
+        if type(part.data) not in _IMMUTABLE:
+            return False
+    return True
 
 
 def saying(messages: Iterable[Any]) -> bytes:

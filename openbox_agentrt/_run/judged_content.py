@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import takewhile
 from operator import is_
 from typing import Any, Final
 
@@ -120,12 +119,26 @@ class JudgedContent:
             besides: Contents that count as shown in this question.
             look: What `look` gave for the messages just now.
         """
-        known = (look or self.look(messages)).known
-        rest = messages[known:]
-        new = [message for message in rest if not self._is_known(message)]
-        found = self._found(new, besides) if new else []
-        self._lengthen(known, tuple(takewhile(self._is_known, rest)))
-        return found
+        look = look or self.look(messages)
+        rest = messages[look.known :]
+        found: dict[bytes, Element] = {}
+        shown: set[bytes] | None = None
+        held = len(rest)
+        for place, message in enumerate(rest):
+            if self._is_known(message):
+                continue
+            new = self._new_in(message)
+            if not new:
+                self._know(message)
+                continue
+            held = min(held, place)
+            if shown is None:
+                shown = {_digest(each) for each in besides}
+            for digest, element in new.items():
+                if digest not in shown:
+                    found.setdefault(digest, element)
+        self._lengthen(look, tuple(rest[:held]), whole=held == len(rest))
+        return list(found.values())
 
     def rest(self) -> None:
         """Let go of the messages; what they said stays known."""
@@ -133,37 +146,22 @@ class JudgedContent:
         self._prefix = self._changeable = ()
         self._said = b""
 
-    def _lengthen(self, known: int, held: tuple[Any, ...]) -> None:
-        """Have messages follow the first `known` of those that are known not to be new."""
-        if not known or any(message.role == "user" for message in held):
+    def _lengthen(self, look: Look, held: tuple[Any, ...], *, whole: bool) -> None:
+        """Have `held`, all that was looked at or the first of it, follow those that are not new."""
+        if not look.known or any(message.role == "user" for message in held):
             self._prompt = last_user_text(held)
-        changeable = tuple(message for message in held if not is_settled(message))
-        if not known:
-            self._prefix, self._changeable, self._said = held, changeable, saying(changeable)
-            return
-        self._prefix = (*self._prefix, *held)
-        if changeable:
-            self._said += (b"," if self._changeable else b"") + saying(changeable)
-            self._changeable = (*self._changeable, *changeable)
+        before = self._prefix if look.known else ()
+        self._prefix = (*before, *held)
+        if whole:
+            self._changeable, self._said = look.changeable, look.said
+        elif held or not look.known:
+            self._changeable = tuple(message for message in self._prefix if not is_settled(message))
+            self._said = saying(self._changeable)
 
-    def _found(self, messages: Iterable[Any], besides: Iterable[Element]) -> list[Element]:
-        found: list[Element] = []
-        known: set[bytes] | None = None
-        for message in messages:
-            left = False
-            for element in message_elements((message,)):
-                digest = _digest(element)
-                if digest in self._digests:
-                    continue
-                left = True
-                if known is None:
-                    known = {_digest(each) for each in besides}
-                if digest not in known:
-                    known.add(digest)
-                    found.append(element)
-            if not left:
-                self._know(message)
-        return found
+    def _new_in(self, message: Any) -> dict[bytes, Element]:
+        """Give what a message says that Core has not been shown, by its hash."""
+        elements = {_digest(element): element for element in message_elements((message,))}
+        return {digest: element for digest, element in elements.items() if digest not in self._digests}
 
     def _is_known(self, message: Any) -> bool:
         known = self._messages.get(id(message))
