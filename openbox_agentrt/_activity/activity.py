@@ -29,6 +29,7 @@ from .binding import Binding, activity_context
 from .endings import NO_RESPONSE, OUTLIVED_RUN, SUPERSEDED, status_of
 from .life import MOVES
 from .refused_input import refused_input
+from .request import sent_only
 
 if TYPE_CHECKING:
     from openbox_core.contracts.context import ActivityContext
@@ -66,6 +67,7 @@ class Activity:
         unheard: The question, as long as nobody knows whether Core has it.
         guards: Context managers that constraint handlers want around the work.
         ran: Whether the guarded work has begun to run.
+        gave: Whether a part of what the work gives may have come; False for a model call before its answer.
         shown_whole: Whether Core was shown all of what the work gave.
         refusals: What governance refused inside the work: a nested request, a nested run.
         denied: The refusal of a second judgement, made while the work was being prepared.
@@ -74,6 +76,7 @@ class Activity:
     # Where it begins. Of what is asked for anew, `anew` begins again.
     state: State = "new"
     ran = False
+    gave = True
     shown_whole = True
     approved: ApprovedInput | None = None
     denied: GovernanceError | ApprovalPending | None = None
@@ -388,7 +391,9 @@ class Activity:
         reservation, self.reservation = self.reservation, None
         if reservation is not None:
             if self.ran:
-                reservation.abort(error, ran=True, args=self._arguments())
+                nothing = isinstance(error, Exception) and not isinstance(error, TimeoutError)
+                measured = sent_only(self.request) if nothing and not self.gave else None
+                reservation.abort(error, ran=True, args=self._arguments(), measured=measured)
             else:
                 refused = self.decision is not None and self.decision.verdict in (Verdict.BLOCK, Verdict.HALT)
                 shown = refused_input(self.run, self.request, self.answer, self.content) if refused else None

@@ -11,6 +11,7 @@ import msgspec
 from .._ids import new_id
 from .._wire.model_input import Element, fit_elements
 from .._wire.redaction_shapes import fit_redaction
+from ..acel.memory.total import Guess
 from ..lifecycle_events import (
     LLM_ACTIVITY,
     USER_PROMPT,
@@ -27,10 +28,20 @@ if TYPE_CHECKING:
     from .._run.state import RunState
     from ..decision import Answer
 
-__all__ = ("DecisionRequest", "custom_request", "model_request", "prompt_request", "tool_request")
+__all__ = (
+    "DecisionRequest",
+    "custom_request",
+    "model_request",
+    "prompt_request",
+    "sent_only",
+    "tool_request",
+)
 
 TOKEN_FIELDS = ("input_tokens", "output_tokens", "total_tokens", "cost")
 """What is known of a model call only when it is over."""
+
+UNSTATED_OUTPUT = 4096
+"""Tokens that a model is taken to say at most where its request does not say."""
 
 DESTRUCTIVE = frozenset({"consequential", "destructive"})
 
@@ -63,7 +74,7 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     fit: Callable[[Any], Any]
     reported: bool = False
     destructive: bool = False
-    deferred: Collection[str] = ()
+    deferred: Collection[str] | Mapping[str, Any] = ()
     pausable: bool = False
     owed: Answer | None = None
 
@@ -101,6 +112,7 @@ def model_request(
     others: Sequence[Element] = (),
     *,
     model: str | None = None,
+    max_output_tokens: int | None = None,
     activity_id: str | None = None,
     owed: Answer | None = None,
 ) -> DecisionRequest:
@@ -110,6 +122,7 @@ def model_request(
     Args:
         prompt: Last user text of the call; may be empty, which is no reason not to ask.
         others: What else reaches the model and has not been judged.
+        max_output_tokens: The most that the model may say, where the request says so.
         activity_id: The id of the pre-screen; a fresh one otherwise.
         owed: The answer to the prompt, if that requires an approval.
     """
@@ -129,9 +142,25 @@ def model_request(
         content=elements,
         fit=partial(fit_elements, elements, max_bytes=max_bytes),
         reported=options.send_llm_end_event,
-        deferred=TOKEN_FIELDS,
+        deferred=TOKEN_FIELDS if run.contracts is None else _guessed(elements, max_output_tokens),
         owed=owed,
     )
+
+
+def _guessed(elements: Sequence[Element], max_output_tokens: int | None) -> dict[str, Guess | None]:
+    """Guess what a model call will be measured as: calls side by side are not to pass a budget together."""
+    letters = sum(len(text) for element in elements for text in element.values() if isinstance(text, str))
+    read, said = letters // 3, max_output_tokens or UNSTATED_OUTPUT
+    amounts = {"input_tokens": read, "output_tokens": said, "total_tokens": read + said}
+    return {name: Guess(amounts[name]) if name in amounts else None for name in TOKEN_FIELDS}
+
+
+def sent_only(request: DecisionRequest) -> Mapping[str, Any] | None:
+    """Say what a model call has used up that failed before anything of its answer came: what was sent."""
+    sent = request.deferred.get("input_tokens") if isinstance(request.deferred, Mapping) else None
+    if sent is None:
+        return None
+    return {"input_tokens": sent.amount, "output_tokens": 0, "total_tokens": sent.amount, "cost": 0}
 
 
 def _said(elements: Sequence[Element]) -> dict[str, Any]:

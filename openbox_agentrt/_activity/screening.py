@@ -30,13 +30,20 @@ __all__ = (
 )
 
 
-async def screen_prompt(run: RunState, messages: Sequence[Any] = (), instructions: str = "") -> None:
+async def screen_prompt(
+    run: RunState,
+    messages: Sequence[Any] = (),
+    instructions: str = "",
+    *,
+    max_output_tokens: int | None = None,
+) -> None:
     """
     Have the prompt of `run` judged, if it has one, and the model call that it is for.
 
     Args:
         messages: All that the run was given; the prompt is the text of the last user message.
         instructions: The agent's own, which are its developer's and are not judged.
+        max_output_tokens: The most that the model may say, where the agent says so.
 
     Raises:
         GovernanceError: The run may not start.
@@ -52,7 +59,12 @@ async def screen_prompt(run: RunState, messages: Sequence[Any] = (), instruction
     if run.services.options.send_llm_start_event:
         others = _unjudged(run, run.redactions.messages(messages), prompt.content)
         request = model_request(
-            run, prompt.content, others, activity_id=run.identity.prescreen_id, owed=_owed(prompt)
+            run,
+            prompt.content,
+            others,
+            max_output_tokens=max_output_tokens,
+            activity_id=run.identity.prescreen_id,
+            owed=_owed(prompt),
         )
         prescreen = Activity(run, request)
         await decide(prescreen)
@@ -62,7 +74,13 @@ async def screen_prompt(run: RunState, messages: Sequence[Any] = (), instruction
         prescreen.move("keep")
 
 
-async def judge_input(run: RunState, messages: Sequence[Any], *, model: str | None) -> Activity:
+async def judge_input(
+    run: RunState,
+    messages: Sequence[Any],
+    *,
+    model: str | None,
+    max_output_tokens: int | None = None,
+) -> Activity:
     """
     Have a model call judged: what its messages add to what Core has been shown.
 
@@ -74,7 +92,8 @@ async def judge_input(run: RunState, messages: Sequence[Any], *, model: str | No
     look = sent if clean is messages else run.judged.look(clean)
     prompt = run.judged.last_user_text(clean, look)
     others = run.judged.unjudged(clean, besides=[{"role": "user", "prompt": prompt}], look=look)
-    activity = Activity(run, model_request(run, prompt, others, model=model))
+    request = model_request(run, prompt, others, model=model, max_output_tokens=max_output_tokens)
+    activity = Activity(run, request)
     await decide(activity)
     await _check_same(activity, sent)
     _note(activity)

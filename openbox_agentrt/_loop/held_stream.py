@@ -32,7 +32,7 @@ async def held_events(activity: Activity, open_stream: OpenStream) -> AsyncItera
     Nothing is bound while an event is handed on, so this may be an async generator.
     """
     judged = activity.run.services.options.enforces_outputs or hears_text(activity.run)
-    events = await perform(activity, lambda: _collected(open_stream))
+    events = await perform(activity, lambda: _collected(activity, open_stream))
     response = next((event.response for event in reversed(events) if event.response is not None), None)
     if response is None:
         await activity.fail(RuntimeError("model stream ended without a completed response"))
@@ -49,10 +49,14 @@ async def held_events(activity: Activity, open_stream: OpenStream) -> AsyncItera
         yield event
 
 
-async def _collected(open_stream: OpenStream) -> list[ModelStreamEvent]:
+async def _collected(activity: Activity, open_stream: OpenStream) -> list[ModelStreamEvent]:
     stream = open_stream()
+    events: list[ModelStreamEvent] = []
     try:
-        return [event async for event in stream]
+        async for event in stream:
+            activity.gave = True
+            events.append(event)
+        return events
     finally:
         close = getattr(stream, "aclose", None)
         if close is not None:

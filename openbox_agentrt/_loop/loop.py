@@ -180,7 +180,10 @@ async def run_governed(
     scope = RunScope(
         judge,
         functools.partial(
-            screen_prompt, messages=messages, instructions=getattr(agent, "instructions", None) or ""
+            screen_prompt,
+            messages=messages,
+            instructions=getattr(agent, "instructions", None) or "",
+            max_output_tokens=getattr(getattr(agent, "model", None), "max_output_tokens", None),
         ),
         prompt=last_user_text(messages),
         agent_name=getattr(agent, "name", None),

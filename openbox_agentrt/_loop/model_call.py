@@ -47,7 +47,10 @@ async def begin_model_call(judge: Runs, request: ModelRequest) -> tuple[Activity
         request = replace(request, messages=tuple(request.messages))
     activity = await take_prescreen(run, request.messages)
     if activity is None:
-        activity = await judge_input(run, request.messages, model=request.model)
+        activity = await judge_input(
+            run, request.messages, model=request.model, max_output_tokens=request.max_output_tokens
+        )
+    activity.gave = False
     redacted = redacted_request(run, request)
     await check_redacted(activity, redacted.messages)
     return activity, redacted
@@ -72,6 +75,7 @@ async def end_model_call(
         ContractRefusedError: The response breaks a postcondition, or what it says a contract. It must not be
             used.
     """
+    activity.gave = True
     output = response_output(response)
     run, options = activity.run, activity.run.services.options
     measured = _measured(run, response, output)

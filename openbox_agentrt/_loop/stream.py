@@ -115,6 +115,7 @@ class GovernedStream:
             # cancelled task must not wait for it.
             await activity.fail(error)
             raise
+        activity.gave = True
         if event.type == "completed" and event.response is not None and activity.state != "closed":
             response = await end_model_call(activity, event.response)
             if response is not event.response:

@@ -59,7 +59,7 @@ async def reserve(
     arguments: Mapping[str, Any] | None,
     facts: Facts,
     *,
-    deferred: Collection[str] = (),
+    deferred: Collection[str] | Mapping[str, Any] = (),
     started: bool = False,
 ) -> Reservation:
     """

@@ -37,6 +37,8 @@ class Settles(Protocol):
 
     def lose(self, call: Reservation, /) -> None: ...
 
+    def drop(self, call: Reservation, /) -> None: ...
+
 
 class Reservation(PlannedCall):
     """
@@ -226,8 +228,8 @@ class Reservation(PlannedCall):
         """
         Take note that nobody knows how the call ended, and nobody will.
 
-        It stays counted where it limits, also in contracts that refund failures, and allows nothing. The
-        same becomes of a reservation that is dropped.
+        It stays counted where it limits, also in contracts that refund failures, and allows nothing. What
+        `args` and `measured` show to be broken is recorded. A reservation that is dropped is lost as well.
 
         Raises:
             ReservationError: It was used before, or was refused.
@@ -268,7 +270,7 @@ class Reservation(PlannedCall):
 
     def __del__(self) -> None:
         if self._claim and self.admitted and self.step:
-            self._engine.lose(self)
+            self._engine.drop(self)
 
     def __repr__(self) -> str:
         state = "refused" if not self.allowed else "finished" if self.finished else "open"

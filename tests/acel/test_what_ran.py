@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +19,7 @@ from openbox_agentrt.acel import (
     max_distinct,
     must_precede,
     mutually_exclusive,
+    never,
     never_after,
     rate_limit,
     required_before_session_end,
@@ -24,7 +27,9 @@ from openbox_agentrt.acel import (
     response,
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
+from openbox_agentrt.acel.memory.total import Guess
 from openbox_agentrt.acel.verdict import Verdict
+from openbox_agentrt.testing import ManualClock
 
 LS, PUSH, SECRET, PYTEST = ({"command": text} for text in ("ls", "git push", "cat secret", "pytest"))
 
@@ -253,12 +258,83 @@ def test_an_amount_that_was_measured_counts_however_the_call_ended(
 
 
 def test_an_amount_that_nobody_knows_lets_nothing_more_through() -> None:
-    """A call that was lost may have spent anything."""
-    session = Session(contracts=[at_most_total("llm_call", "tokens", 10)])
+    """A call that failed, was lost or never measured may have spent anything: for good, or for the window."""
+    ends: list[Callable[[Any], None]] = [
+        lambda call: call.lose(),
+        lambda call: call.abort(ran=True),
+        lambda call: call.commit(),
+    ]
+    for end, within in itertools.product(ends, (None, 60)):
+        clock = ManualClock()
+        limit = at_most_total("llm_call", "tokens", 10, within=within)
+        session = Session(contracts=[limit], clock=clock.time)
+        end(session.reserve("llm_call", deferred=("tokens",)))
 
-    session.reserve("llm_call", deferred=("tokens",)).lose()
+        refusal = session.reserve("llm_call", deferred=("tokens",)).refusal
+        assert refusal is not None
+        assert refusal.broken[0].fault == "tokens was not measured"
+        clock.advance(61)
+        session = Session.restore(json.loads(json.dumps(session.snapshot())), [limit], clock=clock.time)
+        assert session.reserve("llm_call", deferred=("tokens",)).allowed is (within is not None)
 
-    assert not session.reserve("llm_call", deferred=("tokens",)).allowed
+
+@pytest.mark.parametrize("end", ["commit", "abort", "lose"])
+def test_what_a_call_was_not_let_through_as_is_recorded_however_it_ended(end: str) -> None:
+    """It could not be refused any more: the arguments that ran, and the amount that was measured."""
+    session = Session(contracts=[never(bash("push")), at_most_total("pay", "amount", 10)])
+    ran = session.reserve("Bash", LS)
+    paid = session.reserve("pay", {"amount": 1})
+    measured = session.reserve("pay", deferred=["amount"])
+    ran_otherwise = {"abort": {"ran": True}}.get(end, {})
+
+    getattr(ran, end)(args=PUSH, **ran_otherwise)
+    getattr(paid, end)(args={"amount": 9}, **ran_otherwise)
+    getattr(measured, end)(measured={"amount": 5}, **ran_otherwise)
+
+    assert [(violation.tool, violation.blocked) for violation in session.violations] == [
+        ("Bash", False),
+        ("pay", False),
+    ]
+    assert session.in_flight == 0
+
+
+def test_a_failed_call_that_is_refunded_was_none() -> None:
+    """Where the contract says that failures are given back."""
+    limit = at_most_total("llm_call", "tokens", 10, refund_on_failure=True)
+    session = Session(contracts=[limit])
+
+    session.reserve("llm_call", deferred=("tokens",)).abort(ran=True)
+
+    assert session.reserve("llm_call", deferred=("tokens",)).allowed
+
+
+def test_a_guess_bounds_calls_side_by_side() -> None:
+    """Alone, a call is let through while anything is left; what is said in the contract comes first."""
+    session = Session(contracts=[at_most_total("llm_call", "tokens", 1000)])
+    guessed = {"tokens": Guess(990)}
+
+    flying = [session.reserve("llm_call", deferred=guessed) for _ in range(10)]
+    assert [call.allowed for call in flying] == [True] + [False] * 9
+    assert flying[1].refusal is not None
+    assert flying[1].refusal.broken[0].needs == "the calls under way to be measured, or an estimate that fits"
+    flying[0].commit(measured={"tokens": 900})
+
+    alone = session.reserve("llm_call", deferred=guessed)
+    assert alone.allowed
+    alone.abort(ran=True)  # it may have spent what was guessed
+    assert not session.reserve("llm_call", {"tokens": 1}).allowed
+
+    said = Session(contracts=[at_most_total("llm_call", "tokens", 1000, estimate=100)])
+    assert sum(said.reserve("llm_call", deferred=guessed).allowed for _ in range(20)) == 10
+
+
+def test_a_success_that_nobody_measured_is_no_guess() -> None:
+    """What was guessed says nothing about what was spent."""
+    session = Session(contracts=[at_most_total("llm_call", "tokens", 1000)])
+
+    session.reserve("llm_call", deferred={"tokens": Guess(1)}).commit()
+
+    assert not session.reserve("llm_call", deferred={"tokens": Guess(1)}).allowed
 
 
 @pytest.mark.parametrize("estimate", [None, 4])
@@ -268,13 +344,13 @@ def test_an_amount_under_way_is_unknown_in_a_snapshot(estimate: int | None) -> N
     session = Session(contracts=[contract])
     flying = session.reserve("llm_call", deferred=("tokens",))
     session.reserve("llm_call", deferred=("tokens",)).commit(measured={"tokens": 1})
-    session.reserve("llm_call", deferred=("tokens",)).abort(ran=True)
+    session.reserve("llm_call", deferred=("tokens",)).abort(ran=True, measured={"tokens": 4})
     session.reserve("llm_call", deferred=("tokens",)).abort()
 
     restored = Session.restore(session.snapshot(), [contract])
 
     assert restored.reserve("llm_call", {"tokens": 1}).allowed is (estimate is not None)
-    assert not restored.reserve("llm_call", {"tokens": 12}).allowed
+    assert not restored.reserve("llm_call", {"tokens": 15}).allowed
     flying.commit(measured={"tokens": 1})
     assert Session.restore(session.snapshot(), [contract]).reserve("llm_call", {"tokens": 1}).allowed
 

@@ -23,7 +23,7 @@ from ..match.keys import About
 from ..memory.clock import Clock
 from ..memory.guard import Breach, NeverHolds
 from ..memory.state import StateStore
-from ..memory.total import read_estimate
+from ..memory.total import read_deferred
 from ..refusal import Refusal
 from ..reservation import Reservation
 from ..verdict import Mode
@@ -193,7 +193,7 @@ class Engine:
         if early:
             call.early = True
         if deferred:
-            call.deferred = _deferred(deferred)
+            call.deferred = read_deferred(deferred)
             call.special = True
         elif call.plan.plain and not (began or self._watching) and self.store.admit(call):
             return call
@@ -223,7 +223,7 @@ class Engine:
         if about is not None:
             call.about = about
         if deferred:
-            call.deferred = _deferred(deferred)
+            call.deferred = read_deferred(deferred)
             call.special = True
         spec = call.plan.spec
         failed = None if spec is None else await spec.abefore(self.view, call.args)
@@ -295,7 +295,7 @@ class Engine:
         try:
             found = self.check(call, spec, result)
         except BaseException:
-            self.store.lose(call)
+            self.store.drop(call)
             self._finish(call, "lose")
             raise
         return self._concluded(call, result, found)
@@ -313,7 +313,7 @@ class Engine:
                 fault = await self._commits.awrite(spec, _ran(call), result)
                 found = self._unwritten(call, fault, result) or found
         except BaseException:
-            self.store.lose(call)
+            self.store.drop(call)
             self._finish(call, "lose")
             raise
         return self._concluded(call, result, found)
@@ -332,9 +332,13 @@ class Engine:
         self._finish(call, "fail" if ran else "undo")
 
     def lose(self, call: Reservation) -> None:
-        """Settle a call that was dropped, or whose end nobody knows."""
-        call.as_ran()
-        self.store.lose(call)
+        """Settle a call whose end nobody knows."""
+        self._report_late(call, self.store.lose(call), None)
+        self._finish(call, "lose")
+
+    def drop(self, call: Reservation) -> None:
+        """Settle a call that was dropped. May be called by a finalizer at any point."""
+        self.store.drop(call)
         self._finish(call, "lose")
 
     def is_as_new(self) -> bool:
@@ -514,12 +518,3 @@ def check_mode(mode: object) -> None:
     """
     if mode not in ("enforce", "shadow"):
         raise ValueError(f"mode must be 'enforce' or 'shadow', got {shown(mode)}")
-
-
-def _deferred(fields: Collection[str] | Mapping[str, Any]) -> Collection[str]:
-    # One name given as text is one name, not its letters.
-    if isinstance(fields, str):
-        return (fields,)
-    if isinstance(fields, Mapping):
-        return {name: None if value is None else read_estimate(value) for name, value in fields.items()}
-    return frozenset(fields)

@@ -25,6 +25,7 @@ from ..contracts.identity import canonical, rules_hash
 from ..memory.clock import Clock
 from ..memory.guard import Breach
 from ..memory.state import StateStore
+from ..memory.total import Guess
 from .as_ran import End
 from .plan import Plan
 from .planned_call import PlannedCall, seen_of
@@ -157,6 +158,11 @@ class JournaledStore(SessionStore):
         unmet = super().end_run(run)
         self._write()
         return unmet
+
+    def lose(self, call: PlannedCall, *, at: float | None = None) -> list[Breach] | None:
+        over = super().lose(call, at=at)
+        self._write()
+        return over
 
     def skip(self, call: PlannedCall) -> None:
         super().skip(call)
@@ -312,6 +318,13 @@ def _reserved(call: PlannedCall) -> dict[str, Any]:
     return {"lease": call.lease.id, **({"local": True} if call.lease.local else {})}
 
 
+def _taken_for(deferred: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: {"guess": value.amount} if isinstance(value, Guess) else value
+        for name, value in deferred.items()
+    }
+
+
 def _asked(call: PlannedCall, *, late: bool) -> dict[str, Any]:
     asked: dict[str, Any] = {"allowed": call.admitted}
     if not late or not call.admitted:
@@ -319,7 +332,7 @@ def _asked(call: PlannedCall, *, late: bool) -> dict[str, Any]:
         asked["args"] = call.args
     if call.deferred:
         deferred = call.deferred
-        asked["deferred"] = dict(deferred) if isinstance(deferred, Mapping) else sorted(deferred)
+        asked["deferred"] = _taken_for(deferred) if isinstance(deferred, Mapping) else sorted(deferred)
     if call.about.run:
         asked["of_run"] = call.about.run
     if call.about.subject:

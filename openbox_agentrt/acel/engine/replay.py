@@ -106,7 +106,7 @@ def _begin(
 def _end(engine: Engine, begun: Replayed, event: ToolCallEvent, at: float | None) -> list[Violation]:
     call, store = begun.call, engine.store
     if event.outcome == "unknown":
-        store.lose(call)
+        store.lose(call, at=at)
     elif event.outcome in ("failed", "aborted"):
         store.abort(call, ran=event.outcome == "failed", at=at)
     elif begun.broke:

@@ -25,6 +25,7 @@ from ..match.keys import About
 from ..memory.cell import LearnsFrom, Mover
 from ..memory.guard import Breach
 from ..memory.state import StateStore
+from ..memory.total import read_deferred
 from .plan import BoundContract
 from .planned_call import PlannedCall
 from .rule_set import RuleSet
@@ -62,17 +63,12 @@ class Difference:
 
 
 class _FollowedStore(SessionStore):
-    """Lose a call at its place in the order, not when the lock is taken next, and learn what others read."""
+    """Learn what others have read."""
 
     __slots__ = ()
 
     def learn_known(self, call: PlannedCall, found: Mapping[str, Any]) -> None:
         self._learn_again(call, call, found, known={})
-
-    def lose_now(self, call: PlannedCall) -> list[Breach] | None:
-        ran = call.as_ran()
-        with self.lock:
-            return self._end(call, ran, "lose")
 
 
 @dataclass(slots=True)
@@ -234,7 +230,7 @@ class Rerun:
         plan = store.book.plan(step["tool"])
         plain = _is_as_seen(given)
         call = PlannedCall(plan.tool, given if plain else thawed(given or {}), plan)
-        call.deferred, call.early = step.get("deferred", ()), bool(step.get("early"))
+        call.deferred, call.early = read_deferred(thawed(step.get("deferred", []))), bool(step.get("early"))
         call.special = bool(call.deferred or call.early)
         if "subject" in step or "of_run" in step:
             call.about = About(subject=thawed(step.get("subject", {})), run=step.get("of_run", ""))
@@ -287,7 +283,7 @@ class Rerun:
                 self._learned[call.step] = call
             over = self._store.commit(call, learnt=self._learnt(call, step))
         elif end == "lose":
-            over = self._store.lose_now(call)
+            over = self._store.lose(call)
         elif end == "abort" and "broken" in step:
             named = [self._contracts[name] for name in step["broken"] if isinstance(name, int)]
             refused_by = [Breach(contract=contract) for contract in named if contract is not None]

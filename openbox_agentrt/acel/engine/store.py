@@ -270,9 +270,17 @@ class SessionStore:
         with self.lock:
             self._note(breaches)
 
-    def lose(self, call: PlannedCall) -> None:
+    def lose(self, call: PlannedCall, *, at: float | None = None) -> list[Breach] | None:
         """
-        Settle a call of which nobody knows how it ended, when the lock is taken next.
+        Settle a call of which nobody knows how it ended. Returns what `commit` does.
+
+        It stays counted where it limits, and allows nothing.
+        """
+        return self._settle(call, "lose", at)
+
+    def drop(self, call: PlannedCall) -> None:
+        """
+        Settle a call that nobody ended as one that is lost, when the lock is taken next.
 
         Takes no lock, since a finalizer may call it at any point. It stays counted where it limits, and
         allows nothing.

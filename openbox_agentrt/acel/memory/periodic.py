@@ -108,6 +108,9 @@ class _PeriodicMover(Mover):
     def lose(self, ticket: tuple[Mover, Any], call: JudgedCall) -> None:
         ticket[0].lose(ticket[1], call)
 
+    def ran_otherwise(self, ticket: tuple[Mover, Any], call: JudgedCall, *, failed: bool) -> None:
+        ticket[0].ran_otherwise(ticket[1], call, failed=failed)
+
     def undo(self, ticket: tuple[Mover, Any], call: JudgedCall) -> None:
         ticket[0].undo(ticket[1], call)
 

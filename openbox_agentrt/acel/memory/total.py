@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._plain.amounts import BIGGEST, Amount, AmountError, add, read_amount, show, subtract
@@ -19,9 +21,27 @@ if TYPE_CHECKING:
 
 
 class _Deferred(NamedTuple):
-    """Ticket of a call whose amount is to be measured, with what stands for it until then."""
+    """
+    Ticket of a call whose amount is to be measured.
 
-    estimate: tuple[float | None, Amount] | None
+    Attributes:
+        taken: What stands for it until then.
+        said: Whether that was said of it, and is no guess.
+    """
+
+    taken: tuple[float | None, Amount] | None
+    said: bool
+
+
+class Guess(NamedTuple):
+    """
+    Hold what an amount is taken for by somebody who cannot know, such as the most that a model may say.
+
+    It keeps calls side by side from passing a limit together; one that is alone is let through while anything
+    is left.
+    """
+
+    amount: Amount
 
 
 def read_estimate(value: object) -> Amount:
@@ -37,6 +57,32 @@ def read_estimate(value: object) -> Amount:
         raise ValueError(f"estimate {error}, got {shown(value)}") from None
 
 
+def read_deferred(fields: Collection[str] | Mapping[str, Any]) -> Collection[str]:
+    """
+    Accept the fields that are measured later, with what each is taken for if that is said.
+
+    A guess may be written ``{"guess": amount}``, as it stands in evidence.
+
+    Raises:
+        ValueError: What one is taken for is no amount.
+    """
+    # One name given as text is one name, not its letters.
+    if isinstance(fields, str):
+        return (fields,)
+    if isinstance(fields, Mapping):
+        return {name: _taken_for(value) for name, value in fields.items()}
+    return frozenset(fields)
+
+
+def _taken_for(value: Any) -> Amount | Guess | None:
+    match value:
+        case None:
+            return None
+        case Guess(amount) | {"guess": amount}:
+            return Guess(read_estimate(amount))
+    return read_estimate(value)
+
+
 class Sum(LiveCell):
     """
     Add up what an argument holds.
@@ -46,7 +92,8 @@ class Sum(LiveCell):
     Attributes:
         name: The argument, if it is no path.
         total: The exact sum.
-        unread: Step of a call whose amount was to be measured and was not. The total is then unknown.
+        unread: Step of a call whose amount was to be measured and was not. The total is then unknown, for as
+            long as the call is in the window.
     """
 
     __slots__ = (
@@ -56,6 +103,7 @@ class Sum(LiveCell):
         "_how",
         "_refund",
         "_unmeasured",
+        "_unread_at",
         "name",
         "timeline",
         "total",
@@ -85,6 +133,7 @@ class Sum(LiveCell):
         self._entries: deque[tuple[float, Amount]] = deque()
         self.total: Amount = 0
         self.unread: int | None = None
+        self._unread_at = 0.0
         # Steps of the calls under way whose amounts nothing stands for.
         self._unmeasured: tuple[int, ...] = ()
 
@@ -95,7 +144,16 @@ class Sum(LiveCell):
     def estimate(self, call: JudgedCall) -> Amount:
         """Give what a call whose amount is to be measured is taken for until then; 0 if nothing says."""
         said = call.deferred.get(self._field.text) if isinstance(call.deferred, dict) else None
-        return said or self._estimate or 0
+        return (None if type(said) is Guess else said) or self._estimate or 0
+
+    def guess(self, call: JudgedCall) -> Amount:
+        """Give what somebody guesses that it is; 0 if nobody does, or something is said."""
+        said = call.deferred.get(self._field.text) if isinstance(call.deferred, dict) else None
+        return said.amount if type(said) is Guess and not self._estimate else 0
+
+    def is_guessing(self) -> bool:
+        """Tell whether a call is under way of whose amount nothing is said."""
+        return bool(self._unmeasured)
 
     def amount(self, call: JudgedCall) -> Amount | ValueError:
         """Read the call's amount, or say why it cannot be read."""
@@ -121,6 +179,8 @@ class Sum(LiveCell):
         if self.timeline is not None and self.within is not None:
             while self._entries and self.timeline.now - self._entries[0][0] > self.within:
                 self.total = subtract(self.total, self._entries.popleft()[1])
+            if self.unread is not None and self.timeline.now - self._unread_at > self.within:
+                self.unread = None
         return self.total
 
     def full(self) -> bool:
@@ -142,9 +202,10 @@ class Sum(LiveCell):
         if call.deferred and self.is_deferred(call):
             estimate = self.estimate(call)
             if estimate:
-                return _Deferred(self._put(estimate))
+                return _Deferred(self._put(estimate), said=True)
             self._unmeasured += (call.step,)
-            return _Deferred(None)
+            guess = self.guess(call)
+            return _Deferred(self._put(guess) if guess else None, said=False)
         amount = self.amount(call)
         if isinstance(amount, ValueError):
             # It got here in shadow mode: there is nothing to add.
@@ -154,9 +215,9 @@ class Sum(LiveCell):
     def commit(self, ticket: Any, call: JudgedCall) -> None:
         if type(ticket) is _Deferred:
             self._ended(ticket, call)
-            if not self._measure(ticket, call) and ticket.estimate is None:
+            if not self._measure(ticket, call) and not ticket.said:
                 # fail-closed: what was spent is not known, so nothing more is let through.
-                self.unread = call.step
+                self._unknown(call)
         elif ticket is not None:
             _, amount = ticket
             if call.final is not None:
@@ -169,7 +230,9 @@ class Sum(LiveCell):
             self.undo(ticket, call)
         elif type(ticket) is _Deferred:
             self._ended(ticket, call)
-            self._measure(ticket, call)
+            if not self._measure(ticket, call) and ticket.taken is None:
+                # fail-closed, as above. Where something stands for it, that is what it may have spent.
+                self._unknown(call)
         else:
             self._keep(ticket, call)
 
@@ -183,7 +246,7 @@ class Sum(LiveCell):
         entry = ticket
         if type(ticket) is _Deferred:
             self._ended(ticket, call)
-            entry = ticket.estimate
+            entry = ticket.taken
         if entry is not None:
             self._take(entry)
 
@@ -194,7 +257,10 @@ class Sum(LiveCell):
         entries = [[at, show(amount)] for at, amount in self._entries]
         # A call under way is an unknown outcome, and so may have spent anything.
         unread = self._unmeasured[-1] if self.unread is None and self._unmeasured else self.unread
-        return {"total": show(self.total), "entries": entries, "unread": unread}
+        data: dict[str, Any] = {"total": show(self.total), "entries": entries, "unread": unread}
+        if unread is not None and self.timeline is not None:
+            data["unread_at"] = self.timeline.now if self.unread is None else self._unread_at
+        return data
 
     def load(self, data: dict[str, Any]) -> None:
         self.total = read_amount(data["total"], text=True, negative=True)
@@ -202,6 +268,8 @@ class Sum(LiveCell):
             (float(at), read_amount(amount, text=True, negative=True)) for at, amount in data["entries"]
         )
         self.unread = data["unread"]
+        # One of an earlier version says nothing of when that was.
+        self._unread_at = float(data.get("unread_at", math.inf))
 
     def _read(self, args: Any) -> Amount | ValueError:
         _, _, text, negative = self._how
@@ -229,8 +297,12 @@ class Sum(LiveCell):
         # If what was spent is no longer told, what was judged still counts.
         self._put(ticket[1] if isinstance(ran, ValueError) else ran, at=ticket[0])
 
+    def _unknown(self, call: JudgedCall) -> None:
+        self.unread = call.step
+        self._unread_at = 0.0 if self.timeline is None else self.timeline.now
+
     def _ended(self, ticket: _Deferred, call: JudgedCall) -> None:
-        if ticket.estimate is None:
+        if not ticket.said:
             self._unmeasured = tuple(step for step in self._unmeasured if step != call.step)
 
     def _measure(self, ticket: _Deferred, call: JudgedCall) -> bool:
@@ -242,10 +314,10 @@ class Sum(LiveCell):
             amount = read_amount(measured[self._field.text], text=text, negative=negative)
         except AmountError:
             # fail-closed: what was spent is not known, so nothing more is let through.
-            self.unread = call.step
+            self._unknown(call)
             return True
-        if ticket.estimate is not None:
-            self._take(ticket.estimate)
+        if ticket.taken is not None:
+            self._take(ticket.taken)
         self._put(amount)
         return True
 
@@ -294,23 +366,31 @@ class Spend(CellGuard):
         return super().passes(call)
 
     def holds(self, cell: Any, call: JudgedCall) -> bool:
+        spent = cell.spent()
         if cell.unread is not None:
             return False
-        spent = cell.spent()
         if call.deferred and cell.is_deferred(call):
             estimate = cell.estimate(call)
-            return bool(add(spent, estimate) <= self.guard.n if estimate else spent < self.guard.n)
+            if estimate:
+                return bool(add(spent, estimate) <= self.guard.n)
+            return bool(spent < self.guard.n) and not self._crowds(cell, call)
         amount = cell.amount(call)
         if isinstance(amount, ValueError) or cell.full():
             return False
         return bool(add(spent, amount) <= self.guard.n)
 
+    def _crowds(self, cell: Any, call: JudgedCall) -> bool:
+        guess = cell.guess(call) if cell.is_guessing() else 0
+        return bool(guess and add(cell.spent(), guess) > self.guard.n)
+
     def detail(self, breach: Breach, cell: Any, call: JudgedCall) -> None:
         left = subtract(self.guard.n, cell.spent())
         breach.remaining = f"{show(max(left, 0))} left of {show(self.guard.n)}"
-        amount = cell.estimate(call) if cell.is_deferred(call) else cell.amount(call)
+        amount = cell.estimate(call) or cell.guess(call) if cell.is_deferred(call) else cell.amount(call)
+        if cell.is_deferred(call) and not cell.estimate(call) and cell.spent() < self.guard.n:
+            breach.needs = "the calls under way to be measured, or an estimate that fits"
         if cell.unread is not None:
-            breach.blame = cell.unread
+            breach.blame, breach.needs = cell.unread, None
             breach.fault = f"{self.guard.cell.field if self.guard.cell else 'the amount'} was not measured"
         elif isinstance(amount, ValueError):
             breach.fault = str(amount)
