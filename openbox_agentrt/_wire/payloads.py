@@ -123,8 +123,11 @@ def _plain(value: Any, left: list[int], longest: int, depth: int) -> Any:
                 raise _NotPlainError
             left[0] -= len(key)
             kind = type(item)
-            if kind is bool or item is None or (kind is int and -_WHOLE <= item <= _WHOLE):
-                # Nearly every argument, without a call for it.
+            # Nearly every argument, without a call for it.
+            if kind is str and len(item) <= longest and item.isascii():
+                left[0] -= _NODE_BYTES + len(item)
+                copy[key] = item
+            elif kind is bool or item is None or (kind is int and -_WHOLE <= item <= _WHOLE):
                 left[0] -= _NODE_BYTES
                 copy[key] = item
             else:
