@@ -94,13 +94,15 @@ def prompt_request(run: RunState, prompt: str) -> DecisionRequest:
     """Ask for the user's prompt, as a signal: it has no row."""
     options = run.services.options
     max_bytes = options.max_payload_bytes
+    # What an agent is asked by another one, no user has said.
+    nested = {} if run.parent is None else {"nested": True}
     return DecisionRequest(
         event=USER_PROMPT,
         activity_id=None,
         envelope=(
             (lambda: user_prompt(run.identity, prompt, max_bytes=max_bytes)) if options.asks_core else None
         ),
-        arguments={"prompt": prompt},
+        arguments={"prompt": prompt, **nested},
         content=prompt,
         fit=partial(redacted_prompt, prompt, max_bytes=max_bytes),
     )

@@ -77,6 +77,9 @@ class _Reservation:
         self.commit(result, **kwargs)
         await asyncio.sleep(0)
 
+    def replace_arguments(self, args: Any) -> None:
+        """Nothing is learnt here."""
+
     def abort(self, error: Any = None, *, ran: bool = False, **final: Any) -> None:
         self._settle("abort ran" if ran else "abort")
 

@@ -246,6 +246,12 @@ class JournaledStore(SessionStore):
             _Noted("end_run", breaches=unmet, at=self._time(), more={"of_run": run}, order=self._places)
         )
 
+    def _replace(self, rules: RuleSet) -> None:
+        before = self.contracts
+        super()._replace(rules)
+        told, self._places = _filed(rules)
+        self._noted.append(_Noted("replace", rules=told, more={"before": rules_hash(before)}))
+
     def _time(self) -> float | str | None:
         now = self.memory.now
         return None if now is None else self.memory.timeline.fault or now

@@ -173,15 +173,18 @@ class Rerun:
             raise RerunError("the session has no beginning here")
         self._past.update(self._texts)
         unknown = self._memory_of(self._tainted)
+        unseen = {step: self._memory_of(places) for step, places in self._unseen.items()}
         self._contracts = [rebuilt(form) for form in rules["contracts"]]
         self._texts = list(rules["texts"])
         contracts = [contract for contract in self._contracts if contract is not None]
         like = self._rules
         self._store.replace(RuleSet(contracts, alone=like.alone, default_scope=like.default_scope))
-        places = range(len(self._contracts))
-        self._tainted = {
-            place for place in places if unknown and not unknown.isdisjoint(self._memory_of({place}))
-        }
+        self._tainted = self._places_with(unknown)
+        self._unseen = {step: self._places_with(memory) for step, memory in unseen.items()}
+
+    def _places_with(self, memory: frozenset[Cell]) -> set[int]:
+        places = range(len(self._contracts)) if memory else ()
+        return {place for place in places if not memory.isdisjoint(self._memory_of({place}))}
 
     def _memory_of(self, places: set[int]) -> frozenset[Cell]:
         contracts = [contract for place in places if (contract := self._contracts[place]) is not None]

@@ -131,6 +131,9 @@ class Source(LiveCell):
         """Remember what was read, as of a step or a time."""
 
     def _in_arguments(self, call: JudgedCall) -> Iterator[Any]:
+        if call.args.get("nested") is True:
+            # The prompt of an agent that another one has asked: its words are a model's, and no user's.
+            return iter(())
         return iter((call.args,)) if self._path is None else self._path.reach(call.args)
 
     def _counts(self, at: float) -> bool:
