@@ -18,6 +18,8 @@ COMMANDS = {
     "agentdojo": "benchmarks.agentdojo.command",
     "correctness": "benchmarks.correctness",
     "console": "benchmarks.console",
+    "fleet": "benchmarks.fleet.command",
+    "fleet-torture": "benchmarks.fleet.torture",
     "load": "benchmarks.load",
 }
 

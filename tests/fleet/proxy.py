@@ -50,9 +50,13 @@ class Proxy:
         while True:
             try:
                 client, _ = self._listener.accept()
-                server = socket.create_connection(("127.0.0.1", self.target))
             except OSError:
                 return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                client.close()
+                continue
             self._sockets += [client, server]
             for pair in ((client, server, False), (server, client, True)):
                 thread = threading.Thread(target=self._pass, args=pair, daemon=True)
