@@ -80,8 +80,8 @@ class Fleet(ABC):
         on_outage: OnOutage = "refuse",
         timeout_seconds: float = PATIENCE,
     ) -> None:
-        if not 1 <= lease_seconds <= 3600:
-            raise FleetConfigError(f"lease_seconds is {lease_seconds!r}: write a number from 1 to 3600")
+        if not 0.1 <= lease_seconds <= 3600:
+            raise FleetConfigError(f"lease_seconds is {lease_seconds!r}: write a number from 0.1 to 3600")
         if on_outage not in ("refuse", "local"):
             raise FleetConfigError(f"on_outage is {on_outage!r}: write 'refuse' or 'local'")
         if not 0.001 <= timeout_seconds <= 60:

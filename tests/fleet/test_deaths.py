@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from openbox_agentrt.fleet import Fleet, open_fleet
+from openbox_agentrt.fleet import Fleet, FleetUnavailableError, open_fleet
 from tests.fleet.plans import at_most
 
-LEASE = 1.0
+LEASE = 0.6
 Spawn = Callable[[str], subprocess.Popen[str]]
 
 
@@ -64,6 +64,19 @@ def told(child: subprocess.Popen[str], word: str) -> str:
     return heard(child)
 
 
+def put_to_sleep(child: subprocess.Popen[str], fleet: Fleet) -> None:
+    """Stop a worker at a moment at which it does not hold a file's lock: that would stop everybody."""
+    for _ in range(50):
+        child.send_signal(signal.SIGSTOP)
+        try:
+            fleet.reserve(at_most(1), timeout=1)
+            return
+        except FleetUnavailableError:
+            child.send_signal(signal.SIGCONT)
+            time.sleep(0.02)
+    pytest.fail("the worker holds the lock all the time")
+
+
 def reserves_at_last(fleet: Fleet) -> bool:
     """Try until it is free, or the lease has been over for long."""
     end = time.monotonic() + 20 * LEASE
@@ -101,7 +114,7 @@ def test_killed_after_it_started_it_counts(fleet: Fleet, spawn: Spawn) -> None:
 def test_who_slept_beyond_the_lease_may_not_start(fleet: Fleet, spawn: Spawn) -> None:
     """Its reservation is somebody else's by then; what it is asked to run on it does not run."""
     child = spawn("reserve")
-    child.send_signal(signal.SIGSTOP)
+    put_to_sleep(child, fleet)
     taken = reserves_at_last(fleet)
     child.send_signal(signal.SIGCONT)
 
@@ -112,7 +125,7 @@ def test_who_slept_beyond_the_lease_may_not_start(fleet: Fleet, spawn: Spawn) ->
 def test_who_slept_after_the_start_may_say_how_it_ended(fleet: Fleet, spawn: Spawn) -> None:
     """The effect is real: unknown becomes succeeded."""
     child = spawn("start")
-    child.send_signal(signal.SIGSTOP)
+    put_to_sleep(child, fleet)
     end = time.monotonic() + 20
     while fleet.counts.settled == 0 and time.monotonic() < end:
         fleet.reserve(at_most(1))
@@ -126,7 +139,7 @@ def test_a_loop_that_is_busy_keeps_its_leases(fleet: Fleet, url: str) -> None:
     """The sign of life comes from a thread of its own."""
     lease = fleet.reserve(at_most(1)).lease
     assert lease is not None
-    time.sleep(1.5 * LEASE)
+    time.sleep(2 * LEASE)
 
     other = open_fleet(url, lease_seconds=LEASE)
     assert other.reserve(at_most(1), timeout=20).lease is None

@@ -16,7 +16,7 @@ def test_no_attack_pays_more_than_allowed(store: str, tmp_path: Path) -> None:
     if store == "redis" and BINARY is None:
         pytest.skip("no redis-server is installed")
 
-    outcome = attack(store, tmp_path, seconds=2.5, workers=3, limit=60, lease=1.0, seed=3)
+    outcome = attack(store, tmp_path, seconds=2.0, workers=3, limit=60, lease=0.6, seed=3)
 
     assert outcome.faults.total() > 3
     assert outcome.oversold() == 0
