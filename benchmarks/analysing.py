@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import resource
 import sys
 import time
 from typing import Any
 
 from openbox_agentrt.acel.analysis import analyse, compare
+from openbox_agentrt.acel.analysis.mining import mine
+from openbox_agentrt.acel.analysis.recorded import Recorded
+from openbox_agentrt.acel.events import ToolCallEvent
 from openbox_agentrt.acel.rulesfile import Rules, parse_rules
 
 from .tables import Row, Table
@@ -43,8 +47,26 @@ def _service(name: str, limit: int) -> list[dict[str, Any]]:
     return [{"template": template, "args": args, **more} for template, args, more in listed]
 
 
+def sessions_of(calls: int) -> list[Recorded]:
+    """Make sessions of forty calls, over twenty tools: what was looked at is changed, the rest is chance."""
+    random_ = random.Random(1)
+    return [_session(random_, str(number)) for number in range(max(1, calls // 40))]
+
+
+def _session(random_: random.Random, name: str) -> Recorded:
+    calls: list[ToolCallEvent] = []
+    while len(calls) < 40:
+        what, number = random_.randrange(5), f"r-{random_.randrange(900)}"
+        calls.append(ToolCallEvent(f"look_{what}", {"id": number}, ts=0.0))
+        if random_.random() < 0.5:
+            calls.append(ToolCallEvent(f"change_{what}", {"id": number, "amount": 5}, ts=0.0))
+        if random_.random() < 0.5:
+            calls.append(ToolCallEvent(f"other_{random_.randrange(10)}", {"id": number[::-1]}, ts=0.0))
+    return Recorded(name=name, calls=tuple(calls[:40]))
+
+
 def measure(quick: bool) -> Table:
-    """Analyse rules of each size, and compare them with rules in which one limit is lower."""
+    """Analyse rules of each size, compare them with a lower limit, and suggest rules from sessions."""
     rows: list[Row] = []
     for size in (10,) if quick else SIZES:
         rules = rules_of(size)
@@ -55,6 +77,11 @@ def measure(quick: bool) -> Table:
         parted = compare(rules, rules_of(size, limit=400), seconds=SECONDS)
         count = sum(trace is not None for trace in (parted.stricter, parted.looser))
         rows.append(_row(f"diff of one line in {size:,}", began, parted.states, count, len(parted.undecided)))
+    for calls in (200,) if quick else (10_000,):
+        sessions = sessions_of(calls)
+        began = time.perf_counter()
+        mined = mine(sessions)
+        rows.append(_row(f"mine {calls:,} calls", began, 0, len(mined.suggestions), 0))
     return Table(
         name="analyse",
         title="Knowing rules before they run",

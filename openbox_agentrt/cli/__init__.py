@@ -44,6 +44,7 @@ COMMANDS: dict[str, Command] = {
     "analyse": Command("analyse", "find contracts that contradict each other or never decide"),
     "test": Command("test", "run the tests of a rules file: calls, and what is expected of each"),
     "diff": Command("diff", "say what a change of a rules file changes, with the first call that it changes"),
+    "mine": Command("mine", "suggest contracts that recorded sessions keep to, in shadow mode"),
     "schema": Command("schema", "print the JSON Schema of rules files"),
     "replay": Command("replay", "check a recorded trace against a rules file"),
     "backtest": Command("backtest", "say what rules would have refused of what was recorded"),

@@ -19,6 +19,7 @@ PAGES = (
     "rules-files.md",
     "conditions.md",
     "command-line.md",
+    "life-of-a-policy.md",
     "governed-contracts.md",
 )
 _BLOCK = re.compile(r"^```(?P<kind>\w+)(?: (?P<file>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)

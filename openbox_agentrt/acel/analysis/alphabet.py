@@ -47,11 +47,13 @@ class CallKind:
         tool: The tool.
         args: Their other arguments, by path.
         slots: The arguments that are keys, each with the group of values that it is of.
+        complete: Whether no other argument that a contract reads is missing.
     """
 
     tool: str
     args: tuple[tuple[str, Any], ...]
     slots: tuple[tuple[str, str], ...]
+    complete: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -212,7 +214,8 @@ def _add_kinds(
             choices[path] = [*some[:_MAX_TEXTS], _MISSING]
     for chosen in itertools.product(*choices.values()):
         args = tuple((p, v) for p, v in zip(choices, chosen, strict=True) if v is not _MISSING)
-        made.kinds.append(CallKind(tool=name, args=args, slots=tuple(slots.items())))
+        complete = len(args) == len(choices)
+        made.kinds.append(CallKind(tool=name, args=args, slots=tuple(slots.items()), complete=complete))
 
 
 _MISSING: Any = object()

@@ -75,10 +75,15 @@ def _finding(subject: Subject, some: Searched, idle: _Idle, search: Search, budg
     place = idle.place
     alone = search([place], some.contracts, budget.part(4))
     own = alone.contracts.index(place)
-    fired = alone.found.fired.get(own)
+    fired = alone.found.fired_whole.get(own, alone.found.fired.get(own))
     by = frozenset() if fired is None else _implying(subject, some, idle, search, budget)
     witness = None if fired is None else _as_far_as_let(subject, alone.trace(*fired))
     if by:
+        # Where it would decide if there were not the others.
+        rest = search([p for p in some.contracts if p not in by], some.contracts, budget.part(4))
+        own = rest.contracts.index(place)
+        deciding = rest.found.fired_whole.get(own)
+        witness = witness if deciding is None else _as_far_as_let(subject, rest.trace(*deciding))
         others = " and ".join(subject.named[p].name for p in sorted(by))
         return Finding(
             kind="contract-implied-by",
@@ -103,7 +108,7 @@ def _implying(
     if idle.sets:
         always = frozenset.intersection(*(_others(subject, of, idle.place) for of in idle.sets))
         every = frozenset().union(*(_others(subject, of, idle.place) for of in idle.sets))
-        return frozenset({min(always)}) if always else every
+        return frozenset({_nearest(subject, idle.place, always)}) if always else every
     for other in some.contracts:
         if other == idle.place or budget.spent or subject.contracts[other].mode != "enforce":
             continue
@@ -116,3 +121,14 @@ def _implying(
 
 def _as_far_as_let(subject: Subject, rows: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(until_refused(rows, subject.every, subject.state))
+
+
+def _nearest(subject: Subject, place: int, others: frozenset[int]) -> int:
+    """Choose of several contracts the one that is most like another."""
+    own = subject.contracts[place]
+
+    def distance(other: int) -> tuple[bool, bool, int]:
+        contract = subject.contracts[other]
+        return contract.template != own.template, contract.split != own.split, other
+
+    return min(others, key=distance)

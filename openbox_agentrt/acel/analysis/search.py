@@ -39,6 +39,7 @@ class Explored:
         world: What was searched: one machine.
         states: Every state, nearest first.
         fired: Of each contract that a call breaks, the first such call.
+        fired_whole: The same of calls that have every argument that contracts read.
         refused: Of each set of contracts for which a call is refused, the first such call.
         allowed: The tools of which a call is let through.
         denied: Of each tool, the sets of contracts for which a call of it is refused, each with the first.
@@ -50,6 +51,7 @@ class Explored:
     world: World
     states: list[Beside] = field(default_factory=list)
     fired: dict[int, tuple[int, Step]] = field(default_factory=dict)
+    fired_whole: dict[int, tuple[int, Step]] = field(default_factory=dict)
     refused: dict[frozenset[int], tuple[int, Step]] = field(default_factory=dict)
     allowed: set[str] = field(default_factory=set)
     denied: dict[str, dict[frozenset[int], tuple[int, Step]]] = field(default_factory=dict)
@@ -105,6 +107,8 @@ def _expand(found: Explored, place: int, reach: Callable[[Beside, _Edge | None],
             (tried,) = tries
             for contract in tried.broken:
                 found.fired.setdefault(contract, (place, step))
+                if step.kind.complete and len(step.values) == len(step.kind.slots):
+                    found.fired_whole.setdefault(contract, (place, step))
             if tried.admitted:
                 found.allowed.add(step.kind.tool)
             else:

@@ -1,0 +1,102 @@
+"""Recorded sessions, with the calls of each tool at hand."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..events import ToolCallEvent
+
+__all__ = ("Index", "Recorded", "spelt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """
+    One session that was recorded.
+
+    Attributes:
+        name: Where it stands.
+        calls: Its calls.
+    """
+
+    name: str
+    calls: tuple[ToolCallEvent, ...]
+
+
+class Index:
+    """
+    Find the calls of tools in sessions, and how often one comes after another by chance.
+
+    Args:
+        sessions: The sessions.
+        confidence: So large a share of times at least a suggestion has to hold.
+
+    Attributes:
+        sessions: Of each session its name, and of each tool its calls with their places.
+        sessions_of: In how many sessions each tool is called.
+        values: Of each tool and each argument that is a text or a whole number, its values.
+    """
+
+    def __init__(self, sessions: Sequence[Recorded], *, confidence: float) -> None:
+        self._confidence = confidence
+        self.sessions: list[tuple[str, dict[str, list[tuple[int, ToolCallEvent]]]]] = []
+        self.sessions_of: Counter[str] = Counter()
+        self.values: dict[str, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
+        self._calls: Counter[str] = Counter()
+        self._after: dict[str, Counter[str]] = defaultdict(Counter)
+        self._before: dict[str, Counter[str]] = defaultdict(Counter)
+        for session in sessions:
+            self._take(session)
+
+    def both(self, one: str, other: str, *, needed: str) -> Iterator[tuple[str, list[ToolCallEvent]]]:
+        """Give the calls of two tools in the sessions in which `needed` is called, in their order."""
+        for name, by_tool in self.sessions:
+            if needed in by_tool:
+                calls = by_tool.get(one, []) + by_tool.get(other, [])
+                yield name, [call for _, call in sorted(calls, key=_place)]
+
+    def tolerated(self, tool: str) -> float:
+        """Tell how often what is asked of each call of a tool may fail and still be suggested."""
+        return (1 - self._confidence) * self._calls[tool]
+
+    def chance_after(self, first: str, *, left_out: str) -> float:
+        """Tell how often a call of a third tool comes after one of `first`."""
+        return self._chance(self._after[first], first, left_out)
+
+    def chance_before(self, then: str, *, left_out: str) -> float:
+        """Tell how often a call of a third tool comes before one of `then`."""
+        return self._chance(self._before[then], then, left_out)
+
+    def _chance(self, near: Counter[str], tool: str, left_out: str) -> float:
+        total = self._calls.total() - self._calls[tool] - self._calls[left_out]
+        count = near.total() - near[left_out]
+        # Of two tools alone, one comes before the other half of the time.
+        return (count + 1) / (total + 2)
+
+    def _take(self, session: Recorded) -> None:
+        by_tool: dict[str, list[tuple[int, ToolCallEvent]]] = {}
+        for place, call in enumerate(session.calls):
+            by_tool.setdefault(call.tool, []).append((place, call))
+            self._calls[call.tool] += 1
+            for name, value in call.args.items():
+                if type(value) in (str, int) and "." not in name:
+                    self.values[call.tool][name].add(spelt(value))
+        self.sessions.append((session.name, by_tool))
+        self.sessions_of.update(by_tool.keys())
+        for tool, calls in by_tool.items():
+            first, last = calls[0][0], calls[-1][0]
+            names = [call.tool for call in session.calls]
+            self._after[tool].update(name for name in names[first + 1 :] if name != tool)
+            self._before[tool].update(name for name in names[:last] if name != tool)
+
+
+def spelt(value: Any) -> Any:
+    """Write a value of an argument so that it can be compared: 42 and "42" are one."""
+    return str(value).strip() if type(value) in (str, int) else repr(value)
+
+
+def _place(call: tuple[int, ToolCallEvent]) -> int:
+    return call[0]

@@ -1,0 +1,128 @@
+"""``openbox-agentrt mine``: suggest contracts from recorded sessions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
+
+import typer
+
+from ..acel.analysis.mining import Mined, Suggestion, mine
+from ..acel.analysis.recorded import Recorded
+from ..acel.events import Outcome, ToolCallEvent
+from ..traces.events import Began, Ended, TraceEvent
+from ..traces.formats import FORMATS, Recordings
+from .progress import Progress
+from .running import InputError
+from .text import printable
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(name="mine")
+def mine_recordings(
+    paths: Annotated[
+        list[str],
+        typer.Argument(help="Recordings of sessions that went well, and folders of them.", metavar="PATH..."),
+    ],
+    min_support: Annotated[
+        int, typer.Option(help="So often at least a contract could have been broken.", min=1)
+    ] = 5,
+    confidence: Annotated[
+        float, typer.Option(help="So large a share of times at least it held.", min=0.0, max=1.0)
+    ] = 1.0,
+    effects: Annotated[
+        str, typer.Option(help="Tools that change something, with commas: only about these.", metavar="TOOLS")
+    ] = "",
+    format: Annotated[
+        str, typer.Option(help=f"auto, or one of {', '.join(FORMATS)}.", metavar="NAME")
+    ] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> int:
+    """Suggest contracts that recorded sessions keep to, as rules of which every one only watches."""
+    if format not in ("auto", *FORMATS):
+        raise InputError(f"there is no format {format!r}; it is auto, or one of {', '.join(FORMATS)}")
+    recordings = Recordings(paths, format=format)
+    sessions = recorded_sessions(Progress("events").counted(recordings.events()))
+    if not sessions:
+        raise InputError(f"there are no calls in {', '.join(map(repr, paths))}")
+    for why, count in recordings.unread.most_common():
+        print(printable(f"not read: {count:,}, {why}"), file=sys.stderr)
+    found = mine(
+        sessions,
+        min_support=min_support,
+        confidence=confidence,
+        effects=[name.strip() for name in effects.split(",") if name.strip()],
+    )
+    if as_json:
+        print(json.dumps(_result(found)))
+    else:
+        for line in _lines(found):
+            print(printable(line))
+    return 0
+
+
+def recorded_sessions(events: Iterable[TraceEvent]) -> list[Recorded]:
+    """Put the calls of recordings together by session, those that ran, in the order in which they began."""
+    calls: dict[str, list[Began]] = {}
+    ended: dict[Began, Ended] = {}
+    for event in events:
+        if isinstance(event, Began) and not event.refused:
+            calls.setdefault(event.session, []).append(event)
+        elif isinstance(event, Ended):
+            ended[event.call] = event
+    sessions = []
+    for name, some in calls.items():
+        ran = tuple(_event(call, ended.get(call)) for call in some if _ran(ended.get(call)))
+        sessions += [Recorded(name=name, calls=ran)] if ran else []
+    return sessions
+
+
+def _ran(end: Ended | None) -> bool:
+    return end is None or end.outcome != "aborted"
+
+
+def _event(call: Began, end: Ended | None) -> ToolCallEvent:
+    outcome: Outcome = "unknown" if end is None else end.outcome
+    args = call.args if end is None or end.args is None else end.args
+    return ToolCallEvent(call.tool, dict(args or {}), ts=call.at or 0.0, outcome=outcome)
+
+
+def _lines(found: Mined) -> Iterator[str]:
+    yield f"# Suggested by {found.learnt_from} sessions; {found.kept_back} more were kept back to check."
+    yield f"# {found.implied} further contracts follow from these. Each only watches: a person decides."
+    if not found.suggestions:
+        yield "allow_empty: true"
+        yield "contracts: []"
+        return
+    yield "contracts:"
+    for suggestion in found.suggestions:
+        yield from _contract(suggestion)
+
+
+def _contract(suggestion: Suggestion) -> Iterator[str]:
+    start = "  - "
+    for name, value in suggestion.contract.items():
+        # JSON is YAML, and has one way to write each value.
+        yield f"{start}{name}: {json.dumps(value, ensure_ascii=False)}"
+        start = "    "
+
+
+def _result(found: Mined) -> dict[str, Any]:
+    return {
+        "learnt_from": found.learnt_from,
+        "kept_back": found.kept_back,
+        "implied": found.implied,
+        "suggestions": [
+            {
+                "contract": suggestion.contract,
+                "support": suggestion.support,
+                "confidence": suggestion.confidence,
+                "counter": list(suggestion.counter),
+                "refused": suggestion.refused,
+            }
+            for suggestion in found.suggestions
+        ],
+    }

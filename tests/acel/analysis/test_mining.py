@@ -1,0 +1,145 @@
+"""Contracts that recorded sessions suggest: what was planted is found, and what is chance is not."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from openbox_agentrt.acel import Session
+from openbox_agentrt.acel.analysis.mining import Mined, mine
+from openbox_agentrt.acel.analysis.recorded import Recorded
+from openbox_agentrt.acel.contracts.spec import build_contract
+from openbox_agentrt.acel.events import ToolCallEvent
+
+
+def session(name: str, *calls: tuple[str, dict[str, Any]]) -> Recorded:
+    return Recorded(name=name, calls=tuple(ToolCallEvent(tool, args, ts=0.0) for tool, args in calls))
+
+
+def booking(seed: int, *, looks: bool = True) -> Recorded:
+    """Reservations are looked at before they are cancelled, each by itself; the rest is chance."""
+    random_ = random.Random(seed)
+    calls: list[tuple[str, dict[str, Any]]] = []
+    for _ in range(random_.randrange(1, 4)):
+        number = f"r-{random_.randrange(900)}"
+        calls += [("look", {"reservation": number})] * looks
+        calls += [("cancel", {"reservation": number})] * (random_.random() < 0.6)
+        calls += [("chat", {"text": "hello"})] * (random_.random() < 0.7)
+    random_.shuffle(calls) if not looks else None
+    return session(f"session {seed}", *calls)
+
+
+def said(found: Mined) -> dict[str, Any]:
+    return {
+        f"{s.contract['template']} {s.contract['args']} {s.contract.get('key')}": s for s in found.suggestions
+    }
+
+
+CHAT: list[tuple[str, dict[str, Any]]] = [("chat", {}), ("chat", {})]
+PLANTED = "must_precede ['look', 'cancel'] reservation"
+
+
+def test_what_is_planted_is_found() -> None:
+    """The keyed precedence is found, and the plain one that follows from it is not told again."""
+    found = mine([booking(seed) for seed in range(60)], effects=["cancel"])
+
+    assert PLANTED in said(found)
+    assert "must_precede ['look', 'cancel'] None" not in said(found)
+    assert said(found)[PLANTED].refused == 0
+    assert said(found)[PLANTED].kept_back == 12
+
+
+def test_each_suggestion_only_watches_and_refuses_nothing_that_it_was_learnt_from() -> None:
+    """In force, none of them would have broken a session."""
+    sessions = [booking(seed) for seed in range(40)]
+
+    for suggestion in mine(sessions).suggestions:
+        assert suggestion.contract["mode"] == "shadow"
+        contract = build_contract(suggestion.contract)
+        learnt = [each for place, each in enumerate(sessions) if place % 5 != 4]
+        for recorded in learnt:
+            assert not Session(contracts=[contract], halt_on_violation=False).replay(recorded.calls)
+
+
+def test_a_counter_example_lowers_the_confidence_and_is_shown() -> None:
+    """Asked for less than always, it is suggested with where it did not hold."""
+    sessions = [booking(seed) for seed in range(40)]
+    wrong = session("the odd one", ("cancel", {"reservation": "r-1"}), ("look", {"reservation": "r-1"}))
+
+    assert PLANTED not in said(mine([wrong, *sessions]))
+    suggestion = said(mine([wrong, *sessions], confidence=0.9))[PLANTED]
+    assert suggestion.counter == ("the odd one",)
+    assert suggestion.confidence < 1
+    assert "not in the odd one" in suggestion.contract["description"]
+
+
+def test_what_was_kept_back_can_say_no() -> None:
+    """A suggestion that sessions kept back break says how many."""
+    sessions = [booking(seed) for seed in range(50)]
+    sessions[4::5] = [
+        session(f"back {place}", ("cancel", {"reservation": "r-1"})) for place in range(len(sessions[4::5]))
+    ]
+
+    assert said(mine(sessions))[PLANTED].refused == 10
+
+
+@pytest.mark.parametrize(
+    ("sessions", "expected"),
+    [
+        pytest.param(
+            [
+                session(str(n), ("pay", {"amount": 10 * (n % 5 + 1)}), ("pay", {"amount": 10}))
+                for n in range(9)
+            ],
+            "at_most_total ['pay', 'amount', 60] None",
+            id="a sum",
+        ),
+        pytest.param(
+            [session(str(n), *[("mail", {"to": f"x{n}"})] * (n % 3 + 1)) for n in range(20)],
+            "max_distinct ['mail', 'to', 1] None",
+            id="one recipient",
+        ),
+        pytest.param(
+            [session(str(n), ("prod" if n % 2 else "test", {}), ("read", {})) for n in range(30)],
+            "mutually_exclusive ['prod', 'test'] None",
+            id="one of two",
+        ),
+        pytest.param(
+            [
+                session(str(n), *CHAT[: n % 2], ("open", {}), *CHAT[: n % 3], ("close", {}), *CHAT)
+                for n in range(24)
+            ],
+            "response ['open', 'close'] None",
+            id="an answer",
+        ),
+        pytest.param(
+            [session(str(n), ("write", {}), ("sign", {}), ("read", {})) for n in range(9)],
+            "never_after ['write', 'sign'] None",
+            id="an end",
+        ),
+        pytest.param(
+            [session(str(n), ("pay", {}), ("read", {})) for n in range(9)],
+            "at_most_n_times ['pay', 1] None",
+            id="once",
+        ),
+    ],
+)
+def test_each_kind_is_suggested(sessions: list[Recorded], expected: str) -> None:
+    """Of each kind of contract, what sessions keep to."""
+    assert expected in said(mine(sessions))
+
+
+def test_too_little_suggests_nothing() -> None:
+    """What could have been broken seldom is no contract."""
+    assert mine([booking(1), booking(2)], min_support=50).suggestions == ()
+
+
+def test_a_failed_call_came_before_nothing() -> None:
+    """A prerequisite counts where it succeeded, as it does in force."""
+    failed = ToolCallEvent("look", {"reservation": "r-1"}, ts=0.0, outcome="failed")
+    cancel = ToolCallEvent("cancel", {"reservation": "r-1"}, ts=0.0)
+    sessions = [Recorded(name=str(n), calls=(failed, cancel)) for n in range(8)]
+
+    assert all(suggestion.contract["template"] != "must_precede" for suggestion in mine(sessions).suggestions)

@@ -1,0 +1,56 @@
+"""mine: recorded sessions in, a rules file out in which every contract only watches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from openbox_agentrt.acel.rulesfile import parse_rules
+from openbox_agentrt.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"tool": tool, "args": {"id": f"r-{number}"}, "session_id": f"s-{number}"}
+        for number in range(20)
+        for tool in ("look", "cancel")
+    ]
+    Path("trace.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def test_what_is_printed_is_a_rules_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is read as it stands, and every contract of it is in shadow mode."""
+    assert main(["mine", "trace.jsonl", "--effects", "cancel"]) == 0
+
+    rules = parse_rules(capsys.readouterr().out)
+    assert {contract.mode for contract in rules.contracts} == {"shadow"}
+    assert "must_precede(look, cancel, key=id)" in {contract.spec for contract in rules.contracts}
+    assert all("sessions kept back" in (contract.description or "") for contract in rules.contracts)
+
+
+def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """Counts and contracts are data."""
+    assert main(["mine", "trace.jsonl", "--json"]) == 0
+
+    said = json.loads(capsys.readouterr().out)
+    assert (said["learnt_from"], said["kept_back"]) == (16, 4)
+    assert all(suggestion["refused"] == 0 for suggestion in said["suggestions"])
+
+
+def test_nothing_to_suggest_is_still_a_rules_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has no contracts, and says that this is meant."""
+    assert main(["mine", "trace.jsonl", "--min-support", "500"]) == 0
+    assert parse_rules(capsys.readouterr().out).contracts == ()
+
+
+@pytest.mark.parametrize("text", ["", '{"tool": 1}\n', "nonsense\n"])
+def test_what_is_no_trace_is_an_input_error(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is one line, and the exit code is 2."""
+    Path("odd.jsonl").write_text(text)
+
+    assert main(["mine", "odd.jsonl"]) == 2
+    assert "'odd.jsonl'" in capsys.readouterr().err
