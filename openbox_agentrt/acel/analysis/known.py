@@ -21,8 +21,12 @@ from .automata import UnknownPatternError, of_pattern
 
 __all__ = ("guards_of", "patterns_of", "rules_of", "why_unknown")
 
+# A call waits for nobody in a search, so it does not matter whether it would be judged again.
 _OPTIONS = frozenset(
-    ("key", "fold", "except_", "within", "id", "description", "severity", "mode", "remedy", "on_violation")
+    (
+        *("key", "fold", "except_", "within", "recheck", "mode", "on_violation"),
+        *("id", "description", "severity", "remedy"),
+    )
 )
 _CELLS = frozenset(
     ("tally", "stamps", "marks", "sum", "distinct", "tokens", "pending", "latest", "step", "fresh")

@@ -248,6 +248,9 @@ def test_what_has_code_of_its_own_is_named(analysed: Analysed) -> None:
         (c("at_most_in_flight", "pay", 1), "at_most_in_flight is not analysed"),
         (c("at_most_n_times", "pay", 1, per="day"), "the option 'per' is not analysed"),
         (c("never", {"tool": "Bash", "matches": "(?i)rm"}), "the pattern has flags"),
+        (c("at_most_n_times", "pay", 1, when="args.amount > 5"), "the option 'when' is not analysed"),
+        (c("requires", "pay", "args.amount < 5"), "requires is not analysed"),
+        (c("at_most_n_times", "pay", 1, scope="fleet", per="day"), "the option 'per' is not analysed"),
     ],
 )
 def test_what_is_not_known_here_is_named(analysed: Analysed, contract: dict[str, Any], why: str) -> None:
