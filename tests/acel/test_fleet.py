@@ -20,6 +20,7 @@ from openbox_agentrt.acel import (
     alternate_precedence,
     at_most_n_times,
     at_most_total,
+    matching,
     max_distinct,
     must_precede,
     mutually_exclusive,
@@ -205,6 +206,18 @@ def test_amounts_measured_later_are_taken_for_their_estimate(workers: Callable[.
     assert len(allowed) == 5
     assert session.reserve("llm", {}, deferred={"tokens": 95}).allowed
     assert not session.reserve("llm", {}, deferred={"tokens": 1}).allowed
+
+
+def test_what_a_limit_counts_is_no_prerequisite(workers: Callable[..., SqliteFleet]) -> None:
+    """A list with one text that matches counts for a ban or a limit over the pattern, and allows nothing."""
+    inside = matching("send", "@example", field="to")
+    rules = (at_most_n_times(inside, 5, **DAY), must_precede(inside, "pay", **DAY))
+    session = Session(contracts=rules, fleet=workers())
+
+    session.reserve("send", {"to": ["eve@evil", "ann@example"]}).commit()
+    assert not session.reserve("pay").allowed
+    session.reserve("send", {"to": ["ann@example"]}).commit()
+    assert session.reserve("pay").allowed
 
 
 def test_an_amount_nobody_can_estimate_needs_a_word(workers: Callable[..., SqliteFleet]) -> None:

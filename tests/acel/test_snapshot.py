@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from openbox_agentrt.acel import (
     at_most_n_times,
     at_most_total,
     build_contract,
+    matching,
     must_precede,
     rate_limit,
     required_before_session_end,
@@ -319,3 +321,48 @@ def test_memory_that_no_contract_has_is_refused() -> None:
 
     with pytest.raises(SnapshotError, match="no contract"):
         Session.restore(snapshot, [at_most_n_times("a", 1)])
+
+
+def _as_earlier(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """A snapshot in which memory and contracts are named by their texts alone, as earlier versions did."""
+    text = json.dumps(snapshot)
+    return dict(json.loads(re.sub(r" #[0-9a-f]{16}", "", text).replace("; must", "")))
+
+
+def test_a_migration_goes_by_what_a_rule_means() -> None:
+    """A tool that is called like a pattern begins anew under it, and the pattern under the tool."""
+    pattern = [at_most_n_times(matching("Bash", "rm"), 1), must_precede(matching("Bash", "ls"), "b")]
+    name = [at_most_n_times("Bash(command~/rm/)", 1), must_precede("Bash(command~/ls/)", "b")]
+    used = Session(contracts=pattern)
+    used.call("Bash", {"command": "rm ls"})
+    taken = json.loads(json.dumps(used.snapshot()))
+
+    other = Session.restore(taken, name, migrate=True)
+    assert other.reserve("Bash(command~/rm/)").allowed
+    assert not other.reserve("b").allowed
+    same = Session.restore(taken, [*pattern, at_most_n_times("c", 1)], migrate=True)
+    assert not same.reserve("Bash", {"command": "rm"}).allowed
+    assert same.reserve("b").allowed
+
+
+def test_a_snapshot_of_an_earlier_version_names_memory_by_its_text() -> None:
+    """It goes on all the same, also what a limit and a prerequisite have shared."""
+    contracts = [at_most_n_times(matching("Bash", "ls"), 1), must_precede(matching("Bash", "ls"), "b")]
+    used = Session(contracts=contracts)
+    used.call("Bash", {"command": "ls"})
+
+    restored = Session.restore(_as_earlier(used.snapshot()), contracts)
+
+    assert not restored.reserve("Bash", {"command": "ls"}).allowed
+    assert restored.reserve("b").allowed
+
+
+def test_an_empty_prerequisite_takes_nothing_from_a_limit() -> None:
+    """Of a list with one text that matches the limit knows, and the prerequisite does not."""
+    contracts = [at_most_n_times(matching("Bash", "ls"), 5), must_precede(matching("Bash", "ls"), "b")]
+    used = Session(contracts=contracts)
+    used.call("Bash", {"command": ["ls", "rm"]})
+
+    restored = Session.restore(json.loads(json.dumps(used.snapshot())), contracts)
+
+    assert not restored.reserve("b").allowed

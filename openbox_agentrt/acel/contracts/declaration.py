@@ -261,7 +261,8 @@ class Declaration(TemporalContract):
         more.setdefault("within", self.within)
         identity: tuple[Hashable, ...] = tuple(selector.identity for selector in of)
         label = ", ".join(selector.label for selector in of)
-        if not strict and any(selector.asks for selector in of):
+        must = not strict and any(selector.asks for selector in of)
+        if must:
             identity += ("must",)
             label = f"{label}; must"
         if self.excepted is not None:
@@ -271,9 +272,9 @@ class Declaration(TemporalContract):
         if self.reach.is_fleet:
             if kind not in get_args(FleetKind):
                 raise ValueError(f"{self.template} with these options is about one session, not a fleet")
-            more["forms"] = self._forms(of)
         else:
             more.pop("scale", None)
+        more["forms"] = self._forms(of, must)
         if self.is_asked_when:
             identity += (("when", self.when),)
             label = f"{label}; when={self.when}"
@@ -293,12 +294,12 @@ class Declaration(TemporalContract):
         """Tell whether what it counted is forgotten some time, so that nothing holds for good."""
         return self.within is not None or self.reach.per is not None
 
-    def _forms(self, of: Sequence[Selector]) -> tuple[Any, ...]:
-        """Say which calls a cell of the fleet is about, the same in every process."""
+    def _forms(self, of: Sequence[Selector], must: bool) -> tuple[Any, ...]:
+        """Say which calls a cell is about, the same in every process, as far as that can be said."""
         selectors = of if self.excepted is None else [*of, self.excepted]
         forms = [selector.form() for selector in selectors]
         for place, form in enumerate(forms):
-            if not _is_code(form):
+            if not (self.reach.is_fleet and _is_code(form)):
                 continue
             if self.reach.name is None:
                 label = selectors[place].label
@@ -306,7 +307,7 @@ class Declaration(TemporalContract):
             forms[place] = ["named", self.reach.name, place]
         if self.excepted is not None:
             forms[-1] = ["except", forms[-1]]
-        return tuple(forms)
+        return (*forms, ["must"]) if must else tuple(forms)
 
     def key_of(self, tool: str, args: Mapping[str, Any]) -> str | None:
         """Read the key that splits the contract; None if nothing does, or if it cannot be read."""

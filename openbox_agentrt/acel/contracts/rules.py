@@ -12,6 +12,7 @@ atomic "judge and reserve", can execute the same rules.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from ..condition.condition import Condition
 from ..condition.fact import Fact
 from ..match.keys import Key
 from ..match.provenance import Match
+from ..match.selector import is_plain
 from ..match.spelling import Fold
 
 # A window never remembers more calls than this; a larger limit could not be told from none.
@@ -74,7 +76,7 @@ class Cell:
         kind: What it remembers.
         of: The selectors whose calls it is about, and how they are read.
         label: Those selectors as text.
-        forms: Those selectors in a form that every process has, for a cell of the fleet.
+        forms: Those selectors, and how they are read, in a form that every process has.
         key: The argument that splits it: one piece per value.
         within: Seconds after which what it remembers no longer counts; None for the whole session.
         field: Path of the argument whose values it adds up or tells apart.
@@ -116,8 +118,15 @@ class Cell:
     scale: int = 0
     fact: Fact | None = None
 
+    def unique_name(self) -> str:
+        """Name the cell in snapshots, so that a tool that is called like a pattern is not taken for it."""
+        if all(map(is_plain, self.forms)):
+            return self.name()
+        said = json.dumps(self.forms, sort_keys=True, ensure_ascii=False)
+        return f"{self.name()} #{hashlib.sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
     def name(self) -> str:
-        """The cell as text, for snapshots."""
+        """Write the cell as text."""
         flags = [
             flag
             for flag, on in (

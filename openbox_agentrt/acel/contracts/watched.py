@@ -16,7 +16,7 @@ __all__ = ("cell_of", "count_of", "watches_of")
 def count_of(tool: str) -> Cell:
     """Name the cell that counts the calls of a tool. Limits on that tool may share it."""
     selector = select(tool)
-    return Cell(kind="tally", of=(selector.identity,), label=selector.label)
+    return Cell(kind="tally", of=(selector.identity,), label=selector.label, forms=(selector.form(),))
 
 
 def cell_of(fact: Fact) -> Cell:

@@ -9,12 +9,15 @@ same keep what they remember, new ones start empty.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from ..contracts.base import ENDED, HALTED
-from ..contracts.identity import old_rules_hash, rules_hash
+from ..contracts.base import ENDED, HALTED, TemporalContract
+from ..contracts.declaration import Declaration
+from ..contracts.identity import canonical, forms_hash, old_rules_hash, rules_hash
+from ..match.selector import is_plain
 from ..memory.cell import LiveCell
 from ..wording import shown
 from .engine import Engine
@@ -22,6 +25,9 @@ from .journal import JournaledStore
 from .store import SessionStore
 
 VERSION = 1
+_HASH = re.compile(" #[0-9a-f]{16}")
+# What is said of a contract and says nothing about what it remembers.
+_NOT_ITS_MEMORY = frozenset({"id", "mode", "severity", "on_violation", "recheck"})
 _SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
 
 
@@ -119,7 +125,9 @@ def load_memory(store: SessionStore, data: Mapping[str, Any], *, migrate: bool =
         # A contract that was added on the way has memory of its own.
         store.book.since.update(dict.fromkeys(_named(names, name)[:1], int(step)))
     cells = _cells(store)
-    unknown = data["cells"].keys() - cells.keys()
+    # Earlier versions named memory by the text of the contracts alone.
+    texts = {name: _text_of(name) for name in cells if "#" in name}
+    unknown = data["cells"].keys() - cells.keys() - set(texts.values())
     if unknown and not migrate:
         raise SnapshotError(f"snapshot remembers {shown(min(unknown))}, which no contract does")
     with store.lock:
@@ -131,8 +139,10 @@ def load_memory(store: SessionStore, data: Mapping[str, Any], *, migrate: bool =
         if data["time"] is not None:
             store.memory.timeline.advance(float(data["time"]))
         store.memory.state.resume({str(key): float(at) for key, at in data["written"].items()})
-        for name in data["cells"].keys() & cells.keys():
-            cells[name].load(data["cells"][name])
+        for name, cell in cells.items():
+            kept = data["cells"].get(name, data["cells"].get(texts.get(name)))
+            if kept is not None:
+                cell.load(kept)
 
 
 def _digest_key(store: SessionStore) -> dict[str, str]:
@@ -141,19 +151,40 @@ def _digest_key(store: SessionStore) -> dict[str, str]:
 
 
 def _names(store: SessionStore) -> dict[int, list[Any]]:
-    """Name each contract, by identity: its text, its id, and which it is of those that are alike in both."""
+    """
+    Name each contract, by identity: its text, its id, and which it is of those that are alike in both.
+
+    A text that may be that of another contract is followed by a hash of what it means.
+    """
     alike: Counter[tuple[str, str | None]] = Counter()
     names: dict[int, list[Any]] = {}
     for contract in store.contracts:
-        names[id(contract)] = [contract.spec, contract.id, alike[contract.spec, contract.id]]
-        alike[contract.spec, contract.id] += 1
+        text = _unique(contract)
+        names[id(contract)] = [text, contract.id, alike[text, contract.id]]
+        alike[text, contract.id] += 1
     return names
+
+
+def _unique(contract: TemporalContract) -> str:
+    roles = contract.roles if isinstance(contract, Declaration) else ()
+    if all(is_plain(role.selector.form()) for role in roles):
+        return contract.spec
+    form = {name: part for name, part in canonical(contract).items() if name not in _NOT_ITS_MEMORY}
+    return f"{contract.spec} #{forms_hash([form])[:16]}"
 
 
 def _named(names: Mapping[int, list[Any]], name: str | list[Any]) -> list[int]:
     """Find the contracts of a name. Earlier versions named them by their text alone."""
-    text = [name] if isinstance(name, str) else name
-    return [key for key, known in names.items() if known[: len(text)] == text]
+    text, *more = [name] if isinstance(name, str) else name
+    return [
+        key
+        for key, (known, *others) in names.items()
+        if text in (known, _text_of(known)) and others[: len(more)] == more
+    ]
+
+
+def _text_of(name: str) -> str:
+    return _HASH.sub("", name).replace("; must", "")
 
 
 def _cells(store: SessionStore) -> dict[str, LiveCell]:

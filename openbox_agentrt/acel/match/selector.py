@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
@@ -27,6 +28,10 @@ from .paths import FieldError
 
 # True and False are final for every call of a tool; a predicate has to be asked per call.
 Hit: TypeAlias = bool | Predicate
+
+
+# Names that are no other matcher's text.
+_PLAIN = re.compile(r"[\w.:/*?-]+")
 
 
 class ById:
@@ -81,6 +86,14 @@ class Selector(ABC):
     def knows(self, tool: str) -> bool:
         """Tell whether it names `tool`. A function that is asked about every call names none."""
         return self.on(tool) is not False
+
+
+def is_plain(form: Sequence[Any]) -> bool:
+    """Tell of the form of a matcher whether its text can be that of no other."""
+    word, *rest = form
+    if word == "tool":
+        return _PLAIN.fullmatch(rest[0]) is not None
+    return word in ("any_of", "except", "must") and all(map(is_plain, rest))
 
 
 def select(matcher: ToolMatcher) -> Selector:

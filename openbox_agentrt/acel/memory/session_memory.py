@@ -97,7 +97,7 @@ class SessionMemory:
     def cells(self) -> list[tuple[str, LiveCell]]:
         """List every piece of memory with its name."""
         return [
-            (f"{cell.name()} since {since}" if since else cell.name(), live)
+            (f"{cell.unique_name()} since {since}" if since else cell.unique_name(), live)
             for (cell, since), live in self._cells.items()
         ]
 
