@@ -149,13 +149,25 @@ def rules_in_force(options: GovernanceOptions) -> RulesInForce:
     Read the option ``contracts`` as what is in force from now on.
 
     Raises:
-        OptionError: See `read_contracts`; or there is no file, and ``reload_rules`` is to watch one.
+        OptionError: See `read_contracts`; or there is no file, and ``reload_rules`` is to watch one; or a
+            contract counts in the store of the fleet, and there is none.
     """
     named = options.contracts
     is_file = isinstance(named, str | os.PathLike)
     if options.reload_rules and not is_file:
         raise OptionError("reload_rules", "watches a rules file, and the option 'contracts' names none")
-    return RulesInForce(read_contracts(named), (lambda: read_contracts(named)) if is_file else None)
+    first = read_contracts(named)
+    _check_scopes(options, first)
+
+    def again() -> ContractSource | None:
+        source = read_contracts(named)
+        _check_scopes(options, source)
+        if _are_shared(options, source) is not _are_shared(options, first):
+            problem = "changes whether runs share a session under contract_scope 'run', which needs a restart"
+            raise OptionError("contracts", problem)
+        return source
+
+    return RulesInForce(first, again if is_file else None)
 
 
 def contract_sessions(
@@ -164,13 +176,7 @@ def contract_sessions(
     evidence: EvidenceFile | Recorder | None,
     fleet: FleetStore | None = None,
 ) -> Sessions:
-    """
-    Make the sessions of a governance with these options.
-
-    Raises:
-        OptionError: A contract counts in the store of the fleet, and there is none.
-    """
-    _check_scopes(options, rules.source, fleet)
+    """Make the sessions of a governance with these options."""
 
     def build(name: str, shared: bool) -> ContractSession:
         with rules.building() as note:
@@ -219,12 +225,10 @@ def _are_shared(options: GovernanceOptions, source: ContractSource | None) -> bo
     return options.contract_scope == "session" or any(scope_of(each) == "session" for each in contracts)
 
 
-def _check_scopes(
-    options: GovernanceOptions, source: ContractSource | None, fleet: FleetStore | None
-) -> None:
+def _check_scopes(options: GovernanceOptions, source: ContractSource | None) -> None:
     contracts = () if source is None else source.contracts
     of_fleet = [contract.spec for contract in contracts if scope_of(contract) == "fleet"]
-    if of_fleet and fleet is None:
+    if of_fleet and options.fleet is None:
         raise OptionError(
             "fleet",
             f"is not given, and {of_fleet[0]} has scope 'fleet'",

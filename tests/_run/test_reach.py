@@ -404,7 +404,7 @@ def test_the_url_is_an_option(path: Path) -> None:
     [
         pytest.param({}, "option 'fleet' is not given, and at_most_n_times", id="no store"),
         pytest.param({"fleet": "mysql://x"}, "option 'fleet' cannot be used: 'mysql://x' names", id="url"),
-        pytest.param({"fleet": "sqlite:///f", "lease_seconds": 0.5}, "lease_seconds", id="lease"),
+        pytest.param({"fleet": "sqlite:///f", "lease_seconds": 0.01}, "lease_seconds", id="lease"),
         pytest.param({"on_fleet_outage": "pass"}, "on_fleet_outage", id="outage"),
     ],
 )
@@ -414,3 +414,27 @@ async def test_a_store_that_cannot_be_used_is_refused_at_once(options: Any, prob
         await create_openbox_agentrt(
             core="off", environ={}, contracts=[at_most_n_times("pay", 1, **DAY)], **options
         )
+
+
+@pytest.mark.parametrize(
+    ("options", "contract", "problem"),
+    [
+        pytest.param({}, {"scope": "fleet", "per": "day"}, "option 'fleet' is not given", id="no store"),
+        pytest.param({"contract_scope": "run"}, {"scope": "session"}, "needs a restart", id="shared"),
+    ],
+)
+async def test_rules_that_are_read_again_and_cannot_be_judged_stay_out(
+    make_stage: Any, tmp_path: Path, options: Any, contract: Any, problem: str
+) -> None:
+    """Those in force stay, whole, in sessions that are open and in those that come."""
+    file = tmp_path / "rules.json"
+    rule = {"template": "at_most_n_times", "args": ["pay", 1]}
+    await asyncio.to_thread(file.write_text, json.dumps({"contracts": [rule]}))
+    stage = await make_stage(contracts=str(file), **options)
+    assert await act(stage, "pay", "pay", session_id="s") == ["pay", "no pay"]
+
+    await asyncio.to_thread(file.write_text, json.dumps({"contracts": [{**rule, **contract}]}))
+    with pytest.raises(OptionError, match=problem):
+        stage.governance.reload()
+
+    assert await act(stage, "pay", "pay", session_id="t") == ["pay", "no pay"]
