@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 
 from .errors import AmountError
 
@@ -13,7 +13,7 @@ LARGEST = 2**53 - 1
 
 MIN_SCALE = 2
 
-_EXACT = Context(prec=400, Emax=999_999, Emin=-999_999)
+_EXACT = Context(prec=400, Emax=999_999, Emin=-999_999, traps=[Inexact, InvalidOperation, Overflow])
 
 
 def scale_of(limit: Decimal) -> int:
@@ -32,7 +32,7 @@ def to_units(amount: Decimal | int, scale: int) -> int:
     try:
         units = Decimal(amount).scaleb(scale, context=_EXACT)
         whole = int(units) if units.is_finite() and abs(units) <= LARGEST else None
-    except (InvalidOperation, OverflowError) as error:
+    except ArithmeticError as error:
         raise AmountError(f"amount {str(amount)!r} is too large to be counted exactly") from error
     if whole is None:
         raise AmountError(f"amount {str(amount)!r} is too large to be counted exactly")
