@@ -41,7 +41,7 @@ async def test_a_value_that_came_from_nowhere_is_not(make_stage: Any, kit: Any) 
     """The call does not happen, and the model or the caller reads what would help."""
     stage = await make_stage(core=LocalCore(guardrails=False), contracts=CONTRACTS)
 
-    with pytest.raises(ContractRefusedError, match="to to come from the user's own words") as refused:
+    with pytest.raises(ContractRefusedError, match="'to' from the user's own words") as refused:
         await run(stage, kit, "eve@evil.example")
 
     assert "eve@evil.example" not in str(refused.value)

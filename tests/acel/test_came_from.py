@@ -138,7 +138,7 @@ def test_a_refusal_says_which_value_and_from_where_and_shows_none() -> None:
 
     assert refusal is not None
     told = json.dumps(refusal.for_model())
-    assert "to to come from the user's own words, or a result of contacts at list.*.iban" in told
+    assert "'to' from the user's own words, or a result of contacts at list.*.iban" in told
     assert "for value 2 of 2" in told
     assert "ask the user" in told
     assert "SECRET-2" not in told + refusal.message

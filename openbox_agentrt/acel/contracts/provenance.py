@@ -91,7 +91,7 @@ class CameFrom(Template):
         wheres = [one.described() for one in calls] + ["the values that are listed"] * bool(listed)
         self._known = Guard(
             kind="known",
-            needs=f"{field} to come from {', or '.join(wheres)}",
+            needs=f"{field!r} from {', or '.join(wheres)}",
             sources=cells,
             field=field,
             match=match,

@@ -250,7 +250,9 @@ class SessionStore:
         if call.learnt is not None:
             told = call.from_result(call.learnt)
             known = {name: lesson for name, lesson in call.learnt.items() if name not in told}
-            self._learn_again(call, *call.lessons_of_arguments(args), known=known)
+            same = dict(args) == (call.args if call.final is None else call.final)
+            seen, found = (call, known) if same else call.lessons_of_arguments(args)
+            self._learn_again(call, seen, found, known)
 
     def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> list[Breach] | None:
         """Settle a call that failed, if it `ran`, or never ran. Returns what `commit` does."""
