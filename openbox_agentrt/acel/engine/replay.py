@@ -49,9 +49,10 @@ class Replayed(NamedTuple):
 
 
 def _replay(engine: Engine, record: ToolCallEvent | Mapping[str, Any], every: bool) -> list[Violation]:
-    half = None if isinstance(record, ToolCallEvent) else record.get("event")
+    # Of anything but a mapping of one's own, `_read` says what is wrong with it.
+    half = record.get("event") if type(record) is dict else None
     if half is not None:
-        assert not isinstance(record, ToolCallEvent)
+        assert isinstance(record, dict)
         return _half(engine, half, record, every)
     event, at = _read(record)
     if event.outcome == "aborted":
