@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from types import TracebackType
@@ -37,6 +38,7 @@ from ._run.rules_in_force import Reloaded, RulesFileWatch
 from ._run.runs import Runs
 from ._run.scope import RunScope
 from ._run.services import Services
+from ._run.spans import Spans, opted_in
 from ._run.state import RunState
 from .evidence.redaction import redactor_of
 from .options import GovernanceOptions, takes_options
@@ -98,6 +100,7 @@ class OpenBoxAgentRTGovernance:
         core: Any = None,
         fleet: Fleet | None = None,
         close_with: ExitStack | None = None,
+        spans: Spans | None = None,
     ) -> None:
         self.options = options
         self.core = core
@@ -116,6 +119,7 @@ class OpenBoxAgentRTGovernance:
                 observe=options.on_decision,
                 records_all=options.record != "violations",
                 redactor=redactor_of(options.redact_fields),
+                spans=spans,
             ),
         )
         self._runs = Runs(services, refusals)
@@ -410,6 +414,7 @@ async def create_openbox_agentrt(
                 fleet=cast("Fleet", fleet) if isinstance(resolved.fleet, str) else None,
                 rules=rules,
                 close_with=opened.pop_all(),
+                spans=Spans() if opted_in(os.environ if environ is None else environ) else None,
             )
         except BaseException:
             # Cancelled, rejected, or hooks that another governance owns: nothing of ours stays open.

@@ -54,6 +54,9 @@ def close_run(run: RunState, error: BaseException | None) -> BaseException | Non
     if run.services.options.send_run_end_event:
         run.reports.post(_terminal_event(run, error or unmet))
     run.ended = True
+    spans, span = run.services.observers.spans, run.span
+    if spans is not None and span is not None:
+        spans.end(span, error or unmet)
     if not run.parent_shares_session:
         run.services.sessions.leave(run.identity)
     return unmet

@@ -16,6 +16,7 @@ from ..evidence.redaction import Redactor, redact_record
 if TYPE_CHECKING:
     from ..decision import Decision
     from .evidence import Recorder
+    from .spans import RunSpan, Spans
 
 log = logging.getLogger("openbox_agentrt.decisions")
 
@@ -43,9 +44,10 @@ class Observers:
         observe: The user's ``on_decision``. What it returns is awaited, if it can be, beside the run.
         records_all: Whether all decisions belong into the evidence. What passed ungoverned always does.
         redactor: Hides secrets in what leaves the process. The user's observer gets the decision itself.
+        spans: Makes spans of its own for runs and decisions, where that is asked for.
     """
 
-    __slots__ = ("_asked", "_meter", "_observe", "_records_all", "_redactor")
+    __slots__ = ("_asked", "_meter", "_observe", "_records_all", "_redactor", "spans")
 
     def __init__(
         self,
@@ -54,14 +56,16 @@ class Observers:
         observe: Callable[[Decision], Any] | None = None,
         records_all: bool = False,
         redactor: Redactor | None = None,
+        spans: Spans | None = None,
     ) -> None:
+        self.spans = spans
         self._meter = meter
         self._observe = observe
         self._records_all = records_all
         self._redactor = redactor
         self._asked: set[asyncio.Task[None]] = set()
 
-    def tell(self, decision: Decision, recorder: Recorder | None) -> None:
+    def tell(self, decision: Decision, recorder: Recorder | None, run_span: RunSpan | None = None) -> None:
         """Tell all of them of a decision. Never raises, except for what is no `Exception`."""
         ungoverned = decision.unreachable and decision.verdict not in REFUSING
         ungoverned = ungoverned or decision.fleet == "local"
@@ -74,6 +78,8 @@ class Observers:
             self._try(
                 "the span", lambda: span.add_event("openbox.decision", attributes_of(self._shown(decision)))
             )
+        if self.spans is not None:
+            self._try("the spans", self._span, decision, run_span)
         level = logging.INFO if decision.verdict in REFUSING else logging.DEBUG
         if log.isEnabledFor(level):
             self._try("the log", self._write, level, decision)
@@ -109,6 +115,10 @@ class Observers:
             # Whatever stopped a call later, it had passed Core's gate if that is not what decided.
             closed = decision.source == "unreachable" and decision.verdict in REFUSING
             meter.record_unreachable("fail_closed" if closed else "fail_open")
+
+    def _span(self, decision: Decision, run_span: RunSpan | None) -> None:
+        assert self.spans is not None
+        self.spans.decided(decision, attributes_of(self._shown(decision)), run_span)
 
     def _shown(self, decision: Decision) -> Mapping[str, Any]:
         return redact_record(decision.to_dict(), self._redactor)

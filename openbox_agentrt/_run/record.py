@@ -84,7 +84,7 @@ def write(
     """Make a decision about something in `run`, keep it there, and tell everybody who wants to know."""
     decision = draft(run.identity, event, verdict, source, **facts)
     run.decisions.append(decision)
-    run.services.observers.tell(decision, run.session.recorder)
+    run.services.observers.tell(decision, run.session.recorder, run.span)
     return decision
 
 

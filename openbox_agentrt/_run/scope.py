@@ -85,6 +85,9 @@ class RunScope:
         run = self._run = resumed or self._opened()
         self._token = POSITION.set(Position(run, None, POSITION.get()))
         if resumed is None:
+            spans = run.services.observers.spans
+            if spans is not None:
+                run.span = spans.begin(run.identity, None if run.parent is None else run.parent.span)
             try:
                 await _announce(run)
                 await admit_run(run)

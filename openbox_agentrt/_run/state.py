@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..errors import GovernanceError
     from .conversations import Conversation
     from .services import Services
+    from .spans import RunSpan
 
 
 class OpenActivity(Protocol):
@@ -72,6 +73,7 @@ class RunState:
         judged: What of the conversation Core has been shown.
         recall: Tells what a text became that was redacted in another run; None if it was not.
         altered_answer: Why the last answer of the model is not what it gave; None if it is.
+        span: Its span, where spans are asked for.
         session: The contract session, and who keeps its evidence.
         contracts: The `acel.Session` that the run belongs to; None without contracts.
         admitted: Whether the contracts have seen the run start.
@@ -118,6 +120,7 @@ class RunState:
         self.open_streams: set[OpenStream] = set()
         self.nested_suspended: list[RunState] = []
         self.altered_answer: str | None = None
+        self.span: RunSpan | None = None
         self.pausable = pausable
         self.paused: dict[str, list[Any]] = {}
         self.suspended = False
