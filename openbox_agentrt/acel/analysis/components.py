@@ -8,6 +8,7 @@ without one of its contracts, sessions can do no less, so what is impossible the
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -99,7 +100,8 @@ def taken_apart(
 
 def touched(contracts: Sequence[Declaration], names: Iterable[str]) -> dict[str, list[int]]:
     """Find of each tool the contracts that its calls are about, by their positions."""
-    rules = RuleSet(contracts, alone=True)
+    # Copies, since both sides of a comparison may hold the very same contract.
+    rules = RuleSet(map(copy.copy, contracts), alone=True)
     places = rules.order
     found = {}
     for name in names:

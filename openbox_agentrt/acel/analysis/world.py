@@ -47,11 +47,7 @@ class World:
         self._alphabet = alphabet
         self._values = min(values, len(_ALIVE))
         self._related = frozenset().union(*(machine.related for machine in machines))
-        self._written = {
-            entry: (tuple(values.values()), machine.entries.groups[entry])
-            for machine in machines
-            for entry, values in machine.entries.values.items()
-        }
+        self._written = _written(machines)
         self.limited = False
 
     def first(self) -> Beside:
@@ -158,3 +154,14 @@ class World:
             return states, names
         renamed = (m.renamed(state, names) for m, state in zip(self.machines, states, strict=True))
         return tuple(renamed), names
+
+
+def _written(machines: Sequence[Machine]) -> dict[str, tuple[tuple[Any, ...], str | None]]:
+    """Find the values of each entry of the state that one of the machines tells from others."""
+    values: dict[str, dict[str, Any]] = {}
+    groups: dict[str, str | None] = {}
+    for machine in machines:
+        for entry, some in machine.entries.values.items():
+            values.setdefault(entry, {}).update(some)
+            groups.setdefault(entry, machine.entries.groups[entry])
+    return {entry: (tuple(some.values()), groups[entry]) for entry, some in values.items()}

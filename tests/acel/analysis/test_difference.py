@@ -92,6 +92,12 @@ PARTED: dict[str, tuple[Rules, Rules, str | None, str | None]] = {
         'Bash(command="rm") refused by rm',
         'Bash(command=" rm -rf") refused by rm',
     ),
+    "another value of an entry": (
+        rules(c("requires_state", "pay", "level", 1, id="level")),
+        rules(c("requires_state", "pay", "level", 2, id="level")),
+        "code writes level = 1; pay() refused by level",
+        "code writes level = 2; pay() refused by level",
+    ),
     "an entry that is set": (
         rules(c("requires_state", "pay", "open", True, id="open"), state={"open": True}),
         rules(c("requires_state", "pay", "open", True, id="open"), state={"open": False}),
@@ -131,6 +137,15 @@ def test_a_new_obligation_is_a_difference_at_the_end() -> None:
     assert found.owed is not None
     assert "; ".join(map(str, found.owed)) == "open(); the session ends, unmet: closing"
     assert found.forgiven is None
+
+
+def test_both_sides_may_hold_the_very_same_contract() -> None:
+    """What stayed the same object is the same contract."""
+    old = rules(c("never", "drop", id="ban"), c("at_most_n_times", "pay", 1, id="once"))
+    new = rules(c("at_most_n_times", "pay", 2, id="once"))
+    object.__setattr__(new, "contracts", (old.contracts[0], *new.contracts))
+
+    assert traces(compare(old, new)) == (None, "pay(); pay() refused by once")
 
 
 def test_changes_are_told_in_words() -> None:
