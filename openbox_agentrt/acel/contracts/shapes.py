@@ -17,7 +17,18 @@ Place: TypeAlias = tuple[str | int, ...]
 """The way to a value: names in mappings and positions in lists."""
 
 Kind: TypeAlias = Literal[
-    "text", "count", "number", "flag", "scalar", "list", "mapping", "key", "matcher", "matchers", "names"
+    "text",
+    "count",
+    "number",
+    "flag",
+    "scalar",
+    "list",
+    "mapping",
+    "key",
+    "matcher",
+    "matchers",
+    "names",
+    "any",
 ]
 
 _WANTED: dict[Kind, str] = {
@@ -32,6 +43,7 @@ _WANTED: dict[Kind, str] = {
     "matcher": "the name of a tool or a matcher",
     "matchers": "a matcher or a list of matchers",
     "names": "text or a list of texts",
+    "any": "a value",
 }
 _FITS: dict[Kind, tuple[type, ...]] = {
     "text": (str,),
@@ -45,6 +57,7 @@ _FITS: dict[Kind, tuple[type, ...]] = {
     "matcher": (str, dict),
     "matchers": (str, list, tuple, dict),
     "names": (str, list, tuple),
+    "any": (object,),
 }
 _KINDS = {
     dict: "a mapping",
@@ -122,7 +135,9 @@ def check_kind(value: object, kind: Kind, place: Place) -> None:
     Raises:
         SpecError: It is of another.
     """
-    fits = isinstance(value, _FITS[kind]) and (not isinstance(value, bool) or kind in ("flag", "scalar"))
+    fits = isinstance(value, _FITS[kind]) and (
+        not isinstance(value, bool) or kind in ("flag", "scalar", "any")
+    )
     if fits:
         return
     problem = f"must be {_WANTED[kind]}, got {kind_of(value)}"

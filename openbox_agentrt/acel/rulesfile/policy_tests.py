@@ -31,7 +31,7 @@ _TEST = {
 _CALL = {
     "tool": Field("text", required=True),
     "args": Field("mapping"),
-    "result": Field("scalar"),
+    "result": Field("any"),
     "outcome": Field("text", among=("ok", "failed")),
     "at": Field("number"),
     "expect": Field("text", among=("allowed", "refused")),
