@@ -576,10 +576,10 @@ def test_verify_derives_decisions_again(run: Run, tmp_path: Path) -> None:
     assert code == 1
     with EvidenceFile(tmp_path / "forged.jsonl", record="steps") as log:
         for step in ({"e": "start", "state": {}, "max_keys": 9, "halts": False}, *_FORGED):
-            log.record_step({"run": "r", "rules": rules.rules_hash, **step})
+            log.record_step({"run": "r", "rules": rules.contracts_hash, **step})
         log.record_rules(
             {
-                "hash": rules.rules_hash,
+                "hash": rules.contracts_hash,
                 "contracts": [canonical(contract) for contract in rules.contracts],
                 "texts": ["first"],
             }

@@ -27,14 +27,17 @@ __all__ = ("canonical", "forms_hash", "old_rules_hash", "rules_hash")
 _ROUNDED = 1e6
 
 
-def rules_hash(contracts: Iterable[TemporalContract]) -> str:
+def rules_hash(contracts: Iterable[TemporalContract], state: Mapping[str, Any] | None = None) -> str:
     """
-    Hash a set of contracts: equal for equal rules in any order, however they are written.
+    Hash a set of contracts, and the state that a session begins with where rules say one.
+
+    It is equal for equal rules in any order, however they are written.
 
     A function used as a matcher takes part by its name only, and so does a contract with code of its own by
     its class and its text.
     """
-    return forms_hash(map(canonical, contracts))
+    forms = [*map(canonical, contracts), *([{"state": _data(state)}] if state else [])]
+    return forms_hash(forms)
 
 
 def forms_hash(forms: Iterable[Mapping[str, Any]]) -> str:
@@ -130,6 +133,15 @@ def _value(value: Any) -> Any:
     amount = read_amount(value, negative=True)
     whole = int(amount)
     return ["number", str(whole) if whole == amount else show(amount).rstrip("0")]
+
+
+def _data(value: Any) -> Any:
+    """Give data with its numbers by value."""
+    if isinstance(value, Mapping):
+        return {str(name): _data(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_data(part) for part in value]
+    return _value(value)
 
 
 def _says_what_it_is(contract: TemporalContract) -> bool:

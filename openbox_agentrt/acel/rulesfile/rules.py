@@ -32,7 +32,8 @@ class Rules:
         facts: What calls tell a session, for the conditions of the contracts.
         groups: The contracts of each group, as instances of their own.
         warnings: What is odd.
-        rules_hash: Hash of the contracts, equal for equal rules.
+        rules_hash: Hash of the contracts and the initial state, equal for equal rules.
+        contracts_hash: Hash of the contracts alone, by which the steps of a session know them.
         old_rules_hash: The hash by which earlier versions knew them, or None where it tells nothing.
     """
 
@@ -44,12 +45,14 @@ class Rules:
     groups: dict[str, tuple[Template, ...]]
     warnings: tuple[RulesWarning, ...]
     rules_hash: str
+    contracts_hash: str
     old_rules_hash: str | None
 
     @property
     def hashes(self) -> tuple[str, ...]:
         """The hashes by which a log may know these rules, the present one first."""
-        return tuple(known for known in (self.rules_hash, self.old_rules_hash) if known is not None)
+        known = (self.rules_hash, self.contracts_hash, self.old_rules_hash)
+        return tuple(dict.fromkeys(each for each in known if each is not None))
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:
@@ -105,7 +108,8 @@ def _understand(document: Document) -> Rules:
         facts=parts.facts,
         groups=groups,
         warnings=tuple(oddities(parts, contracts)),
-        rules_hash=rules_hash(contracts),
+        rules_hash=rules_hash(contracts, parts.state),
+        contracts_hash=rules_hash(contracts),
         old_rules_hash=old_rules_hash(contracts),
     )
 

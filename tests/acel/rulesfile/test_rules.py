@@ -492,6 +492,22 @@ def test_what_is_understood(name: str) -> None:
     assert "empty" in name or rules.contracts
 
 
+def test_the_state_is_part_of_what_rules_mean() -> None:
+    """By value, in any order, and only where there is one."""
+
+    def hash_of(state: str) -> str:
+        return parse_rules(f"{state}{one('{template: requires_state, args: [pay, open, true]}')}").rules_hash
+
+    assert hash_of("") == hash_of("state: {}\n")
+    assert hash_of("state: {open: true, n: 1, of: [2.50]}\n") == hash_of(
+        "initial_state: {of: [2.5], n: 1.0, open: true}\n"
+    )
+    assert parse_rules(f"state: {{open: true}}\n{one('{template: init, args: [a]}')}").hashes[1:] == (
+        *parse_rules(one("{template: init, args: [a]}")).hashes,
+    )
+    assert len({hash_of(""), hash_of("state: {open: true}\n"), hash_of("state: {open: false}\n")}) == 3
+
+
 def test_every_template_is_among_the_examples() -> None:
     """A template that is added needs an example here."""
     assert TEMPLATES.keys() <= VALID.keys()
