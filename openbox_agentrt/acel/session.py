@@ -367,7 +367,8 @@ class Session:
         Tell what `reserve` would refuse a call for if it were made now.
 
         The call is not made: no step is counted, nothing is reserved or recorded, and no metric moves. A
-        call made later may be refused all the same, since others may have come between.
+        call made later may be refused all the same, since others may have come between. What contracts of
+        the fleet would say is not asked: their store judges and reserves in one step.
 
         Args:
             tool: Name of the tool.

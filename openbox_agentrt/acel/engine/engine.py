@@ -19,7 +19,7 @@ from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard
 from ..contracts.tools import Asked, Commits, ToolSpec
 from ..events import LIFECYCLE
-from ..match.keys import About
+from ..match.keys import NOBODY, About
 from ..memory.clock import Clock
 from ..memory.guard import Breach, NeverHolds
 from ..memory.state import StateStore
@@ -187,9 +187,8 @@ class Engine:
             call = Reservation(self, plan.tool, plain_args(args), plan)
         else:
             call = self.enter(tool, args)
-        about = about or self._about
-        if about is not None:
-            call.about = about
+        if about or self._about:
+            call.about = about or self._about or NOBODY
         if early:
             call.early = True
         if deferred:
@@ -219,9 +218,8 @@ class Engine:
         """Do as `reserve`, and wait for preconditions that have to be awaited."""
         began = 0.0 if self._meter is None else time.perf_counter()
         call = self.enter(tool, args)
-        about = about or self._about
-        if about is not None:
-            call.about = about
+        if about or self._about:
+            call.about = about or self._about or NOBODY
         if deferred:
             call.deferred = read_deferred(deferred)
             call.special = True
@@ -366,6 +364,8 @@ class Engine:
     def end_run(self, run: str) -> list[Violation]:
         """Report what one run of the session leaves unmet, and forget it."""
         found: list[Violation] = []
+        if not self.store.book.rules.tells_runs_apart:
+            return found
         for breach in self.store.end_run(run):
             end = self.enter(RUN_END, findings.values_of(breach))
             end.step = self.store.step

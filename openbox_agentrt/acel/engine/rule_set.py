@@ -145,6 +145,7 @@ class RuleSet:
         default_scope: What scope those have that name none, where a session has several runs; None where it
             is one run, so that both are the same.
         keeps_times: Whether one has to know when state entries were written.
+        tells_runs_apart: Whether one has memory of its own for each run of the session.
 
     Args:
         contracts: The contracts.
@@ -168,6 +169,7 @@ class RuleSet:
         self.custom: list[CustomGuard] = []
         self.at_end: list[FiledContract] = []
         self.keeps_times = False
+        self.tells_runs_apart = False
         self._by_name: dict[str, list[FiledContract]] = {}
         self._patterns: list[FiledContract] = []
         self._watched: dict[str, dict[Move, None]] = {}
@@ -207,6 +209,7 @@ class RuleSet:
         more.custom = list(self.custom)
         more.at_end = list(self.at_end)
         more.keeps_times = self.keeps_times
+        more.tells_runs_apart = self.tells_runs_apart
         more._by_name = {name: list(filed) for name, filed in self._by_name.items()}
         more._patterns = list(self._patterns)
         more._watched = {tool: dict(moves) for tool, moves in self._watched.items()}
@@ -273,6 +276,7 @@ class RuleSet:
     def _file(self, filed: FiledContract) -> None:
         contract = filed.contract
         self.filed[id(contract)] = filed
+        self.tells_runs_apart = self.tells_runs_apart or filed.of_run
         if filed.elsewhere:
             self.fleet.append(filed)
         if contract.at_end:
