@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..acel.contracts.template import Template
+from ..acel.events import LIFECYCLE
 from ..acel.refusal import Broken
 from ..acel.rulesfile import Rules
 from .events import Began, Ended, TraceEvent
@@ -148,13 +149,18 @@ def backtest(
 
 
 def _count(result: Backtest, call: Began, judged: Judged, *, decided: bool) -> None:
-    result.calls += 1
+    is_tool = call.tool not in LIFECYCLE
+    result.calls += is_tool
     result.refused += judged.refused
     result.refused_then += call.refused
     if decided:
         result.decided_then += 1
         result.as_then += call.refused == judged.refused
-    if not judged.seen and (call.tool in result.unseen or len(result.unseen) < MOST_TOOLS):
+    if (
+        not judged.seen
+        and call.tool not in LIFECYCLE
+        and (call.tool in result.unseen or len(result.unseen) < MOST_TOOLS)
+    ):
         result.unseen[call.tool] += 1
     for place in judged.guarding:
         result.contracts[place].applied += 1

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from .events import NOT_RECORDED, Began, TraceEvent
-from .pairing import Pairing, arguments
+from .pairing import Pairing, arguments, said, texts_of
 from .source import Source
 
 __all__ = ("is_claude_code", "read_claude_code")
@@ -41,20 +41,22 @@ def read_claude_code(source: Source) -> Iterator[TraceEvent]:
         if line.get("uuid") not in live or line.get("type") not in ("user", "assistant"):
             continue
         at = _time(line.get("timestamp"))
+        session = line.get("sessionId")
+        of: dict[str, Any] = {
+            "where": source.where(number),
+            "session": session if isinstance(session, str) else str(source.path),
+            "at": at,
+        }
+        if line.get("isMeta") is not True and line.get("isSidechain") is not True:
+            names = [str(part.get("name")) for part in _parts(line) if part.get("type") == "tool_use"]
+            yield from said(line["type"], texts_of(_content(line)), tools=names, **of)
         for part in _parts(line):
             if part.get("type") == "tool_use":
                 name = part.get("name")
                 if not isinstance(name, str):
                     source.unread["a call without a name"] += 1
                     continue
-                session = line.get("sessionId")
-                call = Began(
-                    where=source.where(number),
-                    session=session if isinstance(session, str) else str(source.path),
-                    tool=name,
-                    args=arguments(part.get("input")),
-                    at=at,
-                )
+                call = Began(tool=name, args=arguments(part.get("input")), **of)
                 yield from pairs.began(part.get("id"), call)
             elif part.get("type") == "tool_result":
                 failed = part.get("is_error") is True
@@ -85,11 +87,15 @@ def _live(source: Source) -> set[Any]:
 
 
 def _parts(line: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    message = line.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
+    content = _content(line)
     for part in content if isinstance(content, list) else ():
         if isinstance(part, dict):
             yield part
+
+
+def _content(line: dict[str, Any]) -> Any:
+    message = line.get("message")
+    return message.get("content") if isinstance(message, dict) else None
 
 
 def _time(value: Any) -> float | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..acel.contracts.template import Template
+from ..acel.events import USER_PROMPT
 from ..acel.refusal import Broken
 from ..acel.reservation import Reservation
 from ..acel.rulesfile import Rules
@@ -48,10 +49,9 @@ class _Session:
     session: Session
     now: float = 0.0
     has_results: bool = True
+    has_prompts: bool = False
     flying: dict[Began, Reservation] = field(default_factory=dict)
-    plans: dict[tuple[str, bool, bool, bool], tuple[frozenset[int], frozenset[int]]] = field(
-        default_factory=dict
-    )
+    plans: dict[tuple[Any, ...], tuple[frozenset[int], frozenset[int]]] = field(default_factory=dict)
 
 
 class _Silent:
@@ -86,6 +86,7 @@ class Judge:
         kept = self._session(call.session)
         if call.at is not None:
             kept.now = max(kept.now, call.at)
+        kept.has_prompts = kept.has_prompts or call.tool == USER_PROMPT
         guarding, unknown = self._known(kept, call)
         args = {} if call.args is None else call.args
         # What only contracts refuse that cannot be judged is let through.
@@ -122,7 +123,9 @@ class Judge:
         match end.outcome:
             case "ok":
                 if isinstance(end.result, Unrecorded):
-                    kept.has_results = False
+                    learns = [mover for mover in reservation.movers() if mover.learns is not None]
+                    if any(mover.learns_from == "result" for mover in learns):
+                        kept.has_results = False
                     reservation.commit(None, args=end.args, measured=end.measured)
                 else:
                     reservation.commit(end.result, args=end.args, measured=end.measured)
@@ -166,12 +169,12 @@ class Judge:
         return kept
 
     def _known(self, kept: _Session, call: Began) -> tuple[frozenset[int], frozenset[int]]:
-        missing = (call.args is None, call.at is None, not kept.has_results)
+        missing = (call.args is None, call.at is None, not kept.has_results, not kept.has_prompts)
         known = kept.plans.get((call.tool, *missing))
         if known is None:
-            arguments, times, results = missing
+            arguments, times, results, prompts = missing
             plan = engine_of(kept.session).store.book.plan(call.tool)
-            unknown = plan.reading(arguments=arguments, times=times, results=results)
+            unknown = plan.reading(arguments=arguments, times=times, results=results, prompts=prompts)
             known = self._by_place(plan.guarding() if arguments else _sure(plan)), self._by_place(unknown)
             kept.plans[call.tool, *missing] = known
         return known

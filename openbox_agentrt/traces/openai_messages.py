@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .events import NOT_RECORDED, Began, TraceEvent
-from .pairing import Pairing, arguments
+from .pairing import Pairing, arguments, said, texts_of
 from .source import Source
 
 __all__ = ("is_openai", "read_openai")
@@ -63,6 +63,9 @@ def _read(source: Source, session: str, items: Iterator[tuple[int, Any]]) -> Ite
             source.unread["a message that is no object"] += 1
             continue
         where = source.where(number)
+        names = [name for _, name, _ in _calls(item) if isinstance(name, str)]
+        texts = texts_of(item.get("content"))
+        yield from said(item.get("role"), texts, tools=names, where=where, session=session)
         for id, name, given in _calls(item):
             if not isinstance(name, str):
                 source.unread["a call without a name"] += 1

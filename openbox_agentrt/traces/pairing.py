@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .._plain.strict_json import JsonError, read_json
+from ..acel.events import ASSISTANT_TEXT, USER_PROMPT
 from ..acel.outcome import outcome_of
 from .events import NOT_RECORDED, Began, Ended, TraceEvent
 
-__all__ = ("Pairing", "arguments")
+__all__ = ("Pairing", "arguments", "said", "texts_of")
 
 
 class Pairing:
@@ -56,6 +57,27 @@ class Pairing:
         for call in self._open.values():
             yield Ended(call=call, outcome="unknown", at=call.at)
         self._open.clear()
+
+
+def said(role: object, texts: Iterable[str], *, tools: Sequence[str] = (), **of: Any) -> Iterator[TraceEvent]:
+    """Give what a user or a model said as the event that contracts know it as."""
+    text = "\n".join(texts)
+    if role == "user" and text:
+        call = Began(tool=USER_PROMPT, args={"prompt": text}, **of)
+    elif role == "assistant" and text:
+        call = Began(tool=ASSISTANT_TEXT, args={"text": text, "tools": list(tools)}, **of)
+    else:
+        return
+    yield call
+    yield Ended(call=call, outcome="ok", result=None, at=call.at)
+
+
+def texts_of(content: Any) -> list[str]:
+    """Find the texts of a message: itself, or those of its parts."""
+    if isinstance(content, str):
+        return [content]
+    parts = content if isinstance(content, list) else []
+    return [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
 
 
 def arguments(value: Any) -> Mapping[str, Any] | None:

@@ -168,3 +168,25 @@ def test_our_own_evidence_comes_out_as_it_was_decided(seed: int, tmp_path: Path)
 
     again = trace(tmp_path, *rows_of(Recordings([str(path)]).events()))
     assert judged(again, new).calls == 300
+
+
+def test_where_values_come_from_is_judged_where_that_was_recorded(tmp_path: Path) -> None:
+    """A request and results vouch; without one of them nobody can say."""
+    came_from = {
+        "template": "came_from",
+        "args": ["pay", "to"],
+        "kwargs": {"sources": ["prompt", {"tool": "contacts", "path": "*.iban"}]},
+    }
+    asked = {"tool": "user_prompt", "args": {"prompt": "pay DE02 please"}}
+    listed = {"tool": "contacts", "args": {}, "result": [{"iban": "DE03"}]}
+
+    def pay_to(iban: str) -> dict[str, Any]:
+        return {"tool": "pay", "args": {"to": iban}}
+
+    new = rules(came_from)
+    known = judged(trace(tmp_path, asked, listed, pay_to("DE02"), pay_to("DE03"), pay_to("DE99")), new)
+    assert (known.calls, known.refused, known.unjudged) == (4, 1, 0)
+    no_request = judged(trace(tmp_path, listed, pay_to("DE99")), new)
+    assert (no_request.refused, no_request.unjudged) == (0, 1)
+    no_result = judged(trace(tmp_path, asked, {"tool": "contacts", "args": {}}, pay_to("DE99")), new)
+    assert (no_result.refused, no_result.unjudged) == (0, 1)

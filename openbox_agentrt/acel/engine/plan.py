@@ -19,6 +19,7 @@ from ..contracts.base import REPLACED
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard, Rule
 from ..contracts.tools import ToolSpec
+from ..events import USER_PROMPT
 from ..match.matchers import Args, Predicate
 from ..match.selector import Hit, ask
 from ..memory.call import JudgedCall
@@ -279,7 +280,7 @@ class Plan:
         found = {id(guard.contract) for guard in self.guards}
         return frozenset(found | {id(entry.contract) for entry, _ in self.asked})
 
-    def reading(self, *, arguments: bool, times: bool, results: bool) -> frozenset[int]:
+    def reading(self, *, arguments: bool, times: bool, results: bool, prompts: bool) -> frozenset[int]:
         """
         Find the contracts, by identity, that cannot be judged without something about the call.
 
@@ -287,16 +288,17 @@ class Plan:
             arguments: The call's arguments are not known.
             times: Nobody knows when it was.
             results: What earlier calls returned is not known.
+            prompts: What the user asked is not known.
         """
         found = {id(entry.contract) for entry, _ in self.asked} if arguments else set()
         guards = [*self.guards, *(g for entry, _ in self.asked for r in entry.every_rule() for g in r.guards)]
         for guard in guards:
-            cell, live = guard.guard.cell, guard.cell if isinstance(guard, CellGuard) else None
             clocked = guard.clocked()
             if (
-                (arguments and cell is not None and (cell.field is not None or cell.key is not None))
+                (arguments and _reads_arguments(guard.guard))
                 or (times and clocked is not None and clocked.timeline is not None)
-                or (results and live is not None and live.learns and live.learns_from == "result")
+                or (results and _reads_results(guard))
+                or (prompts and any(USER_PROMPT in source.label for source in guard.guard.sources))
             ):
                 found.add(id(guard.contract))
         return frozenset(found)
@@ -342,6 +344,19 @@ class Plan:
         cells += [entry.when for entry, _ in self.asked]
         self.timelines = _clocks(cells)
         self.later = _clocks([cell for cell in cells if not isinstance(cell, Stamps)])
+
+
+def _reads_arguments(guard: Guard) -> bool:
+    cell, condition = guard.cell, guard.condition
+    keyed = cell is not None and (cell.field is not None or cell.key is not None)
+    asks = condition is not None and (condition.reads.args is None or bool(condition.reads.args))
+    return keyed or asks or guard.field is not None
+
+
+def _reads_results(guard: LiveGuard) -> bool:
+    condition = guard.guard.condition
+    learns = isinstance(guard, CellGuard) and guard.cell.learns is not None
+    return learns or bool(guard.guard.sources) or (condition is not None and bool(condition.reads.facts))
 
 
 def identity(mover: Mover) -> Hashable:
