@@ -124,6 +124,21 @@ class _Parted:
     states: int = 0
     undecided: list[str] = field(default_factory=list)
 
+    def take(self, other: _Parted) -> None:
+        """Keep of both what is shorter."""
+        self.stricter = _shorter(self.stricter, other.stricter)
+        self.looser = _shorter(self.looser, other.looser)
+        self.owed = _shorter(self.owed, other.owed)
+        self.forgiven = _shorter(self.forgiven, other.forgiven)
+        self.states += other.states
+        self.undecided += other.undecided
+
+
+def _shorter(one: tuple[Row, ...] | None, other: tuple[Row, ...] | None) -> tuple[Row, ...] | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return other if len(other) < len(one) else one
+
 
 def compare(
     old: Rules,
@@ -201,12 +216,14 @@ def _search(old: _Side, new: _Side, parted: _Parted, budget: Budget, tools: Iter
     waiting = [c for c in components(every, about, range(len(every))) if changed & set(c.contracts)]
     for component in waiting:
         part = budget.part(2 * len(waiting))
-        if not _Pair(old, new, every, component).search(part, parted):
+        here = _Parted()
+        if not _Pair(old, new, every, component).search(part, here):
             # Of the same calls, only those contracts that changed: what is found is tried on all of them.
             less = tuple(place for place in component.contracts if place in changed)
-            _Pair(old, new, every, Component(less, component.names)).search(part, parted)
+            _Pair(old, new, every, Component(less, component.names)).search(part, here)
             first = every[min(less)]
-            parted.undecided.append(f"whether they part elsewhere, around {first.id or first.spec}")
+            here.undecided.append(f"whether they part elsewhere, around {first.id or first.spec}")
+        parted.take(here)
 
 
 class _Pair:

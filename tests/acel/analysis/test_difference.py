@@ -139,6 +139,13 @@ def test_a_new_obligation_is_a_difference_at_the_end() -> None:
     assert found.forgiven is None
 
 
+def test_of_two_changes_the_shorter_trace_is_told() -> None:
+    """Contracts that have nothing to do with each other are searched apart, and compared at the end."""
+    new = rules(c("at_most_n_times", "pay", 3), c("never", "drop", id="ban"))
+
+    assert traces(compare(rules(), new)) == ("drop() refused by ban", None)
+
+
 def test_both_sides_may_hold_the_very_same_contract() -> None:
     """What stayed the same object is the same contract."""
     old = rules(c("never", "drop", id="ban"), c("at_most_n_times", "pay", 1, id="once"))
