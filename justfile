@@ -23,6 +23,10 @@ lint:
 docs:
     {{ python }} -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site
 
+# Take the pictures of docs/console.md anew; needs Chromium
+screenshots:
+    {{ python }} -m tests.console.screenshots docs/images
+
 # Print the figures of docs/performance.md, or some of them: just bench gate
 bench *parts:
     {{ python }} -m benchmarks {{ parts }}

@@ -21,6 +21,7 @@ __all__ = (
     "AcelOutcome",
     "Answer",
     "ApprovalOutcome",
+    "ApprovalRequest",
     "Decision",
     "DecisionSource",
     "FleetOutcome",
@@ -115,6 +116,45 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     def latches(self) -> bool:
         """Tell whether the run is halted from here on. A HALT that Core did not send stops one call only."""
         return self.verdict is Verdict.HALT and not self.local
+
+
+class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Say that a call waits for a person. It holds nothing of what the call would do.
+
+    Attributes:
+        event: The tool, ``llm_call`` or the activity type.
+        agent: Name of the agent, if it has one.
+        approval_id: The id by which the approval is decided, when Core gave one.
+        reason: Why Core asks.
+        expires_at: From when on a "yes" comes too late; None when Core did not say.
+    """
+
+    event: str
+    workflow_id: str
+    run_id: str
+    activity_id: str
+    agent: str | None = None
+    session_id: str | None = None
+    approval_id: str | None = None
+    reason: str | None = None
+    policy_id: str | None = None
+    expires_at: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        """Tell it in one line."""
+        why = f": {self.reason}" if self.reason else ""
+        until = "" if self.expires_at is None else f" (until {self.expires_at:%Y-%m-%d %H:%M:%S %Z})"
+        return f"{self.agent or 'an agent'} waits for a person, {self.event}{why}{until}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give every field that is set, and the text, JSON-safe: the body of a web hook."""
+        fields = {name: getattr(self, name) for name in ApprovalRequest.__struct_fields__}
+        if self.expires_at is not None:
+            fields["expires_at"] = self.expires_at.isoformat()
+        told = {name: value for name, value in fields.items() if value is not None}
+        return {"type": "approval.requested", "text": self.text, **told}
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

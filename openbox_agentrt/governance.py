@@ -40,6 +40,7 @@ from ._run.scope import RunScope
 from ._run.services import Services
 from ._run.spans import Spans, opted_in
 from ._run.state import RunState
+from ._webhook import Webhook
 from .evidence.redaction import redactor_of
 from .options import GovernanceOptions, takes_options
 
@@ -120,6 +121,7 @@ class OpenBoxAgentRTGovernance:
                 records_all=options.record != "violations",
                 redactor=redactor_of(options.redact_fields),
                 spans=spans,
+                on_approval=_told_of_approvals(options),
             ),
         )
         self._runs = Runs(services, refusals)
@@ -422,6 +424,11 @@ async def create_openbox_agentrt(
             if not connection.injected:
                 await connection.aclose()
             raise
+
+
+def _told_of_approvals(options: GovernanceOptions) -> Any:
+    told = options.on_approval
+    return Webhook(told, secret=options.on_approval_secret) if isinstance(told, str) else told
 
 
 def _core_of(options: GovernanceOptions, opened: ExitStack) -> InProcessCore | None:

@@ -113,6 +113,9 @@ class GovernanceOptions(
         outcomes: Say by tool name what became of a call that returned, as `acel.outcome.OutcomeHook` does.
         constraint_handlers: Handlers for CONSTRAIN by constraint name.
         on_decision: Called with every `Decision`.
+        on_approval: Told of each call that waits for a person: called with an `ApprovalRequest`, or a URL to
+            which it is posted as JSON. No run waits for it.
+        on_approval_secret: Key of the HMAC-SHA256 with which what is posted there is signed.
         fail_closed_destructive: Keep consequential and destructive tools closed in an outage all the same.
         gate_budget_seconds: Time for one gate, retries included; None for `timeout_seconds`.
         max_payload_bytes: Size up to which each text of an input is sent whole. A longer one is cut, which is

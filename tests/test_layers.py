@@ -33,7 +33,7 @@ LAYERS = [
     {"decision"},
     {"_plain"},
     {"_files"},
-    {"_breaker", "_extras", "_ids", "_version"},
+    {"_breaker", "_extras", "_ids", "_version", "_webhook"},
 ]
 """What a part imports stands in its own row or below it."""
 

@@ -17,7 +17,7 @@ from openbox_core.errors import OpenBoxAuthError
 from .._errors.refusals import error_of
 from .._run import contract_events
 from .._run.record import facts_of
-from ..decision import MISSING, Verdict
+from ..decision import MISSING, ApprovalRequest, Verdict
 from ..errors import (
     ApprovalExpiredError,
     ApprovalRejectedError,
@@ -285,6 +285,19 @@ async def _person(activity: Activity, answer: Answer, *, again: bool) -> PollAns
     run, event = activity.run, activity.request.event
     core = run.services.core
     ids = {"workflow_id": run.workflow_id, "run_id": run.run_id, "activity_id": activity.id}
+    if not again:
+        run.services.observers.tell_waiting(
+            ApprovalRequest(
+                event=event,
+                agent=run.agent_name,
+                session_id=run.session_id,
+                approval_id=answer.approval_id,
+                reason=answer.reason,
+                policy_id=answer.policy_id,
+                expires_at=answer.approval_expires_at,
+                **ids,
+            )
+        )
     if not (activity.request.pausable and run.services.options.approval_mode == "pause"):
         return await core.approve(answer, **ids, cancelled=lambda: run.refusal(event), event=event)
     said = await core.approved(answer, **ids, event=event) if again else None

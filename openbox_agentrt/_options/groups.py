@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..acel.engine.records import Meter, ViolationRecorder
     from ..acel.outcome import OutcomeHook
     from ..acel.session import Session
-    from ..decision import Decision
+    from ..decision import ApprovalRequest, Decision
     from .in_process import InProcessCore
 
 
@@ -181,6 +181,12 @@ class RefusalOptions:
         default_factory=dict, metadata=holds(kinds.CALLABLES_BY_NAME)
     )
     on_decision: Callable[[Decision], object] | None = field(default=None, metadata=holds(kinds.CALLABLE))
+    on_approval: Callable[[ApprovalRequest], object] | str | None = field(
+        default=None, metadata=holds(kinds.HOOK)
+    )
+    on_approval_secret: str | None = field(
+        default=None, repr=False, metadata=holds(kinds.SECRET, is_secret=True)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

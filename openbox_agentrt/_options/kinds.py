@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from urllib.parse import urlsplit
 
+from .._webhook import WebhookError, check_url
+
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 FALSE_WORDS = frozenset({"0", "false", "no", "off"})
 NO_LIMIT_WORDS = frozenset({"none", "unbounded"})
@@ -196,6 +198,17 @@ def _callable(value: object) -> object:
     return value
 
 
+def _hook(value: object) -> object:
+    if callable(value):
+        return value
+    if not isinstance(value, str):
+        raise Unfit(f"must be callable or a URL, not {type(value).__name__}")
+    try:
+        return check_url(value)
+    except WebhookError as error:
+        raise Unfit(f"must be callable or a URL: {error}") from None
+
+
 def _core(value: object) -> object:
     if isinstance(value, str):
         is_core = value in ("local", "off")
@@ -237,6 +250,7 @@ NAMES = Kind(check=_names, read=_read_names)
 TEXT_BY_NAME = Kind(check=_text_by_name, read=_read_object)
 CALLABLES_BY_NAME = Kind(check=_callables_by_name)
 CALLABLE = Kind(check=_callable)
+HOOK = Kind(check=_hook, read=_as_written)
 CORE = Kind(check=_core, read=_as_written)
 OBJECT = Kind(check=_anything)
 PATH_OR_OBJECT = Kind(check=_anything, read=_as_written)

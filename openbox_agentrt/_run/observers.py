@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from openbox_core.contracts.results import Verdict
 from opentelemetry import trace
 
+from .._webhook import Webhook
 from ..evidence.redaction import Redactor, redact_record
 
 if TYPE_CHECKING:
-    from ..decision import Decision
+    from ..decision import ApprovalRequest, Decision
     from .evidence import Recorder
     from .spans import RunSpan, Spans
 
@@ -45,9 +46,10 @@ class Observers:
         records_all: Whether all decisions belong into the evidence. What passed ungoverned always does.
         redactor: Hides secrets in what leaves the process. The user's observer gets the decision itself.
         spans: Makes spans of its own for runs and decisions, where that is asked for.
+        on_approval: Told of each call that waits for a person.
     """
 
-    __slots__ = ("_asked", "_meter", "_observe", "_records_all", "_redactor", "spans")
+    __slots__ = ("_asked", "_meter", "_observe", "_on_approval", "_records_all", "_redactor", "spans")
 
     def __init__(
         self,
@@ -57,12 +59,14 @@ class Observers:
         records_all: bool = False,
         redactor: Redactor | None = None,
         spans: Spans | None = None,
+        on_approval: Callable[[ApprovalRequest], Any] | Webhook | None = None,
     ) -> None:
         self.spans = spans
         self._meter = meter
         self._observe = observe
         self._records_all = records_all
         self._redactor = redactor
+        self._on_approval = on_approval
         self._asked: set[asyncio.Task[None]] = set()
 
     def tell(self, decision: Decision, recorder: Recorder | None, run_span: RunSpan | None = None) -> None:
@@ -84,7 +88,14 @@ class Observers:
         if log.isEnabledFor(level):
             self._try("the log", self._write, level, decision)
         if self._observe is not None:
-            self._try("on_decision", self._ask, decision)
+            self._try("on_decision", self._ask, self._observe, decision)
+
+    def tell_waiting(self, request: ApprovalRequest) -> None:
+        """Tell that a call waits for a person. Never raises, and waits for nobody."""
+        if isinstance(self._on_approval, Webhook):
+            self._on_approval.send(request.to_dict())
+        elif self._on_approval is not None:
+            self._try("on_approval", self._ask, self._on_approval, request)
 
     async def settle(self, *, seconds: float) -> None:
         """Wait for observers that have to be awaited, but not longer than `seconds`."""
@@ -92,10 +103,11 @@ class Observers:
         here = [task for task in self._asked if task.get_loop() is loop]
         if here:
             await asyncio.wait(here, timeout=seconds)
+        if isinstance(self._on_approval, Webhook):
+            await asyncio.to_thread(self._on_approval.close, seconds)
 
-    def _ask(self, decision: Decision) -> None:
-        assert self._observe is not None
-        told = self._observe(decision)
+    def _ask(self, observe: Callable[[Any], Any], what: Decision | ApprovalRequest) -> None:
+        told = observe(what)
         if not inspect.isawaitable(told):
             return
         try:

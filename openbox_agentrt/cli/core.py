@@ -8,12 +8,14 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from .._extras import MissingExtraError
+from .._webhook import Webhook, WebhookError
 from ..local_core import (
     DEFAULT_API_KEY,
     Approval,
@@ -26,6 +28,7 @@ from ..local_core import (
 )
 from .approvals import as_data, described
 
+APPROVAL_SECRET = "OPENBOX_AGENTRT_ON_APPROVAL_SECRET"
 DEFAULT_DATABASE = "openbox-core.sqlite3"
 _LOOK_AGAIN_SECONDS = 1.0
 _GUARDRAILS: dict[str, bool | Literal["everything"]] = {"off": False, "on": True, "everything": "everything"}
@@ -57,6 +60,14 @@ def serve_core(
     allow_other_machines: Annotated[
         bool, typer.Option(help="Listen on an address that other machines can reach, unencrypted.")
     ] = False,
+    on_approval: Annotated[
+        str | None,
+        typer.Option(
+            help="Post each call that waits to this https address; signed with the key in the variable"
+            f" {APPROVAL_SECRET}, if that is set.",
+            metavar="URL",
+        ),
+    ] = None,
     console: Annotated[
         bool, typer.Option("--console", help="Show a page of what happens, and decide there.")
     ] = False,
@@ -82,7 +93,14 @@ def serve_core(
 
     with (
         one_line(f"{host}:{port}"),
-        LocalCore(policy, db, api_key=api_key, guardrails=_GUARDRAILS[guardrails], on_approval=_tell) as core,
+        _hook(on_approval) as hook,
+        LocalCore(
+            policy,
+            db,
+            api_key=api_key,
+            guardrails=_GUARDRAILS[guardrails],
+            on_approval=partial(_tell, hook=hook),
+        ) as core,
     ):
         shown = _console(core, db, console_port, evidence, rules) if console else nullcontext()
         try:
@@ -198,7 +216,7 @@ def one_line(
     except NotLoopbackError as error:
         typer.echo(f"error: {error}; {remedy}", err=True)
         raise typer.Exit(2) from error
-    except (PolicyError, StoreError, MissingExtraError) as error:
+    except (PolicyError, StoreError, MissingExtraError, WebhookError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from error
     except UnicodeError as error:
@@ -225,7 +243,19 @@ def name_of_user() -> str:
         return ""  # an account without a name: nobody is named rather than somebody else
 
 
-def _tell(approval: Approval) -> None:
+@contextmanager
+def _hook(url: str | None) -> Iterator[Webhook | None]:
+    hook = None if url is None else Webhook(url, secret=os.environ.get(APPROVAL_SECRET))
+    try:
+        yield hook
+    finally:
+        if hook is not None:
+            hook.close()
+
+
+def _tell(approval: Approval, *, hook: Webhook | None) -> None:
+    if hook is not None:
+        hook.send(approval.message())
     typer.echo(f"waits for approval: {described(approval, time.time())}")
     typer.echo(f"  openbox-agentrt core approve {approval.id}")
     typer.echo(f"  openbox-agentrt core reject {approval.id}")

@@ -7,12 +7,13 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..acel.contracts.base import TemporalContract
 from ..acel.contracts.declaration import Declaration
+from ..acel.contracts.rebuilding import rebuilt
 from ..evidence.errors import EvidenceError
 from ..evidence.logs import merged_entries
 from ..evidence.reading import Entry
@@ -146,7 +147,7 @@ class Shadow:
         return ShadowReport(
             summary=summary,
             rows=[self._row(one, contracts, tools) for one in summary.contracts if one.would_refuse],
-            never=list(_never(contracts.values(), tools)) if steps else [],
+            never=list(_never(self._named(), tools)) if steps else [],
             calls=sum(tools.values()),
             sessions=len(tally.sessions),
             first=words.moment_of(tally.first),
@@ -155,7 +156,16 @@ class Shadow:
 
     def _contracts(self) -> dict[str, TemporalContract]:
         rules = self._sources.rules
-        return {} if rules is None else {contract.spec: contract for contract in rules.contracts}
+        known: dict[str, TemporalContract] = {}
+        if rules is not None:
+            known = {contract.spec: contract for contract in rules.contracts}
+        for log in self._sources.logs:
+            for said in log.rules().values():
+                known = {**_rebuilt(said), **known}
+        return known
+
+    def _named(self) -> Iterable[TemporalContract]:
+        return () if self._sources.rules is None else self._sources.rules.contracts
 
     def _row(self, one: ContractSummary, known: dict[str, TemporalContract], tools: Counter[str]) -> Row:
         contract = known.get(one.contract)
@@ -183,6 +193,18 @@ class Shadow:
             session=example.session_id or "",
             at=words.moment_of(example.time),
         )
+
+
+def _rebuilt(said: Mapping[str, Any]) -> dict[str, TemporalContract]:
+    """Build the contracts of a log again, under the texts that its violations have."""
+    forms, texts = said.get("contracts"), said.get("texts")
+    if not isinstance(forms, list) or not isinstance(texts, list):
+        return {}
+    try:
+        built = [rebuilt(form) for form in forms]
+    except (LookupError, TypeError, ValueError):
+        return {}  # rules that were tampered with: verification says so
+    return {str(text): one for text, one in zip(texts, built, strict=False) if one is not None}
 
 
 def _about(contract: TemporalContract, tools: Counter[str]) -> int | None:

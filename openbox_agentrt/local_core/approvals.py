@@ -54,6 +54,25 @@ class Approval:
             return "expired"
         return self.state
 
+    def message(self) -> dict[str, Any]:
+        """Tell of it in a message, without anything of what is to be approved."""
+        agent = self.event.get("agent_name") or self.event.get("workflow_type")
+        why = f": {self.reason}" if self.reason else ""
+        told = {
+            "type": "approval.requested",
+            "text": f"{agent} waits for a person, {self.activity_type}{why}",
+            "event": self.activity_type,
+            "agent": agent,
+            "session_id": self.event.get("session_id"),
+            "workflow_id": self.workflow_id,
+            "run_id": self.run_id,
+            "activity_id": self.activity_id,
+            "approval_id": self.id,
+            "reason": self.reason,
+            "expires_at": None if self.expires_at is None else rfc3339(self.expires_at),
+        }
+        return {name: value for name, value in told.items() if value is not None}
+
     def poll_answer(self, now: float) -> dict[str, Any]:
         """Answer an agent that asks about this approval."""
         answer: dict[str, Any] = {"approval_id": self.id, **_verdict(self.as_of(now))}

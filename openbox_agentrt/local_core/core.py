@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
+from .._webhook import Webhook
 from . import ledger
 from .approval_desk import ApprovalDesk
 from .approvals import Approval, State
@@ -69,13 +70,16 @@ class LocalCore:
         policy_seconds: How long the policy and the guardrails may take for one event. After that it is
             a BLOCK; a callable that does not return keeps its thread.
         max_body_bytes: Larger requests get a 413.
-        on_approval: Called with every approval that is asked for, while its request is answered.
+        on_approval: Called with every approval that is asked for, while its request is answered; or an
+            ``https`` URL, to which it is posted as JSON with a field ``text``. No request waits for that.
+        on_approval_secret: Key of the HMAC-SHA256 with which what is posted is signed.
         clock: Seconds since 1970.
 
     Raises:
         PolicyError: The policy file is missing, is not Rego, or has no rule ``result``.
         StoreError: The file cannot be opened, or belongs to something else.
         MissingExtraError: The policy is Rego and the extra ``local`` is not installed.
+        WebhookError: `on_approval` is no URL that can be told.
     """
 
     def __init__(
@@ -89,7 +93,8 @@ class LocalCore:
         approval_seconds: float | None = 3600.0,
         policy_seconds: float = 5.0,
         max_body_bytes: int = MAX_BODY_BYTES,
-        on_approval: Callable[[Approval], object] | None = None,
+        on_approval: Callable[[Approval], object] | str | None = None,
+        on_approval_secret: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.api_key = api_key
@@ -98,7 +103,15 @@ class LocalCore:
         # Reentrant: a policy may look at the core that asks it.
         self._lock = threading.RLock()
         self._closed = False
-        self._listeners: list[Callable[[Approval], object]] = [on_approval] if on_approval else []
+        self._webhook = (
+            Webhook(on_approval, secret=on_approval_secret) if isinstance(on_approval, str) else None
+        )
+        self._listeners: list[Callable[[Approval], object]] = []
+        if self._webhook is not None:
+            send = self._webhook.send
+            self._listeners.append(lambda approval: send(approval.message()))
+        elif on_approval is not None and not isinstance(on_approval, str):
+            self._listeners.append(on_approval)
         self._store = contextvars.Context().run(_store_at, path)
         try:
             self._judge = PolicyJudge(policy, detector(guardrails), seconds=policy_seconds)
@@ -315,6 +328,8 @@ class LocalCore:
             self._closed = True
             self._store.close()
         self._judge.close()
+        if self._webhook is not None:
+            self._webhook.close()
 
     def __enter__(self) -> Self:
         return self
