@@ -48,6 +48,14 @@ def console(
     key: Key = None,
     redact_field: Redacted = None,
     who: As = None,
+    fleet: Annotated[
+        str | None,
+        typer.Option(
+            help="The store that many processes share: sqlite:///fleet.db, redis://host/0.",
+            metavar="URL",
+            envvar="OPENBOX_AGENTRT_FLEET",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
@@ -91,6 +99,7 @@ def console(
             public_key=None if key is None else read_public_key(key),
             redact_fields=redact_field or (),
             who=name_of_user() if who is None else who,
+            fleet=fleet,
         )
         try:
             serve_console(sources, place, on_link=tell_link)

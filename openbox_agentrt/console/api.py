@@ -51,7 +51,8 @@ def api_routes(sources: Sources, reports: Reports) -> list[Route]:
         }
 
     def contracts(request: Request) -> Any:
-        return {"states": [plain(row) for row in reports.states()]}
+        fleet = None if sources.fleet is None else plain(sources.fleet.view())
+        return {"states": [plain(row) for row in reports.states()], "fleet": fleet}
 
     def shadow(request: Request) -> Any:
         return reports.shadow_summary()

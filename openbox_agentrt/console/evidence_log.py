@@ -95,6 +95,7 @@ class FollowedLog:
         report: What verification found last; None before the first time, or where it cannot be read.
         problem: Why it cannot be read; None if it can.
         found_at: When the break was first seen.
+        missing: Whether there is no such file: not yet, which is none of a log's problems.
         changes: How often something was new.
     """
 
@@ -105,6 +106,7 @@ class FollowedLog:
         self.head: Head | None = None
         self.problem: str | None = None
         self.found_at: float | None = None
+        self.missing = True
         self.changes = 0
         self._lock = threading.Lock()
         self._index = _Index()
@@ -236,6 +238,8 @@ class FollowedLog:
         return tuple(found)
 
     def _read(self, seen: tuple[object, ...]) -> None:
+        if not self.path.exists():
+            return  # nothing yet; what was there and has gone is said by `_verify`
         try:
             parts = parts_of(self.path)
             grown = self._index.files and parts == [path for path, _ in self._index.files]
@@ -287,6 +291,10 @@ class FollowedLog:
                 index.resumed.append((sealed, found))
 
     def _verify(self) -> None:
+        self.missing = not self.path.exists()
+        if self.missing and not len(self):
+            self.report = self.head = self.problem = None
+            return
         try:
             self.head = read_head(self.path)
             self.report = verify_file(self.path, self.public_key)

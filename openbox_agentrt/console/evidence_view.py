@@ -69,7 +69,7 @@ class LogView:
     def summary(self) -> str:
         """Say how a log stands that nothing contradicts."""
         if self.report is None:
-            return "the log is being read"
+            return "the log is not there yet" if self.log.missing else "the log is being read"
         if self.public_key is None:
             return f"{words.count(len(self), 'line')} hold together, no key was given"
         late = len(self) - self.signed_lines

@@ -75,6 +75,7 @@ class Reports:
             database=sources.reader.path,
             rules_file=sources.rules_file,
             contracts=0 if sources.rules is None else len(sources.rules.contracts),
+            fleet=None if sources.fleet is None else sources.fleet.view(),
             logs=sources.logs,
         )
 
@@ -134,6 +135,7 @@ class Reports:
             rules_file=sources.rules_file,
             contracts=() if sources.rules is None else sources.rules.contracts,
             logs=sources.logs,
+            fleet=None if sources.fleet is None else sources.fleet.view(),
         )
 
     def shadow(self, request: Request) -> Response:

@@ -15,6 +15,7 @@ from ..evidence.redaction import Redactor, redactor_of
 from ..local_core import LocalCore
 from ..local_core.reading import CoreReader
 from .evidence_log import FollowedLog
+from .fleet_state import FleetState
 
 __all__ = ("Sources",)
 
@@ -34,6 +35,7 @@ class Sources:
         who: Who decides here.
         now: Seconds since 1970.
         began: When the console was started.
+        fleet: The store that many processes share; None if none is named.
     """
 
     core: LocalCore
@@ -45,6 +47,7 @@ class Sources:
     who: str
     now: Callable[[], float]
     began: float
+    fleet: FleetState | None
 
     @classmethod
     def open(
@@ -57,6 +60,7 @@ class Sources:
         public_key: str | None = None,
         redact_fields: Iterable[str] = (),
         who: str = "",
+        fleet: str | None = None,
         now: Callable[[], float] = time.time,
     ) -> Sources:
         """
@@ -70,6 +74,7 @@ class Sources:
             public_key: The key that the logs have to be signed with, in hexadecimal.
             redact_fields: Names of arguments that nobody may see.
             who: Who decides.
+            fleet: The URL of a store that many processes share.
 
         Raises:
             StoreError: `db` is not the database of a local Core.
@@ -86,6 +91,7 @@ class Sources:
             who=who,
             now=now,
             began=now(),
+            fleet=None if fleet is None else FleetState(fleet),
         )
 
     def shown(self, event: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from openbox_agentrt.console import Sources
-from openbox_agentrt.local_core import LocalCore
-from tests.console.desk import Desk, OpenDesk, OpenPage, asks_a_person
+from tests.console.desk import Desk, OpenDesk, OpenPage, asks_a_person, opened_desk
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
@@ -27,13 +25,7 @@ def open_desk(tmp_path: Path) -> Iterator[OpenDesk]:
             policy: Any = asks_a_person, *, port: int = 0, approval_seconds: float = 600, **options: Any
         ) -> Desk:
             db = tmp_path / "core.sqlite3"
-            core = opened.enter_context(LocalCore(policy, db, approval_seconds=approval_seconds))
-            sources = Sources.open(core, db, who="night-desk", **options)
-            opened.callback(sources.close)
-            desk = Desk(core, sources)
-            opened.callback(desk.stop)
-            desk.serve(port)
-            return desk
+            return opened_desk(opened, db, policy, port=port, approval_seconds=approval_seconds, **options)
 
         yield serve
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,7 +14,7 @@ from playwright.sync_api import Page
 from openbox_agentrt.console import Place, Sources, running_console
 from openbox_agentrt.local_core import LocalCore
 
-__all__ = ("Desk", "OpenDesk", "OpenPage", "asks_a_person")
+__all__ = ("Desk", "OpenDesk", "OpenPage", "asks_a_person", "opened_desk")
 
 
 def asks_a_person(event: dict[str, Any]) -> Any:
@@ -95,6 +96,25 @@ class Desk:
         with httpx.Client(base_url=self.url, trust_env=False) as client:
             assert client.get(self.links[-1]).status_code == 200
             yield client
+
+
+def opened_desk(
+    opened: ExitStack,
+    db: Path,
+    policy: Any = asks_a_person,
+    *,
+    port: int = 0,
+    approval_seconds: float = 600,
+    **options: Any,
+) -> Desk:
+    """Serve a console over a new database, until `opened` is closed."""
+    core = opened.enter_context(LocalCore(policy, db, approval_seconds=approval_seconds))
+    sources = Sources.open(core, db, who="night-desk", **options)
+    opened.callback(sources.close)
+    desk = Desk(core, sources)
+    opened.callback(desk.stop)
+    desk.serve(port)
+    return desk
 
 
 OpenDesk = Callable[..., Desk]

@@ -121,3 +121,15 @@ def test_the_pages_say_what_the_counts_are(busy_desk: Desk, open_page: OpenPage)
     expect(page.locator("h1")).to_contain_text("Enforcing would have refused 2 of ")
     page.goto(f"{busy_desk.url}/runs")
     expect(page.locator("h1")).to_have_text("Two runs are open, two calls wait")
+
+
+def test_the_browser_refuses_a_script_that_is_not_ours(desk: Desk, open_page: OpenPage) -> None:
+    """So that no complaint in all of these tests means that none was needed."""
+    page = open_page(desk, expected=("Content Security Policy",))
+
+    page.evaluate(
+        "() => { const one = document.createElement('script'); one.textContent = 'window.owned = 1';"
+        " document.body.append(one); }"
+    )
+
+    assert page.evaluate("() => window.owned") is None

@@ -300,3 +300,55 @@ def _read_stream(client: httpx.Client, last: str, *, until: int) -> tuple[list[i
             if last == str(until) and not line:
                 return found, last
     raise AssertionError("the stream ended")
+
+
+def test_the_cells_of_a_fleet_stand_as_in_its_store(open_desk: OpenDesk, tmp_path: Path) -> None:
+    """What is in flight is shown apart, as long as it is."""
+    from openbox_agentrt.acel import at_most_total
+    from openbox_agentrt.fleet import open_fleet
+
+    url = f"sqlite:///{tmp_path / 'fleet.db'}"
+    rule = at_most_total("refund", "amount", limit=500, key="customer", within=86400, scope="fleet")
+    fleet = open_fleet(url)
+    session = Session(contracts=[rule], fleet=fleet)
+    session.call("refund", {"customer": "a", "amount": 120})
+    under_way = session.reserve("refund", {"customer": "a", "amount": 300})
+    desk = open_desk(fleet=url)
+    with desk.client() as client:
+        page = client.get("/contracts").text
+        row = client.get("/api/v1/contracts").json()["fleet"]["rows"][0]
+    under_way.commit()
+    fleet.close()
+
+    assert row["key"] == "a"
+    assert row["state"] == "80 left of 500: 120 used, 300 in flight"
+    assert row["state"] in page
+    assert 'class="fly"' in page
+
+
+def test_a_store_that_does_not_answer_is_said(open_desk: OpenDesk) -> None:
+    """The page is there all the same."""
+    desk = open_desk(fleet="redis://127.0.0.1:9/0")
+    with desk.client() as client:
+        answer = client.get("/contracts")
+        data = client.get("/api/v1/contracts").json()["fleet"]
+
+    assert answer.status_code == 200
+    assert "The store does not answer" in answer.text
+    assert data["problem"].startswith("the store does not answer")
+
+
+def test_a_log_that_is_still_to_come_is_no_alarm(open_desk: OpenDesk, tmp_path: Path) -> None:
+    """One that was there and has gone is."""
+    log = tmp_path / "log.jsonl"
+    desk = open_desk(evidence=[log])
+    followed = desk.sources.logs[0]
+    with desk.client() as client:
+        assert "not there yet" in client.get("/").text
+        assert followed.intact
+        with EvidenceFile(log, record="all") as evidence:
+            Session(contracts=_contracts(), evidence=evidence).reserve("refund", {"customer": "a"})
+        _verified(desk, 2)
+        log.unlink()
+        _until(lambda: not followed.intact)
+        assert "Evidence does not hold" in client.get("/").text
