@@ -81,11 +81,14 @@ class Sources:
             UnreadableLogError: A file is no evidence log.
             ConfigError: The rules are not understood.
         """
+        followed = tuple(FollowedLog(path, public_key) for path in _logs(evidence))
+        meant = None if rules is None else read_rules(rules)
         return cls(
             core=core,
+            # Last: it is what has to be closed again.
             reader=CoreReader(db),
-            logs=tuple(FollowedLog(path, public_key) for path in _logs(evidence)),
-            rules=None if rules is None else read_rules(rules),
+            logs=followed,
+            rules=meant,
             rules_file="" if rules is None else Path(rules).name,
             redactor=redactor_of(redact_fields),
             who=who,

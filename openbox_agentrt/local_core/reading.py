@@ -106,8 +106,12 @@ class CoreReader:
                 isolation_level=None,
                 timeout=5,
             )
+        except sqlite3.Error as error:
+            raise StoreError(path=self.path, problem=str(error)) from error
+        try:
             self._db.execute("SELECT 1 FROM approvals LIMIT 1")
         except sqlite3.Error as error:
+            self._db.close()
             raise StoreError(path=self.path, problem="is not the database of a local Core") from error
 
     def close(self) -> None:
