@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -30,6 +31,8 @@ __all__ = ("SIGNED_IN_SECONDS", "Access", "Guard")
 
 SIGNED_IN_SECONDS = 12 * 3600.0
 MAX_FORM_BYTES = 64 * 1024
+
+logger = logging.getLogger(__name__)
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -101,9 +104,16 @@ class Access:
             value = secrets.token_urlsafe(32)
             self._until[_digest(value)] = now + SIGNED_IN_SECONDS
             kept = {"secret": self._secret.hex(), "until": self._until}
-            write_private(self._file, json.dumps(kept).encode(), sync=False)
+            self._keep(json.dumps(kept).encode())
         self.offer_link()
         return value
+
+    def _keep(self, kept: bytes) -> None:
+        try:
+            write_private(self._file, kept)
+        except OSError as error:
+            # Who is signed in stays so until this console ends, and signs in again after that.
+            logger.warning("who is signed in cannot be kept: %s", error.strerror)
 
     def signed_in_until(self, request: HTTPConnection) -> float | None:
         """Say until when a browser is signed in; None if it is not."""

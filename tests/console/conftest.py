@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.console.desk import Desk, OpenDesk, OpenPage, asks_a_person, opened_desk
+
+# A busy machine may take its time.
+expect.set_options(timeout=20_000)
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
@@ -21,11 +24,8 @@ def open_desk(tmp_path: Path) -> Iterator[OpenDesk]:
     """Serve a console over a new database."""
     with ExitStack() as opened:
 
-        def serve(
-            policy: Any = asks_a_person, *, port: int = 0, approval_seconds: float = 600, **options: Any
-        ) -> Desk:
-            db = tmp_path / "core.sqlite3"
-            return opened_desk(opened, db, policy, port=port, approval_seconds=approval_seconds, **options)
+        def serve(policy: Any = asks_a_person, **options: Any) -> Desk:
+            return opened_desk(opened, tmp_path / "core.sqlite3", policy, **options)
 
         yield serve
 

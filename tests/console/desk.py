@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -104,11 +105,11 @@ def opened_desk(
     policy: Any = asks_a_person,
     *,
     port: int = 0,
-    approval_seconds: float = 600,
+    clock: Callable[[], float] = time.time,
     **options: Any,
 ) -> Desk:
     """Serve a console over a new database, until `opened` is closed."""
-    core = opened.enter_context(LocalCore(policy, db, approval_seconds=approval_seconds))
+    core = opened.enter_context(LocalCore(policy, db, approval_seconds=600, clock=clock))
     sources = Sources.open(core, db, who="night-desk", **options)
     opened.callback(sources.close)
     desk = Desk(core, sources)
