@@ -58,7 +58,6 @@ class Known:
     flying: int = 0
     steps: int = 0
     ended: bool = False
-    rules: str = ""
     texts: dict[int, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -172,7 +171,6 @@ class Sessions:
             problem = f"it has more than {MOST_STEPS:,} steps"
             return Known(run=run, name=name, log=log.name, store=None, problem=problem, steps=count)
         steps = log.steps_of(run)
-        digest = steps[0][1].get("rules") if steps else None
         rerun, problem = _Live(self._sources), ""
         try:
             for _ in rerun.follow(steps, log.rules()):
@@ -188,7 +186,6 @@ class Sessions:
             flying=rerun.flying,
             steps=count,
             ended=bool(steps) and steps[-1][1].get("e") == "end" and "shut" in steps[-1][1],
-            rules=str(digest or ""),
             texts=rerun.texts(),
         )
 

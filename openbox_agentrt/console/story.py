@@ -154,7 +154,6 @@ class Story:
     steps: list[Step]
     cut: bool
     ended: str = ""
-    rules: str = ""
     logs: tuple[str, ...] = ()
 
     @property
@@ -211,7 +210,7 @@ def tell(sources: Sources, run: RunRow) -> Story:
             _completed(steps[str(event["activity_id"])], event)
         elif kind in ("WorkflowCompleted", "WorkflowFailed"):
             ended = _ended(event)
-    rules, logs = "", []
+    logs = []
     for log in sources.logs:
         decisions = log.decisions_of(run.run_id)
         if decisions:
@@ -223,9 +222,7 @@ def tell(sources: Sources, run: RunRow) -> Story:
     for step in steps.values():
         _settle(step, approvals.get(step.activity_id), run, now)
     told = sorted(steps.values(), key=lambda step: step.at)
-    return Story(
-        run=run, steps=told, cut=len(records) == MOST_EVENTS, ended=ended, rules=rules, logs=tuple(logs)
-    )
+    return Story(run=run, steps=told, cut=len(records) == MOST_EVENTS, ended=ended, logs=tuple(logs))
 
 
 def _told_of(record: Record, event: Mapping[str, Any]) -> list[Step]:

@@ -51,20 +51,20 @@ class Pulse:
                 waiting.set()
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def messages(self, after: int | None, until: Callable[[], bool]) -> AsyncIterator[str]:
+    async def messages(self, after: int | None, signed_in: Callable[[], bool]) -> AsyncIterator[str]:
         """
         Give the messages of one stream.
 
         Args:
             after: Number of the last event that the browser has seen; None for the latest.
-            until: Says when the browser is not signed in any more.
+            signed_in: Tells whether the browser is signed in still; the stream ends when it is not.
         """
         latest = self._reader.latest()
         # A number beyond the latest is of another database.
         number = latest if after is None or after > latest else after
         yield f"retry: 1000\nevent: hello\nid: {number}\ndata: {{}}\n\n"
         beat = self._beat
-        while until():
+        while signed_in():
             following = self._next
             rows = self._reader.events(after=number, limit=_MOST)
             for row in rows:
