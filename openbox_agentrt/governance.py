@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -125,6 +125,7 @@ class OpenBoxAgentRTGovernance:
             ),
         )
         self._runs = Runs(services, refusals)
+        self._watch_numbers(options.metrics)
         self._installation = Installation(self._runs)
         self._rules = rules
         self._contract_tools = ContractTools(() if rules.source is None else rules.source.contracts)
@@ -132,6 +133,23 @@ class OpenBoxAgentRTGovernance:
         if options.reload_rules:
             watch = RulesFileWatch(cast("str", options.contracts), rules)
             self._close_with.callback(watch.close)
+
+    def _watch_numbers(self, metrics: Any) -> None:
+        """Have metrics that can do so read how much is open, until this is closed."""
+        if not callable(getattr(metrics, "watch", None)):
+            return
+        gate, runs = self._connection.gate, self._runs
+        numbers: dict[str, tuple[str, Callable[[], float]]] = {
+            "pending_approvals": (
+                "Calls and runs that wait for a person.",
+                lambda: gate.waiting + len(runs.suspended),
+            ),
+            "open_sessions": ("Sessions that are remembered.", lambda: len(runs.services.sessions)),
+            "pending_reports": ("Reports that Core does not have yet.", lambda: gate.reports.pending),
+        }
+        for name, (description, read) in numbers.items():
+            metrics.watch(name, description, read)
+            self._close_with.callback(metrics.unwatch, name, read)
 
     @property
     def runtime(self) -> OpenBoxRuntime:

@@ -63,6 +63,7 @@ class CoreGate:
     Attributes:
         counts: What the gate has done so far.
         reports: Reports of all runs that Core does not have yet.
+        waiting: How many calls wait for a person now.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class CoreGate:
         self._now = now
         self._in_outage = False
         self.counts = GateCounts()
+        self.waiting = 0
         self.reports = ReportQueue(
             self._report, self._stamped, self.counts, catch_up_seconds=options.gate_budget / 2
         )
@@ -178,7 +180,11 @@ class CoreGate:
             GovernanceError: Whatever `cancelled` returned.
         """
         key = ApprovalKey.of(answer, workflow_id, run_id, activity_id, event)
-        return await self._approvals.decided(key, cancelled=cancelled)
+        self.waiting += 1
+        try:
+            return await self._approvals.decided(key, cancelled=cancelled)
+        finally:
+            self.waiting -= 1
 
     async def approved(
         self, answer: Answer, *, workflow_id: str, run_id: str, activity_id: str, event: str | None = None

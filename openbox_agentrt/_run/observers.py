@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from openbox_core.contracts.results import Verdict
 from opentelemetry import trace
@@ -33,6 +33,15 @@ class DecisionMeter(Protocol):
     def record_decision(self, verdict: str, source: str, /) -> None: ...
 
     def record_unreachable(self, policy: str, /) -> None: ...
+
+
+@runtime_checkable
+class DetailMeter(Protocol):
+    """Count what was refused, and how long answers took, as `acel.metrics.Metrics` does."""
+
+    def record_refusal(self, tool: str, by: str, contract: str = "", /) -> None: ...
+
+    def record_seconds(self, asked: str, seconds: float, /) -> None: ...
 
 
 class Observers:
@@ -123,6 +132,8 @@ class Observers:
         meter = self._meter
         assert meter is not None
         meter.record_decision(decision.verdict.value, decision.source)
+        if isinstance(meter, DetailMeter):
+            _count_details(meter, decision)
         if decision.unreachable:
             # Whatever stopped a call later, it had passed Core's gate if that is not what decided.
             closed = decision.source == "unreachable" and decision.verdict in REFUSING
@@ -147,6 +158,22 @@ class Observers:
         except Exception:
             # What somebody thinks of a decision does not change it.
             log.exception("%s failed on a decision", who)
+
+
+def _count_details(meter: DetailMeter, decision: Decision) -> None:
+    for asked, seconds in (
+        ("contracts", decision.acel_seconds),
+        ("core", decision.core_seconds),
+        ("person", decision.approval_seconds),
+    ):
+        if seconds:
+            meter.record_seconds(asked, seconds)
+    if decision.verdict not in REFUSING:
+        return
+    by = "person" if decision.approval in ("rejected", "expired", "timeout") else decision.source
+    contracts = decision.contracts if by == "contracts" else ()
+    for contract in contracts or ("",):
+        meter.record_refusal(decision.event, by, contract)
 
 
 async def _awaited(told: Awaitable[object]) -> None:

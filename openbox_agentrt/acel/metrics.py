@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,8 @@ _MAX_LABEL = 200
 # A dashboard that asks for one of these finds it before it has happened for the first time.
 _KINDS = ("temporal", "precondition", "postcondition", "session")
 _IDLE_SECONDS = 10
+# From a contract that looks at a counter to a person who is asked in the evening.
+_BUCKETS = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 60.0, 600.0, 3600.0)
 
 
 class Metrics:
@@ -53,7 +55,7 @@ class Metrics:
         redact_fields: Redactor | Iterable[str] | str | None = None,
         max_series: int = MAX_SERIES,
     ) -> None:
-        from prometheus_client import CollectorRegistry, Counter, Summary
+        from prometheus_client import CollectorRegistry, Counter, Histogram, Summary
 
         self.registry = registry = CollectorRegistry()
         self._redactor = Redactor.of(redact_fields)
@@ -92,9 +94,23 @@ class Metrics:
         self._latency = Summary(
             "acel_gate_latency_seconds", "Time spent in the gate per call.", registry=registry
         )
+        self._refusals = Counter(
+            "openbox_agentrt_refusals",
+            "Refused calls, by tool, by who refused and by the contract that did.",
+            ("tool", "by", "contract"),
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "openbox_agentrt_decision_seconds",
+            "How long a decision took, by who was asked: contracts, core or a person.",
+            ("asked",),
+            buckets=_BUCKETS,
+            registry=registry,
+        )
         self._lock = threading.Lock()
         # The series of each counter, by the values of its labels.
         self._series: dict[Counter, set[tuple[str, ...]]] = {}
+        self._watched: dict[str, list[Callable[[], float]]] = {}
         for kind in _KINDS:
             self._kinds.labels(kind)
 
@@ -124,6 +140,38 @@ class Metrics:
     def record_decision(self, verdict: str, source: str) -> None:
         """Count the decision of an event."""
         self._add(self._decisions, verdict, source)
+
+    def record_refusal(self, tool: str, by: str, contract: str = "") -> None:
+        """Count a call that was refused, by who refused it, and by the contract if one did."""
+        self._add(self._refusals, tool, by, contract)
+
+    def record_seconds(self, asked: str, seconds: float) -> None:
+        """Take note of how long an answer took: of ``contracts``, ``core`` or a ``person``."""
+        self._seconds.labels(asked).observe(seconds)
+
+    def watch(self, name: str, description: str, read: Callable[[], float]) -> None:
+        """
+        Give a number that is read whenever the metrics are. Several of one name are added up.
+
+        Args:
+            name: Name of the gauge; ``openbox_agentrt_`` stands before it.
+            description: What it says.
+            read: Gives the number.
+        """
+        from prometheus_client import Gauge
+
+        with self._lock:
+            readers = self._watched.get(name)
+            if readers is None:
+                readers = self._watched[name] = []
+                gauge = Gauge(f"openbox_agentrt_{name}", description, registry=self.registry)
+                gauge.set_function(lambda: sum(each() for each in tuple(readers)))
+            readers.append(read)
+
+    def unwatch(self, name: str, read: Callable[[], float]) -> None:
+        """Read a number no more."""
+        with self._lock:
+            self._watched.get(name, []).remove(read)
 
     def record_unreachable(self, policy: str) -> None:
         """Count a failure to ask Core, by what was done: ``fail_open`` or ``fail_closed``."""

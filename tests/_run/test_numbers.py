@@ -1,0 +1,113 @@
+"""The numbers that operators watch, and the dashboard that shows them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from openbox_agentrt import GovernanceError
+from openbox_agentrt.acel import Metrics, at_most_n_times
+
+DASHBOARD = Path(__file__).parents[2] / "docs" / "dashboards" / "openbox-agentrt.json"
+
+
+def samples(metrics: Metrics) -> dict[str, dict[tuple[str, ...], float]]:
+    """The numbers by name and labels, as Prometheus reads them."""
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    for family in text_string_to_metric_families(metrics.render_prometheus()):
+        for sample in family.samples:
+            found.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
+    return found
+
+
+def policy(event: Any) -> Any:
+    said = {"drop": "BLOCK", "ask": "REQUIRE_APPROVAL"}
+    return said.get(event.get("activity_type", "")) if event["event_type"] == "ActivityStarted" else None
+
+
+async def attempt(stage: Any, tool: str) -> None:
+    try:
+        async with stage.governance.activity(tool, [1]):
+            pass
+    except GovernanceError:
+        pass  # what is counted
+
+
+async def test_refusals_are_counted_by_tool_and_by_whom(make_stage: Any) -> None:
+    """Contracts by name, Core, and people; and how long each was asked."""
+    metrics = Metrics()
+    stage = await make_stage(
+        policy, metrics=metrics, contracts=[at_most_n_times("pay", 0)], approval_poll_interval_ms=10
+    )
+    async with stage.governance.run_scope():
+        for tool in ("pay", "pay", "drop", "look"):
+            await attempt(stage, tool)
+        asking = asyncio.create_task(attempt(stage, "ask"))
+        stage.core.reject(await stage.core.await_approval())
+        await asking
+
+    numbers = samples(metrics)
+    assert numbers["openbox_agentrt_refusals_total"] == {
+        ("contracts", "at_most_n_times(pay, n=0)", "pay"): 2,
+        ("core", "", "drop"): 1,
+        ("person", "", "ask"): 1,
+    }
+    asked = numbers["openbox_agentrt_decision_seconds_count"]
+    assert asked[("contracts",)] == 5
+    assert asked[("core",)] == 3
+    assert asked[("person",)] == 1
+
+
+async def test_what_is_open_is_read_when_it_is_asked_for(make_stage: Any) -> None:
+    """Calls that wait for a person, and sessions; of a governance that is closed, nothing."""
+    metrics = Metrics()
+    stage = await make_stage(policy, metrics=metrics, session_id="one", approval_poll_interval_ms=10)
+    other = await make_stage(metrics=metrics)
+    async with stage.governance.run_scope():
+        asking = asyncio.create_task(attempt(stage, "ask"))
+        row = await stage.core.await_approval()
+        numbers = samples(metrics)
+        stage.core.approve(row)
+        await asking
+
+    assert numbers["openbox_agentrt_pending_approvals"] == {(): 1}
+    assert numbers["openbox_agentrt_open_sessions"] == {(): 1}
+    assert samples(metrics)["openbox_agentrt_pending_approvals"] == {(): 0}
+    await stage.governance.aclose()
+    await other.governance.aclose()
+    assert samples(metrics)["openbox_agentrt_open_sessions"] == {(): 0}
+
+
+async def test_the_dashboard_shows_numbers_that_there_are(make_stage: Any) -> None:
+    """Each of its questions is about one of them, with its labels."""
+    metrics = Metrics()
+    await make_stage(metrics=metrics)
+    metrics.record_refusal("pay", "core")
+    metrics.record_seconds("core", 0.1)
+    metrics.record_decision("allow", "core")
+    metrics.record_unreachable("fail_open")
+    metrics.record_fleet_outage("local")
+    metrics.record_violation("temporal", "never(pay)")
+    labels = {
+        sample.name: set(sample.labels)
+        for family in text_string_to_metric_families(metrics.render_prometheus())
+        for sample in family.samples
+    }
+
+    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
+    asked = [target["expr"] for panel in panels for target in panel["targets"]]
+    shown = {name for text in asked for name in re.findall(r"\b(?:openbox_agentrt|acel)_\w+", text)}
+
+    assert len(panels) == len({panel["id"] for panel in panels}) == 12
+    assert shown <= labels.keys()
+    own = {name for name in labels if name.startswith("openbox_agentrt_") and name.endswith("_total")}
+    assert own <= shown
+    for text in asked:
+        grouped = {name for group in re.findall(r"by \(([\w, ]+)\)", text) for name in group.split(", ")}
+        (name, *_) = re.findall(r"\b(?:openbox_agentrt|acel)_\w+", text)
+        assert grouped <= labels[name]
