@@ -10,7 +10,7 @@ import typer
 
 from ..acel.rulesfile import read_rules
 from ..evidence.redaction import Redactor, redactor_of
-from ..traces.backtest import Backtest, Change, ContractFindings, backtest
+from ..traces.backtest import Backtest, ChangedVerdict, ContractFindings, backtest
 from ..traces.events import Began
 from ..traces.formats import FORMATS, Recordings
 from .progress import Progress
@@ -47,7 +47,7 @@ def backtest_(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> int:
     """
-    Judge recorded calls by a rules file. Nothing is run.
+    TraceJudge recorded calls by a rules file. Nothing is run.
 
     Recordings: our evidence with steps, OTLP JSON, Claude Code transcripts, OpenAI messages, MCP lines, and
     traces as replay reads them.
@@ -124,7 +124,7 @@ def _changes(result: Backtest, redactor: Redactor) -> Iterator[str]:
     yield f"judged the same: {same:,}"
 
 
-def _some(changes: list[Change], redactor: Redactor) -> Iterator[str]:
+def _some(changes: list[ChangedVerdict], redactor: Redactor) -> Iterator[str]:
     for change in changes[:_SHOWN]:
         yield f"  {_call(change.call, redactor)}"
         yield from (f"    {broken.describe()}" for broken in change.broken)

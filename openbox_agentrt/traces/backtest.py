@@ -11,9 +11,9 @@ from ..acel.events import LIFECYCLE
 from ..acel.refusal import Broken
 from ..acel.rulesfile import Rules
 from .events import Began, Ended, TraceEvent
-from .judge import Judge, Judged
+from .judge import Judged, TraceJudge
 
-__all__ = ("Backtest", "Change", "ContractFindings", "backtest")
+__all__ = ("Backtest", "ChangedVerdict", "ContractFindings", "backtest")
 
 MOST_TOOLS = 1000
 """How many tools without a contract are told apart."""
@@ -48,7 +48,7 @@ class ContractFindings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ChangedVerdict:
     """
     Say of one call that two sets of rules judge differently.
 
@@ -88,7 +88,7 @@ class Backtest:
     as_then: int = 0
     decided_then: int = 0
     unseen: Counter[str] = field(default_factory=Counter)
-    changes: list[Change] | None = None
+    changes: list[ChangedVerdict] | None = None
 
     @property
     def vacuous(self) -> list[Template]:
@@ -112,7 +112,7 @@ def backtest(
     events: Iterable[TraceEvent], rules: Rules, *, against: Rules | None = None, decided: bool = False
 ) -> Backtest:
     """
-    Judge what was recorded by rules.
+    TraceJudge what was recorded by rules.
 
     Args:
         events: What happened, see `Recordings`.
@@ -123,7 +123,7 @@ def backtest(
     Raises:
         TraceSourceError: From `events`.
     """
-    judge, other = Judge(rules), None if against is None else Judge(against)
+    judge, other = TraceJudge(rules), None if against is None else TraceJudge(against)
     result = Backtest(
         contracts=[ContractFindings(contract=contract) for contract in rules.contracts],
         changes=None if other is None else [],
@@ -188,4 +188,4 @@ def _compare(result: Backtest, call: Began, judged: Judged, before: Judged) -> N
     if judged.refused == before.refused or result.changes is None:
         return
     broken = tuple(broken for _, broken in (judged if judged.refused else before).broken)
-    result.changes.append(Change(call=call, refused=judged.refused, broken=broken))
+    result.changes.append(ChangedVerdict(call=call, refused=judged.refused, broken=broken))

@@ -14,7 +14,7 @@ from typing import Any
 
 from .events import NOT_RECORDED, Began, TraceEvent
 from .pairing import Pairing, arguments, said, texts_of
-from .source import Source
+from .source import RecordedFile
 
 __all__ = ("is_claude_code", "read_claude_code")
 
@@ -30,7 +30,7 @@ def is_claude_code(first: Any) -> bool:
     )
 
 
-def read_claude_code(source: Source) -> Iterator[TraceEvent]:
+def read_claude_code(source: RecordedFile) -> Iterator[TraceEvent]:
     """Read the calls of the branch that went on, and those of sub-agents."""
     live = _live(source)
     pairs = Pairing(source.unread)
@@ -65,12 +65,12 @@ def read_claude_code(source: Source) -> Iterator[TraceEvent]:
     yield from pairs.rest()
 
 
-def _live(source: Source) -> set[Any]:
+def _live(source: RecordedFile) -> set[Any]:
     """Find the lines that count: from the last one of the main branch up, and all of sub-agents."""
     parents: dict[Any, Any] = {}
     live: set[Any] = set()
     last = None
-    for _, line in Source(source.path, Counter()).objects():
+    for _, line in RecordedFile(source.path, Counter()).objects():
         uuid = line.get("uuid") if isinstance(line, dict) else None
         if uuid is None:
             continue

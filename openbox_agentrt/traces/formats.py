@@ -15,7 +15,7 @@ from .mcp_lines import is_mcp, read_mcp
 from .openai_messages import is_openai, read_openai
 from .otlp import is_otlp, read_otlp
 from .rows import is_rows, read_rows
-from .source import Source, TraceSourceError
+from .source import RecordedFile, TraceSourceError
 from .steps import read_steps
 
 __all__ = ("FORMATS", "Recordings")
@@ -27,7 +27,7 @@ class _Format(NamedTuple):
     """Say how a file of one format is told, and read."""
 
     is_it: Callable[[Any], bool]
-    read: Callable[[Source], Iterator[TraceEvent]]
+    read: Callable[[RecordedFile], Iterator[TraceEvent]]
 
 
 FORMATS: Final = {
@@ -74,7 +74,7 @@ class Recordings:
                 self.unread["files that are no recording"] += 1
                 continue
             self.files[kind] += 1
-            events = FORMATS[kind].read(Source(path, self.unread))
+            events = FORMATS[kind].read(RecordedFile(path, self.unread))
             yield from _in_session(str(path), events) if self._by_file else events
 
     def _found(self) -> Iterator[tuple[Path, bool]]:
@@ -109,7 +109,7 @@ class Recordings:
 def _told_by(path: Path) -> str | None:
     if path.suffix.lower() in (".yaml", ".yml"):
         return "rows"
-    first = Source(path, Counter()).first()
+    first = RecordedFile(path, Counter()).first()
     if isinstance(first, dict) and "bundle_hash" in first:
         raise TraceSourceError("is evidence that holds violations only, and no calls", path=str(path))
     return next((name for name, kind in FORMATS.items() if kind.is_it(first)), None)

@@ -19,7 +19,7 @@ from ..acel.rulesfile import Rules
 from ..acel.session import Session, engine_of
 from .events import Began, Ended, StateSet, Unrecorded
 
-__all__ = ("Judge", "Judged")
+__all__ = ("Judged", "TraceJudge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +61,9 @@ class _Silent:
         """Do nothing."""
 
 
-class Judge:
+class TraceJudge:
     """
-    Judge the calls of any number of sessions by one set of rules.
+    TraceJudge the calls of any number of sessions by one set of rules.
 
     Attributes:
         contracts: The contracts, by their positions.
@@ -82,7 +82,7 @@ class Judge:
         return len(self._sessions)
 
     def began(self, call: Began) -> Judged:
-        """Judge a call in its session."""
+        """TraceJudge a call in its session."""
         kept = self._session(call.session)
         if call.at is not None:
             kept.now = max(kept.now, call.at)

@@ -7,7 +7,7 @@ from typing import Any
 
 from .events import NOT_RECORDED, Began, TraceEvent
 from .pairing import Pairing, arguments
-from .source import Source
+from .source import RecordedFile
 
 __all__ = ("is_mcp", "read_mcp")
 
@@ -17,7 +17,7 @@ def is_mcp(first: Any) -> bool:
     return isinstance(first, dict) and "jsonrpc" in first
 
 
-def read_mcp(source: Source) -> Iterator[TraceEvent]:
+def read_mcp(source: RecordedFile) -> Iterator[TraceEvent]:
     """Read the calls of one connection."""
     pairs, asked = Pairing(source.unread), set[Any]()
     for number, message in source.objects():
@@ -34,7 +34,7 @@ def read_mcp(source: Source) -> Iterator[TraceEvent]:
 
 
 def _called(
-    source: Source, pairs: Pairing, asked: set[Any], number: int, message: dict[str, Any]
+    source: RecordedFile, pairs: Pairing, asked: set[Any], number: int, message: dict[str, Any]
 ) -> Iterator[TraceEvent]:
     params = message.get("params")
     name = params.get("name") if isinstance(params, dict) else None

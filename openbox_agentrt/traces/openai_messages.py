@@ -12,7 +12,7 @@ from typing import Any
 
 from .events import NOT_RECORDED, Began, TraceEvent
 from .pairing import Pairing, arguments, said, texts_of
-from .source import Source
+from .source import RecordedFile
 
 __all__ = ("is_openai", "read_openai")
 
@@ -28,7 +28,7 @@ def is_openai(first: Any) -> bool:
     return "role" in first or first.get("type") in ("function_call", "function_call_output", "message")
 
 
-def read_openai(source: Source) -> Iterator[TraceEvent]:
+def read_openai(source: RecordedFile) -> Iterator[TraceEvent]:
     """Read the calls of each conversation of a file."""
     loose: list[tuple[int, Any]] = []
     for number, value in source.objects():
@@ -56,7 +56,7 @@ def _name(value: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _read(source: Source, session: str, items: Iterator[tuple[int, Any]]) -> Iterator[TraceEvent]:
+def _read(source: RecordedFile, session: str, items: Iterator[tuple[int, Any]]) -> Iterator[TraceEvent]:
     pairs = Pairing(source.unread)
     for number, item in items:
         if not isinstance(item, dict):

@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 from ..acel.events import Outcome
 from .events import NOT_RECORDED, Began, Ended, TraceEvent
 from .pairing import arguments
-from .source import Source
+from .source import RecordedFile
 
 __all__ = ("is_otlp", "read_otlp")
 
@@ -75,7 +75,7 @@ def is_otlp(first: Any) -> bool:
     return isinstance(first, dict) and ("resourceSpans" in first or "resource_spans" in first)
 
 
-def read_otlp(source: Source) -> Iterator[TraceEvent]:
+def read_otlp(source: RecordedFile) -> Iterator[TraceEvent]:
     """Read the calls of a file in the order in which they began and ended."""
     ends: list[tuple[int, int, Ended]] = []
     for span in _in_order(_spans(source)):
@@ -98,7 +98,7 @@ def read_otlp(source: Source) -> Iterator[TraceEvent]:
         yield heapq.heappop(ends)[2]
 
 
-def _spans(source: Source) -> Iterator[_Span]:
+def _spans(source: RecordedFile) -> Iterator[_Span]:
     for number, line in source.objects():
         if not is_otlp(line):
             source.unread["a line without spans"] += 1
@@ -111,7 +111,7 @@ def _spans(source: Source) -> Iterator[_Span]:
                         yield call
 
 
-def _call(source: Source, number: int, span: Mapping[str, Any]) -> _Span | None:
+def _call(source: RecordedFile, number: int, span: Mapping[str, Any]) -> _Span | None:
     known = {item.get("key"): _value(item.get("value")) for item in _list(span, "attributes")}
     names = next((names for names in _CONVENTIONS if known.get(names.kind) == names.is_tool), None)
     if names is None:

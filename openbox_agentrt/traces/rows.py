@@ -12,7 +12,7 @@ from .._plain.strict_json import JsonError, read_json
 from ..acel.events import ToolCallEvent, TraceError
 from ..acel.outcome import outcome_of
 from .events import NOT_RECORDED, Began, Ended, TraceEvent
-from .source import Source, TraceSourceError
+from .source import RecordedFile, TraceSourceError
 
 __all__ = ("is_rows", "read_calls", "read_rows", "read_trace")
 
@@ -147,7 +147,7 @@ def _parsed(text: str, name: str, where: str = "") -> Any:
         raise TraceSourceError(f"{where or line}is not JSON: {error.reason}", path=name) from error
 
 
-def read_rows(source: Source) -> Iterator[TraceEvent]:
+def read_rows(source: RecordedFile) -> Iterator[TraceEvent]:
     """
     Read the calls of a trace of our own, strictly. A row is a call, or with ``event`` one end of it.
 

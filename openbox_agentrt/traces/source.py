@@ -9,7 +9,7 @@ from typing import Any
 
 from .._plain.strict_json import JsonError, read_json
 
-__all__ = ("Source", "TraceSourceError")
+__all__ = ("RecordedFile", "TraceSourceError")
 
 _MAX_DOCUMENT = 2**30
 
@@ -36,7 +36,7 @@ def _rebuild(problem: str, path: str) -> TraceSourceError:
     return TraceSourceError(problem, path=path)
 
 
-class Source:
+class RecordedFile:
     """
     Read one file, in any of the shapes that recordings have.
 
@@ -74,7 +74,7 @@ class Source:
     def first(self) -> Any:
         """Give the first JSON value, to see by it what the file is; None if there is none."""
         try:
-            return next((value for _, value in Source(self.path, Counter()).objects()), None)
+            return next((value for _, value in RecordedFile(self.path, Counter()).objects()), None)
         except TraceSourceError:
             return None
 

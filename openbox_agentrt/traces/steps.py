@@ -16,7 +16,7 @@ from .._plain.freezing import thawed
 from ..acel.events import Outcome
 from ..evidence.reading import Entry, read_entries
 from .events import Began, Ended, StateSet, TraceEvent
-from .source import Source, TraceSourceError
+from .source import RecordedFile, TraceSourceError
 
 __all__ = ("read_steps",)
 
@@ -30,7 +30,7 @@ _HIDDEN = "***REDACTED("
 _SAME_CLOCK = 60.0
 
 
-def read_steps(source: Source) -> Iterator[TraceEvent]:
+def read_steps(source: RecordedFile) -> Iterator[TraceEvent]:
     """
     Read the calls of a log with ``record="steps"``.
 
@@ -59,7 +59,7 @@ def read_steps(source: Source) -> Iterator[TraceEvent]:
         yield from run.rest()
 
 
-def _other_clocks(source: Source) -> set[str]:
+def _other_clocks(source: RecordedFile) -> set[str]:
     """Find the sessions whose own time is not that of the log: where a step has none, nobody knows it."""
     found, seen = set(), set()
     for entry in read_entries(source.path):
@@ -75,7 +75,7 @@ def _other_clocks(source: Source) -> set[str]:
 class _Run:
     """Follow one session. What is known is handed on in the order of the log."""
 
-    def __init__(self, source: Source, session: str, *, is_timed: bool) -> None:
+    def __init__(self, source: RecordedFile, session: str, *, is_timed: bool) -> None:
         self._source = source
         self._is_timed = is_timed
         self._session = session
