@@ -8,6 +8,7 @@ import typer
 
 from ..doors.mcp.serve import serve as serve_module
 from ..doors.mcp.server_module import ServerModuleError
+from ..fleet.errors import FleetConfigError
 from .running import InputError
 
 app = typer.Typer(add_completion=False)
@@ -30,12 +31,21 @@ def serve(
             metavar="FILE",
         ),
     ] = None,
+    fleet: Annotated[
+        str | None,
+        typer.Option(
+            help="The store that contracts of that file with scope: fleet count in.",
+            metavar="URL",
+            envvar="OPENBOX_AGENTRT_FLEET",
+            show_envvar=False,
+        ),
+    ] = None,
     evidence: Annotated[
         str | None, typer.Option(help="Write the evidence there when the server stops.", metavar="FILE")
     ] = None,
 ) -> int:
     """Run the MCP server of a module over standard input and output, its tool calls under contract."""
     try:
-        return serve_module(module, shadow=shadow, contracts=contracts, evidence=evidence)
-    except ServerModuleError as error:
+        return serve_module(module, shadow=shadow, contracts=contracts, evidence=evidence, fleet=fleet)
+    except (ServerModuleError, FleetConfigError) as error:
         raise InputError(str(error)) from error

@@ -31,6 +31,7 @@ from openbox_agentrt.acel.metrics import Metrics
 from openbox_agentrt.acel.rerun import rerun_file
 from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.fleet import SqliteFleet
+from openbox_agentrt.fleet.client.settling import settle_worker
 
 DAY: dict[str, Any] = {"scope": "fleet", "per": "day"}
 
@@ -407,3 +408,22 @@ def test_three_processes_with_a_limit_of_one_pay_once(path: Path) -> None:
     said = sorted(process.communicate(timeout=60)[0].strip() for process in processes)
 
     assert said == ["0 left of 1", "0 left of 1", "paid"]
+
+
+def test_what_ran_after_it_was_given_back_is_counted_and_told(workers: Callable[..., SqliteFleet]) -> None:
+    """Its effect is real: it goes to the violations, and so to evidence and metrics."""
+    fleet, other = workers(), workers()
+    rules = (at_most_n_times("a", 1, **DAY),)
+    session = Session(contracts=rules, fleet=fleet)
+    reservation = session.reserve("a")
+    line = other._connect()
+    settle_worker(line, fleet.worker, person=True)
+    line.close()
+
+    reservation.commit()
+
+    eventually(lambda: len(session.violations) == 1)
+    (violation,) = session.violations
+    assert violation.fault is not None
+    assert "had been given back, and was counted all the same" in violation.fault
+    assert not Session(contracts=rules, fleet=other).reserve("a").allowed

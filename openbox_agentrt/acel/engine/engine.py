@@ -139,6 +139,11 @@ class Engine:
         """Let `recorder` keep each violation as well; one for each `owner`."""
         self.records.watch(owner, recorder)
 
+    def join(self, fleet: FleetStore) -> None:
+        """Let contracts of the fleet that come count in a store, if the session has none yet."""
+        if self._fleet is None:
+            self._fleet = FleetGate(fleet)
+
     def add(self, contract: TemporalContract) -> None:
         """
         Let the session watch a contract, which sees the calls from now on.

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
@@ -12,6 +13,9 @@ from ..._extras import require
 from ..._files.whole_write import write_private
 from ...acel import Session
 from ...acel.config import contracts_from_rules, load_rules, state_from_rules
+from ...acel.contracts.declaration import scope_of
+from ...acel.session import engine_of
+from ...fleet import Fleet, open_fleet
 from .attach import attach
 from .middleware import ACELMiddleware
 from .server_module import Served, ServerModuleError, build
@@ -22,7 +26,12 @@ _WIND_UP_SECONDS = 0.5
 
 
 def serve(
-    ref: str, *, shadow: bool = False, contracts: str | None = None, evidence: str | None = None
+    ref: str,
+    *,
+    shadow: bool = False,
+    contracts: str | None = None,
+    evidence: str | None = None,
+    fleet: str | None = None,
 ) -> int:
     """
     Serve a module's MCP server over standard input and output, until the client hangs up.
@@ -34,6 +43,7 @@ def serve(
         shadow: Ask the module for a session that only watches.
         contracts: Path of a rules file that is added to what the module sets up.
         evidence: Path to which the session's evidence is written when it ends.
+        fleet: URL of the store that contracts with scope "fleet" of that file count in.
 
     Returns:
         0. Told to terminate, the process ends with 143.
@@ -42,11 +52,17 @@ def serve(
         MissingExtraError: If `mcp` is not installed.
         ServerModuleError: If the module has no server to give, or no evidence to write.
         ConfigError: If the rules cannot be understood.
+        FleetConfigError: If the URL names no store.
     """
     require("mcp", extra="mcp")
     served = build(ref, shadow=shadow)
-    if contracts is not None:
-        _add(contracts, served.session)
+    with ExitStack() as opened:
+        if contracts is not None:
+            _add(contracts, served.session, _store(fleet, opened))
+        return _serve(ref, served, shadow=shadow, evidence=evidence)
+
+
+def _serve(ref: str, served: Served, *, shadow: bool, evidence: str | None) -> int:
     if evidence is not None:
         _check_evidence(evidence, served)
     if shadow and not served.takes_mode:
@@ -86,12 +102,25 @@ async def _until_hung_up(served: Served, evidence: str | None) -> None:
         leave(codes[0])
 
 
-def _add(path: str, session: Session | ACELMiddleware) -> None:
+def _store(url: str | None, opened: ExitStack) -> Fleet | None:
+    if url is None:
+        return None
+    store = open_fleet(url)
+    opened.callback(store.close)
+    return store
+
+
+def _add(path: str, session: Session | ACELMiddleware, store: Fleet | None) -> None:
     rules = load_rules(path)
     contracts, state = contracts_from_rules(rules), state_from_rules(rules)
+    of_fleet = [contract.spec for contract in contracts if scope_of(contract) == "fleet"]
+    if of_fleet and store is None:
+        raise ServerModuleError(f"{of_fleet[0]} has scope 'fleet', and no store is given: --fleet URL")
     _say(f"Loaded {len(contracts)} contract(s) from {path!r}.")
 
     def setup(session: Session) -> None:
+        if store is not None:
+            engine_of(session).join(store)
         session.add_contracts(contracts_from_rules(rules))
         session.state.update(state)
 

@@ -67,6 +67,41 @@ async def test_a_served_gate_has_a_session_for_each_client(tmp_path: Path) -> No
         assert not (await client.call_tool("read_user_data", {"query": "q"})).is_error
 
 
+async def test_served_modules_share_what_the_fleet_counts(tmp_path: Path) -> None:
+    """One validation a day, in whichever process; without a store, the file is not taken."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(
+        "contracts: [{template: at_most_n_times, args: [validate_record, 1], scope: fleet, per: day}]"
+    )
+    options = ("--rules", str(rules), "--fleet", f"sqlite:///{tmp_path}/fleet.db")
+
+    async def validate() -> str:
+        said = "does not answer"
+        async with Client(served(TOY, *options)) as client:
+            # On a machine that is busy enough, the store may take longer than a call waits for it.
+            while "does not answer" in said:
+                said = str((await client.call_tool("validate_record", {"record_id": "r"})).content)
+        return said
+
+    first, second = await validate(), await validate()
+
+    assert "valid" in first
+    assert "refused" not in first
+    assert "0 left of 1 today, free again at 00:00 UTC" in second
+
+
+def test_a_served_module_needs_a_store_for_the_fleet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would count one process's calls, and nobody would notice."""
+    monkeypatch.delenv("OPENBOX_AGENTRT_FLEET", raising=False)
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("contracts: [{template: at_most_n_times, args: [a, 1], scope: fleet, per: day}]")
+
+    assert main(["serve", TOY, "--rules", str(rules)]) == 2
+    assert "has scope 'fleet', and no store is given: --fleet URL" in capsys.readouterr().err
+
+
 async def test_shadow_mode(tmp_path: Path) -> None:
     """The module is asked for a session that only watches."""
     evidence = tmp_path / "evidence.json"
