@@ -26,7 +26,7 @@ NOT_RECORDED: Final = Unrecorded()
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Began:
     """
-    A call began. Each is an object of its own, by which its end refers to it.
+    A recorded call began. Each is an object of its own, by which its end refers to it.
 
     Attributes:
         where: File and line, for people.
@@ -50,7 +50,7 @@ class Began:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ended:
     """
-    A call ended.
+    A recorded call ended.
 
     Attributes:
         call: The call.

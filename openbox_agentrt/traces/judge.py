@@ -55,10 +55,10 @@ class _Session:
 
 
 class _Silent:
-    """Keep no evidence: what is found is counted elsewhere."""
+    """Take evidence and keep none: what is found is counted elsewhere."""
 
     def record(self, violation: object, /) -> None:
-        """Do nothing."""
+        """Let a violation go by."""
 
 
 class TraceJudge:

@@ -142,7 +142,7 @@ def _list(value: Any, *names: str) -> list[Any]:
 
 
 def _value(value: Any) -> Any:
-    """Read an AnyValue."""
+    """Read a value of OTLP's type AnyValue."""
     if not isinstance(value, dict) or not value:
         return None
     kind, held = next(iter(value.items()))

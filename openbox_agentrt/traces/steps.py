@@ -73,7 +73,7 @@ def _other_clocks(source: RecordedFile) -> set[str]:
 
 
 class _Run:
-    """Follow one session. What is known is handed on in the order of the log."""
+    """Follow one session's steps. What is known is handed on in the order of the log."""
 
     def __init__(self, source: RecordedFile, session: str, *, is_timed: bool) -> None:
         self._source = source
