@@ -22,10 +22,11 @@ __all__ = ("cel_value", "distinct", "is_small", "kind_of", "total")
 
 _LEAST, _MOST = -(2**63), 2**63
 MAX_TEXT = 1 << 16
+MAX_DEPTH = 100
 MAX_PARTS = 4096
 
 
-def cel_value(value: Any, name: str) -> Any:
+def cel_value(value: Any, name: str, depth: int = MAX_DEPTH) -> Any:
     """
     Give a value as CEL can hold it, and as it is.
 
@@ -43,10 +44,12 @@ def cel_value(value: Any, name: str) -> Any:
         if not math.isfinite(value):
             raise FieldError(f"{name} is not finite")
         return value
+    if not depth:
+        raise FieldError(f"{name} is nested too deeply")
     if kind is list or kind is tuple:
-        return [cel_value(part, name) for part in value]
+        return [cel_value(part, name, depth - 1) for part in value]
     if kind is dict:
-        return {_name(key, name): cel_value(part, name) for key, part in value.items()}
+        return {_name(key, name): cel_value(part, name, depth - 1) for key, part in value.items()}
     return _of_object(value, name)
 
 

@@ -301,6 +301,12 @@ class Plan:
                 or (prompts and any(USER_PROMPT in source.label for source in guard.guard.sources))
             ):
                 found.add(id(guard.contract))
+        for entry, _ in self.asked:
+            when = entry.when
+            if when is not None and (
+                (times and when.timeline is not None) or (results and bool(when.condition.facts))
+            ):
+                found.add(id(entry.contract))
         return frozenset(found)
 
     def retire(self) -> None:

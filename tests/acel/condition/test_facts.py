@@ -52,6 +52,13 @@ def cancels(session: Session, id: Any = 7) -> bool:
     return refusal(session, "cancel", {"id": id}) is None
 
 
+def deep(levels: int) -> list[Any]:
+    nested: list[Any] = []
+    for _ in range(levels):
+        nested = [nested]
+    return nested
+
+
 # What is told
 
 
@@ -186,8 +193,9 @@ def test_at_the_bound_the_oldest_is_forgotten() -> None:
         {"a" * 1000 + str(n): n for n in range(100)},
         2**63,
         Decimal("NaN"),
+        deep(5000),
     ],
-    ids=["text", "list", "names", "number", "no number"],
+    ids=["text", "list", "names", "number", "no number", "depth"],
 )
 def test_what_cannot_be_kept_is_left_out(value: Any) -> None:
     """Too large, or nothing that a condition can hold. The rest of the fact is kept."""
@@ -517,6 +525,27 @@ def test_what_may_have_changed_is_asked_again_after_a_wait() -> None:
     ]
     assert call.allowed
     assert not call.recheck()
+
+
+def test_what_a_condition_needs_to_be_judged_is_known() -> None:
+    """So that a trace in which it is missing is not judged as if it were there."""
+    contracts = [
+        PENDING,
+        requires("cancel", "now > timestamp('2026-01-01T00:00:00Z')"),
+        never("cancel", when="facts.order['x'].status == 'a'", facts=[ORDER]),
+        never("cancel", when="now > timestamp('2026-01-01T00:00:00Z')", mode="shadow"),
+    ]
+    plan = engine_of(opened(*contracts)).store.book.plan("cancel")
+
+    def needs(**what: bool) -> list[int]:
+        found = plan.reading(
+            **{"arguments": False, "times": False, "results": False, "prompts": False, **what}
+        )
+        return [place for place, contract in enumerate(contracts) if id(contract) in found]
+
+    assert needs(arguments=True) == [0, 2, 3]
+    assert needs(times=True) == [1, 3]
+    assert needs(results=True) == [0, 2]
 
 
 def test_sessions_in_threads_ask_for_their_own_facts() -> None:

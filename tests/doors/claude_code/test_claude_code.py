@@ -855,6 +855,32 @@ def test_what_a_tool_returned_vouches_in_the_next_process(hooks: Hooks, wrapped:
     assert [entry["result"] for entry in hooks.entries() if "result" in entry] == [result]
 
 
+def test_what_a_tool_told_is_known_in_the_next_process(hooks: Hooks) -> None:
+    """A fact, by its key; the rules are read compiled there."""
+    hooks.write_rules(
+        {
+            "facts": [{"tool": "Order", "as": "order", "key": "id", "values": {"status": "status"}}],
+            "contracts": [
+                {
+                    "template": "requires",
+                    "args": ["Cancel"],
+                    "check": "facts.order[args.id].status == 'pending' && session.Read < 2",
+                },
+            ],
+        }
+    )
+    assert not hooks.runs("Cancel", id=7)
+    hooks.pre("Order", id=7)
+    hooks.post(tool_response={"status": "pending"})
+
+    assert hooks.runs("Cancel", id="7")
+    assert not hooks.runs("Cancel", id=8)
+    for _ in range(2):
+        hooks.pre("Read", path="x")
+        hooks.post(tool_response="a letter")
+    assert not hooks.runs("Cancel", id="7")
+
+
 def test_what_the_user_says_vouches_in_the_next_process(hooks: Hooks) -> None:
     """And a contract may refuse a prompt, which the client then does not pass on."""
     ban = {"template": "never", "args": [{"tool": "user_prompt", "matches": "password", "field": "prompt"}]}
