@@ -186,6 +186,10 @@ class Fleet(ABC):
             The answer, when there is one.
         """
         end = ToFinish(lease, how, measured)
+        if self._closed:
+            # Not raised: a finalizer may come late, and has nobody to tell.
+            end.future.set_exception(_closed())
+            return end.future
         worker = self._worker()
         if not (lease.local and worker.local.tell(end)):
             worker.dispatcher.tell(end, soon=soon)
@@ -247,7 +251,7 @@ class Fleet(ABC):
         if running is not None and running.process == os.getpid():
             return running
         if self._closed:
-            raise FleetConfigError("the fleet is closed: make another one")
+            raise _closed()
         if running is not None:
             _inherited.append(running)
         self._running = _Worker(self)
@@ -313,6 +317,10 @@ class Fleet(ABC):
         worker = self._worker()
         worker.standing.counts.local += 1
         return worker.local.reserve(plan, worker.standing.worker.id, started=started, force=force)
+
+
+def _closed() -> FleetConfigError:
+    return FleetConfigError("the fleet is closed: make another one")
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -6,7 +6,9 @@ import asyncio
 import os
 import warnings
 
-from openbox_agentrt.fleet import Fleet
+import pytest
+
+from openbox_agentrt.fleet import Fleet, FleetConfigError
 from tests.fleet.conftest import OpenFleet
 from tests.fleet.plans import after, at_most, spend, succeed
 
@@ -133,3 +135,43 @@ def test_a_parked_lease_is_given_back_after_its_deadline(open_one: OpenFleet, ot
 
     assert other.reserve(at_most(1)).lease is not None
     assert other.adopt(lease.id) is None
+
+
+def test_a_worker_that_was_closed_asks_nothing_more(fleet: Fleet, other: Fleet) -> None:
+    """What is finished late is not told, and raises nothing: its lease ends by itself."""
+    lease = fleet.reserve(at_most(1)).lease
+    assert lease is not None
+    fleet.close()
+
+    end = fleet.finish(lease, "undo")
+
+    assert isinstance(end.exception(), FleetConfigError)
+    with pytest.raises(FleetConfigError, match="closed"):
+        fleet.reserve(at_most(1))
+    assert other.reserve(at_most(1)).lease is None
+
+
+def test_a_call_that_runs_although_it_was_given_back_counts(fleet: Fleet, other: Fleet) -> None:
+    """Who did not ask whether it may start, and ran: it is late, and counts by force."""
+    lease = fleet.reserve(at_most(1)).lease
+    assert lease is not None
+    other.finish(lease, "undo", soon=False).result(20)
+    taken = other.reserve(at_most(1), started=True).lease
+    assert taken is not None
+
+    assert fleet.finish(lease, "commit", soon=False).result(20).said == "late"
+
+    assert other.reserve(at_most(1)).broken[0].live == 2
+    assert fleet.counts.late == 1
+
+
+def test_what_was_measured_replaces_an_estimate(fleet: Fleet) -> None:
+    """The estimate is spent until then; what breaks the limit is told."""
+    first = fleet.reserve(spend(100, 500), started=True).lease
+    assert first is not None
+    assert fleet.finish(first, "commit", measured={0: 450}, soon=False).result(20).over == ()
+    second = fleet.reserve(spend(50, 500), started=True).lease
+    assert second is not None
+
+    assert fleet.finish(second, "commit", measured={0: 51}, soon=False).result(20).over == (0,)
+    assert fleet.reserve(spend(1, 500)).broken[0].total == 501

@@ -288,9 +288,9 @@ class Dispatcher:
         )
 
     def _ended(self, end: ToFinish, answer: Answer) -> None:
-        said = answer.said
+        said, entry = answer.said, self._journal.get(end.lease.id)
         self._journal.finish(end.lease.id, end.how, end.measured)
-        if said == "gone" and end.how != "undo" and self._force(end):
+        if said == "gone" and end.how != "undo" and entry is not None and self._force(end, entry):
             said = "late"
         if said == "late":
             self._standing.counts.late += 1
@@ -300,11 +300,10 @@ class Dispatcher:
         if end.future.set_running_or_notify_cancel():
             end.future.set_result(Finished(said=said, over=answer.over))
 
-    def _force(self, end: ToFinish) -> bool:
-        entry = self._journal.get(end.lease.id)
-        if entry is None or self._standing.suspect:
+    def _force(self, end: ToFinish, entry: Entry) -> bool:
+        if self._standing.suspect:
             # What the store has lost is repeated as a whole.
-            return entry is not None
+            return True
         self._journal.drop(entry.lease)
         entry = Entry(self.next_lease(), entry.worker, entry.plan, True, end.how, end.measured)
         self._journal.add(entry)
@@ -356,7 +355,7 @@ class Dispatcher:
             deliver(request, Reserved(lease=None, broken=answer.broken, now=answer.now))
         elif said == "no":
             deliver(request, Reserved(lease=None, broken=answer.broken, now=answer.now))
-        elif said == "stale":
+        elif said == "stale" and request.is_over():
             self._refuse([request], "it answered too late")
         else:
             self._dead |= said == "dead"
@@ -384,12 +383,15 @@ class Dispatcher:
         self._ends.append(ToFinish(lease, "undo"))
 
     def _refuse(self, requests: list[Request], reason: str) -> None:
+        requests = [request for request in requests if not _has_answer(request)]
         self._standing.counts.outages += len(requests)
         retry_after = max(0.1, self._breaker.pause_left)
         self._fail([], requests, FleetUnavailableError(reason, retry_after=retry_after))
 
     def _fail(self, ends: list[ToFinish], requests: list[Request], error: Exception) -> None:
         for request in requests:
+            if _has_answer(request):
+                continue
             if isinstance(request, ToReserve) and request.lease and self._journal.get(request.lease) is None:
                 self._undo(request.granted())
             if not request.future.done():
@@ -415,6 +417,10 @@ class Dispatcher:
                 # Nothing depends on it: the lease ends by itself.
                 _log.debug("worker %s could not say that it leaves", worker.id)
         self._line.close()
+
+
+def _has_answer(request: Request) -> bool:
+    return request.future.done() and not request.future.cancelled()
 
 
 def _taken(ends: deque[ToFinish], most: int) -> Iterator[ToFinish]:
