@@ -50,6 +50,7 @@ class _Worker:
         self.heartbeat.stop()
         self.dispatcher.close()
         self.dispatcher.thread.join(timeout=2.0)
+        self.heartbeat.thread.join(timeout=1.0)
 
 
 class Fleet(ABC):
@@ -91,6 +92,7 @@ class Fleet(ABC):
         self.on_outage = on_outage
         self._running: _Worker | None = None
         self._closed = False
+        self._last_counts = FleetCounts()
 
     @property
     @abstractmethod
@@ -104,8 +106,9 @@ class Fleet(ABC):
 
     @property
     def counts(self) -> FleetCounts:
-        """What happened so far."""
-        return self._worker().standing.counts.snapshot()
+        """What happened so far, in this process."""
+        running = self._running
+        return self._last_counts if running is None else running.standing.counts.snapshot()
 
     def reserve(
         self, plan: FleetPlan, *, started: bool = False, force: bool = False, timeout: float | None = None
@@ -233,6 +236,7 @@ class Fleet(ABC):
 
     def close(self) -> None:
         """Tell the store what is left to tell, for at most two seconds, and let go of it."""
+        self._last_counts = self.counts
         worker, self._running = self._running, None
         self._closed = True
         if worker is not None and worker.process == os.getpid():

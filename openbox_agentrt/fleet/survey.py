@@ -289,7 +289,7 @@ class RedisSurvey(Survey):
             stored, values = self.line.execute(
                 [
                     ("HMGET", f"{self._prefix}:c:{name}", "l", "t", "u", "n", "p"),
-                    ("ZCARD", f"{self._prefix}:c:{name}:z"),
+                    ("ZCARD", f"{self._prefix}:z:{name}"),
                 ]
             )
             live, total, unread, at, period = stored

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from openbox_agentrt.fleet import Fleet, FleetConfigError
+from openbox_agentrt.fleet import Fleet, FleetCell, FleetConfigError, FleetGuard, FleetMove, FleetPlan
 from tests.fleet.conftest import OpenFleet
 from tests.fleet.plans import after, at_most, spend, succeed
 
@@ -175,3 +175,15 @@ def test_what_was_measured_replaces_an_estimate(fleet: Fleet) -> None:
 
     assert fleet.finish(second, "commit", measured={0: 51}, soon=False).result(20).over == (0,)
     assert fleet.reserve(spend(1, 500)).broken[0].total == 501
+
+
+def test_keys_are_not_taken_for_each_others_parts(fleet: Fleet) -> None:
+    """Whatever somebody calls a customer, it is another customer's budget that is left alone."""
+
+    def use(key: str) -> FleetPlan:
+        cell = FleetCell(kind="distinct", name="used", key=key)
+        guard = FleetGuard(kind="distinct", cell=0, n=1, values=("x",))
+        return FleetPlan(cells=(cell,), guards=(guard,), moves=(FleetMove(cell=0, values=("x",)),))
+
+    for key in ("a", "a:z", "a:z:z", "", ":z", "ä" * 400, "ä" * 401, "}{obx:other}", "a b\n"):
+        assert fleet.reserve(use(key), started=True).lease is not None, key

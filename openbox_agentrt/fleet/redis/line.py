@@ -221,4 +221,5 @@ class RedisLine:
                 return "mend", ask, self._cells([step.cell]), []
 
     def _cells(self, ids: Any) -> list[str]:
-        return [key for one in ids for key in (f"{self._prefix}:c:{one}", f"{self._prefix}:c:{one}:z")]
+        # Two prefixes: a key is somebody else's text, and could end like a suffix.
+        return [key for one in ids for key in (f"{self._prefix}:c:{one}", f"{self._prefix}:z:{one}")]
