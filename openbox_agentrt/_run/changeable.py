@@ -8,47 +8,46 @@ the message said then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from .._plain.same import canonical
 
-__all__ = ("is_settled", "saying")
+__all__ = ("changeable_in", "saying")
 
 _IMMUTABLE: Final = frozenset({str, bytes, int, float, bool, type(None)})
-_ENCODER: Final = msgspec.json.Encoder(enc_hook=canonical)
+_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=canonical)
 
 
-def is_settled(message: Any) -> bool:
-    """Tell whether a message stays as it is: nothing in it can be changed in place."""
+def changeable_in(message: Any) -> tuple[Any, ...]:
+    """Give what somebody may change in a message; nothing for one that stays as it is."""
     content, calls = message.content, message.tool_calls
-    if calls or type(calls) is not tuple or type(content) is not tuple:
-        return False
-    # A loop, because every model call asks this of several messages.
-    for part in content:  # noqa: SIM110
-        if type(part.data) not in _IMMUTABLE:
-            return False
-    return True
+    if type(content) is not tuple or type(calls) is not tuple:
+        return (message,)
+    held = [call.arguments for call in calls] if calls else []
+    for part in content:
+        if part.data is not None and type(part.data) not in _IMMUTABLE:
+            held.append(part.data)
+    return tuple(held)
 
 
-def saying(messages: Iterable[Any]) -> bytes:
+def saying(data: tuple[Any, ...]) -> bytes:
     """
-    Write down all that messages say, to be compared later. Never raises.
+    Write down what data says, to be compared later. Never raises.
 
-    What is written of several messages begins with what is written of the first of them.
+    What is written of several things begins with what is written of the first of them.
     """
-    listed = tuple(messages)
     try:
-        return _ENCODER.encode(listed)[1:-1]
+        # Without the head, which says how many there are.
+        return _ENCODER.encode(data)[1 if len(data) < 16 else 3 if len(data) < 65_536 else 5 :]
     except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
-        # Keys that JSON has not, a cycle, a number or a depth beyond it.
-        return b",".join(map(_saying_of_one, listed))
+        # A cycle, a number or a depth beyond the encoder.
+        return b"".join(map(_saying_of_one, data))
 
 
-def _saying_of_one(message: Any) -> bytes:
+def _saying_of_one(item: Any) -> bytes:
     try:
-        return _ENCODER.encode(message)
+        return _ENCODER.encode(item)
     except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
-        return canonical(message).encode("utf-8", "surrogatepass")
+        return _ENCODER.encode(canonical(item).encode("utf-8", "surrogatepass"))

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from operator import is_
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ import msgspec
 from .._plain.same import canonical
 from .._wire.model_input import Element, message_elements
 from ..message_extraction import last_user_text
-from .changeable import is_settled, saying
+from .changeable import changeable_in, saying
 
 __all__ = ("JudgedContent", "Look")
 
@@ -38,8 +39,8 @@ class Look:
 
     Attributes:
         known: How many of the first are known not to be new.
-        changeable: Those in which somebody may change something.
-        said: What these said.
+        changeable: What somebody may change in them.
+        said: What that said.
     """
 
     known: int
@@ -92,12 +93,9 @@ class JudgedContent:
         """Look at messages: how many of the first are known, and what they all say now."""
         prefix = self._prefix
         if len(messages) < len(prefix) or not all(map(is_, prefix, messages)):
-            changeable = tuple(message for message in messages if not is_settled(message))
+            changeable = _changeable_in(messages)
             return Look(0, changeable, saying(changeable))
-        changeable = (
-            *self._changeable,
-            *(message for message in messages[len(prefix) :] if not is_settled(message)),
-        )
+        changeable = (*self._changeable, *_changeable_in(messages[len(prefix) :]))
         said = saying(changeable)
         return Look(len(prefix) if said.startswith(self._said) else 0, changeable, said)
 
@@ -155,7 +153,7 @@ class JudgedContent:
         if whole:
             self._changeable, self._said = look.changeable, look.said
         elif held or not look.known:
-            self._changeable = tuple(message for message in self._prefix if not is_settled(message))
+            self._changeable = _changeable_in(self._prefix)
             self._said = saying(self._changeable)
 
     def _new_in(self, message: Any) -> dict[bytes, Element]:
@@ -174,8 +172,13 @@ class JudgedContent:
             self._messages.popitem(last=False)
 
 
+def _changeable_in(messages: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(chain.from_iterable(map(changeable_in, messages)))
+
+
 def _said_by(message: Any) -> bytes:
-    return b"" if is_settled(message) else _short(saying((message,)))
+    data = changeable_in(message)
+    return _short(saying(data)) if data else b""
 
 
 def _digest(element: Element) -> bytes:

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from agent_rt import PROVIDER_STATE_MIME, ContentPart, ModelMessage, ToolCall
 
 from ..message_extraction import message_text, with_text
-from .changeable import is_settled, saying
+from .changeable import changeable_in, saying
 
 __all__ = ("RedactedMessages",)
 
@@ -47,7 +47,7 @@ class RedactedMessages:
 
     def redacted(self, message: ModelMessage, version: int) -> ModelMessage:
         """Redact a message, in the given version of what is known."""
-        said = b"" if is_settled(message) else saying((message,))
+        said = saying(changeable_in(message))
         known = self._memo.get(id(message))
         if known is not None and known[0] is message:
             self._memo.move_to_end(id(message))
@@ -59,7 +59,7 @@ class RedactedMessages:
         # A strong reference to the message keeps its id from being used again.
         self._memo[id(message)] = (message, new, version, said)
         if new is not message:
-            self._memo[id(new)] = (new, new, version, b"" if is_settled(new) else saying((new,)))
+            self._memo[id(new)] = (new, new, version, saying(changeable_in(new)))
         while len(self._memo) > MAX_REMEMBERED_MESSAGES:
             self._memo.popitem(last=False)
         return new
