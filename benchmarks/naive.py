@@ -34,6 +34,7 @@ class Seen:
         order: Position of its being let through among everything that happened.
         ended_order: Position of its end.
         ran: The arguments that really ran, if they are not those that were judged.
+        again: When it was judged again, and let through.
     """
 
     step: int
@@ -45,6 +46,7 @@ class Seen:
     order: int = 0
     ended_order: int = 0
     ran: Mapping[str, Any] | None = None
+    again: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +224,8 @@ def _asked(spec: Spec, calls: Sequence[Seen]) -> Callable[[Seen], bool]:
         if when is None or spec["template"] in ("existence", "required_before_session_end"):
             return True
         original = next((one for one in calls if one.step == seen.step), seen)
-        at = original.ended_order if seen.args is original.ran else original.order
-        return CONDITIONS[when](Moment(seen.args, _done(calls, at))) is not False
+        at = [original.ended_order] if seen.args is original.ran else [original.order, *original.again]
+        return any(CONDITIONS[when](Moment(seen.args, _done(calls, by))) is not False for by in at)
 
     return asked
 

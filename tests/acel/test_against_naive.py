@@ -244,7 +244,9 @@ class Run:
         if not holds:
             self.open.pop(which)
             call.ended, call.ended_at, call.ended_order = "aborted", self.latest, self.order
-        elif windowed:
+        elif wanted:
+            call.again += (self.order,)
+        if holds and windowed:
             call.at = self.latest
 
     def end(self, entry: tuple[Reservation, Seen], how: Ended, ran: dict[str, Any] | None) -> None:

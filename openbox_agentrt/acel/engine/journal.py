@@ -27,7 +27,7 @@ from ..memory.guard import Breach
 from ..memory.state import StateStore
 from ..memory.total import Guess
 from .as_ran import End
-from .plan import Plan
+from .plan import ArgumentRules, Plan
 from .planned_call import PlannedCall, seen_of
 from .rule_set import RuleSet
 from .store import SessionStore
@@ -213,8 +213,8 @@ class JournaledStore(SessionStore):
         if not self._objecting:
             self._noted.append(_Noted("reserve", call, None, self._time() if plan.timelines else None))
 
-    def _recheck(self, call: PlannedCall) -> list[Breach]:
-        breaches = super()._recheck(call)
+    def _recheck(self, call: PlannedCall, again: ArgumentRules) -> list[Breach]:
+        breaches = super()._recheck(call, again)
         more = {"allowed": call.watched or not any(breach.blocks() for breach in breaches)}
         self._noted.append(_Noted("recheck", call, breaches, self._time(), more, self._places))
         return breaches

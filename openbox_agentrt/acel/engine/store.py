@@ -28,10 +28,10 @@ from ..memory.state import StateStore
 from ..verdict import Verdict
 from .as_ran import End, settle_as_ran
 from .judging import explain, holds
-from .plan import NONE, Plan
+from .plan import NONE, ArgumentRules, Plan
 from .plan_book import PlanBook
 from .planned_call import PlannedCall
-from .rechecking import is_to_recheck, judge_again
+from .rechecking import asked_again, is_to_recheck, judge_again
 from .rule_set import RuleSet, SharedRules
 
 
@@ -178,11 +178,12 @@ class SessionStore:
         if self.shut is None and not is_to_recheck(call):
             return []
         timelines = tuple(dict.fromkeys((*call.plan.timelines, *call.plan.later)))
+        again = asked_again(call)
         shown = _look(timelines, at)
         with self.lock:
             _advance(timelines, shown)
             self._settle_dropped()
-            return self._recheck(call)
+            return self._recheck(call, again)
 
     def would(self, call: PlannedCall) -> list[Breach]:
         """Say what a call would break if it were made now. It is not made, and nothing moves."""
@@ -421,8 +422,8 @@ class SessionStore:
             self._note(breaches)
         return breaches
 
-    def _recheck(self, call: PlannedCall) -> list[Breach]:
-        breaches = self._in_order(judge_again(call))
+    def _recheck(self, call: PlannedCall, again: ArgumentRules) -> list[Breach]:
+        breaches = self._in_order(judge_again(call, again))
         if call.watched:
             self._note(breaches)
             return breaches
