@@ -39,7 +39,7 @@ def rows(case):
         if word != "$":
             tool, args, how, _ = _parse(word)
             assert not how
-            yield {"tool": tool, "args": args}
+            yield {"tool": tool, "args": args, "result": args}
 
 CASES = [
     Labelled(case.id, [dict(case.rule)], list(rows(case)), bool(case.expected))
