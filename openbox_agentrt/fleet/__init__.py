@@ -11,8 +11,8 @@ from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .answers import Broken, Finished, FleetCounts, How, Lease, Measured, Reserved
-    from .errors import AmountError, FleetConfigError, FleetError, FleetUnavailableError
+    from .answers import BrokenGuard, Finished, FleetCounts, How, Lease, Measured, Reserved
+    from .errors import FleetConfigError, FleetError, FleetUnavailableError, UnitsError
     from .fleet import Fleet
     from .opening import open_fleet
     from .plan import FleetCell, FleetGuard, FleetMove, FleetPlan
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from .sqlite import SqliteFleet
 
 _HOME = {
-    "AmountError": "errors",
-    "Broken": "answers",
+    "UnitsError": "errors",
+    "BrokenGuard": "answers",
     "Finished": "answers",
     "Fleet": "fleet",
     "FleetCell": "plan",
@@ -42,8 +42,7 @@ _HOME = {
 }
 
 __all__ = (
-    "AmountError",
-    "Broken",
+    "BrokenGuard",
     "Finished",
     "Fleet",
     "FleetCell",
@@ -60,6 +59,7 @@ __all__ = (
     "RedisFleet",
     "Reserved",
     "SqliteFleet",
+    "UnitsError",
     "open_fleet",
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 
-from .errors import AmountError
+from .errors import UnitsError
 
 __all__ = ("LARGEST", "MIN_SCALE", "from_units", "scale_of", "to_units")
 
@@ -27,17 +27,17 @@ def to_units(amount: Decimal | int, scale: int) -> int:
     Give an amount in units of ten to the power of minus `scale`.
 
     Raises:
-        AmountError: It has more decimals than that, or is beyond `LARGEST` units.
+        UnitsError: It has more decimals than that, or is beyond `LARGEST` units.
     """
     try:
         units = Decimal(amount).scaleb(scale, context=_EXACT)
         whole = int(units) if units.is_finite() and abs(units) <= LARGEST else None
     except ArithmeticError as error:
-        raise AmountError(f"amount {str(amount)!r} is too large to be counted exactly") from error
+        raise UnitsError(f"amount {str(amount)!r} is too large to be counted exactly") from error
     if whole is None:
-        raise AmountError(f"amount {str(amount)!r} is too large to be counted exactly")
+        raise UnitsError(f"amount {str(amount)!r} is too large to be counted exactly")
     if whole != units:
-        raise AmountError(f"amount {str(amount)!r} has more than {scale} decimals, which are what is counted")
+        raise UnitsError(f"amount {str(amount)!r} has more than {scale} decimals, which are what is counted")
     return whole
 
 

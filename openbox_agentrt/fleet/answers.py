@@ -1,4 +1,4 @@
-"""What a shared store answers: reservations, what they would break, and how they ended."""
+"""A shared store answers with reservations, what they would break, and how they ended."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ("Broken", "Finished", "FleetCounts", "How", "Lease", "Measured", "Reserved")
+__all__ = ("BrokenGuard", "Finished", "FleetCounts", "How", "Lease", "Measured", "Reserved")
 
 How = Literal["commit", "fail", "undo", "lose"]
 """`commit`: it ran and succeeded. `fail`: it ran and failed. `undo`: it never ran. `lose`: nobody knows."""
@@ -34,7 +34,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
+class BrokenGuard:
     """
     A guard that does not hold, with the values of its cell.
 
@@ -73,7 +73,7 @@ class Reserved:
     """
 
     lease: Lease | None
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[BrokenGuard, ...] = ()
     now: int = 0
 
 
@@ -95,7 +95,7 @@ class Finished:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetCounts:
     """
-    What happened between a worker and the store since it was opened.
+    Count what happened between a worker and the store since it was opened.
 
     Attributes:
         outages: Questions without an answer in time.

@@ -1,15 +1,15 @@
 """
-What can go wrong with a shared store.
+List the errors of a shared store.
 
     FleetError                  the base
     |- FleetConfigError         the URL, the server's settings or the file are not what is needed
     |- FleetUnavailableError    no answer in time
-    |- AmountError              an amount that the store cannot add exactly
+    |- UnitsError              an amount that the store cannot add exactly
 """
 
 from __future__ import annotations
 
-__all__ = ("AmountError", "FleetConfigError", "FleetError", "FleetUnavailableError")
+__all__ = ("FleetConfigError", "FleetError", "FleetUnavailableError", "UnitsError")
 
 
 class FleetError(Exception):
@@ -38,7 +38,7 @@ class FleetUnavailableError(FleetError):
         return _rebuild_unavailable, (self.reason, self.retry_after)
 
 
-class AmountError(FleetError, ValueError):
+class UnitsError(FleetError, ValueError):
     """An amount has more decimals than its cell, or is too large to be added exactly."""
 
 

@@ -16,12 +16,12 @@ from .answers import Finished, FleetCounts, How, Lease, Measured, Reserved
 from .client.dispatcher import Dispatcher
 from .client.heartbeat import Heartbeat
 from .client.local import LocalCounts
-from .client.requests import ForLease, Request, ToFinish, ToReserve
-from .client.standing import Standing
+from .client.requests import ForLease, Question, ToFinish, ToReserve
+from .client.standing import WorkerStanding
 from .errors import FleetConfigError, FleetUnavailableError
 from .periods import SECOND
 from .plan import FleetPlan
-from .steps import Line
+from .steps import StoreLine
 
 __all__ = ("PATIENCE", "Fleet", "OnOutage")
 
@@ -39,7 +39,7 @@ class _Worker:
 
     def __init__(self, fleet: Fleet) -> None:
         self.process = os.getpid()
-        self.standing = Standing(fleet.lease_seconds)
+        self.standing = WorkerStanding(fleet.lease_seconds)
         self.local = LocalCounts(self.standing.store_time)
         self.dispatcher = Dispatcher(fleet._connect, self.standing, self.local, keeps=fleet._keeps_journal)
         self.heartbeat = Heartbeat(fleet._connect, self.standing, self.dispatcher.wake)
@@ -106,7 +106,7 @@ class Fleet(ABC):
 
     @property
     def counts(self) -> FleetCounts:
-        """What happened so far, in this process."""
+        """Counts of what happened so far, in this process."""
         running = self._running
         return self._last_counts if running is None else running.standing.counts.snapshot()
 
@@ -247,7 +247,7 @@ class Fleet(ABC):
         await asyncio.to_thread(self.close)
 
     @abstractmethod
-    def _connect(self) -> Line:
+    def _connect(self) -> StoreLine:
         """Make a connection that connects when it is first used."""
 
     def _worker(self) -> _Worker:
@@ -272,14 +272,14 @@ class Fleet(ABC):
             self._until(timeout), step=step, lease=lease.id, worker=lease.worker, for_us=int(seconds * SECOND)
         )
 
-    def _wait(self, request: Request) -> Any:
+    def _wait(self, request: Question) -> Any:
         self._worker().dispatcher.ask(request)
         try:
             return request.future.result(max(0.0, request.deadline - time.monotonic()))
         except TimeoutError:
             return self._give_up(request)
 
-    async def _await(self, request: Request) -> Any:
+    async def _await(self, request: Question) -> Any:
         loop = asyncio.get_running_loop()
         waiter = loop.create_future()
 
@@ -300,14 +300,14 @@ class Fleet(ABC):
             self._abandon(request)
             raise
 
-    def _give_up(self, request: Request) -> Any:
+    def _give_up(self, request: Question) -> Any:
         if not request.future.done():
             self._abandon(request)
             self._worker().standing.counts.outages += 1
             raise FleetUnavailableError("no answer in time", retry_after=1.0)
         return request.future.result()
 
-    def _abandon(self, request: Request) -> None:
+    def _abandon(self, request: Question) -> None:
         # Nobody takes the answer any more: what was granted is given back.
         if not request.future.cancel() and isinstance(request, ToReserve):
             request.future.add_done_callback(self._undo)

@@ -1,5 +1,5 @@
 """
-What one call asks of a shared store, as plain data: cells, guards that have to hold, and moves.
+A call asks a shared store in plain data: cells, guards that have to hold, and moves.
 
 A store knows no contracts. Whoever asks it has read the call's keys and amounts already; a guard that cannot
 be evaluated is decided before, and never gets here. Guards and moves name cells by their position in the

@@ -25,7 +25,7 @@ from .forking import watch
 from .judge.in_memory import wall_clock
 from .judge.ledger import Ledger
 from .judge.sql_tables import SCHEMA, SqlTables
-from .steps import Answer, Line, NoAnswerError, Step
+from .steps import NoAnswerError, Step, StepAnswer, StoreLine
 from .wire import WirePlan
 
 if sys.platform != "win32":
@@ -72,7 +72,7 @@ class SqliteFleet(Fleet):
     def url(self) -> str:
         return f"sqlite:///{self.path}"
 
-    def _connect(self) -> Line:
+    def _connect(self) -> StoreLine:
         return SqliteLine(self.path, timeout_seconds=self.timeout_seconds, synchronous=self._synchronous)
 
 
@@ -111,7 +111,7 @@ class SqliteLine:
         self.in_use = threading.Lock()
         watch(self)
 
-    def run(self, steps: Sequence[Step]) -> list[Answer]:
+    def run(self, steps: Sequence[Step]) -> list[StepAnswer]:
         if not steps:
             return []
         with self.transaction() as tables:

@@ -22,16 +22,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from .answers import Broken, How, Measured
+from .answers import BrokenGuard, How, Measured
 from .wire import WireGuard, WirePlan
 
 __all__ = (
     "Adopt",
-    "Answer",
     "Beat",
     "Finish",
     "LeaseState",
-    "Line",
     "Mend",
     "NoAnswerError",
     "Park",
@@ -39,6 +37,8 @@ __all__ = (
     "Said",
     "Start",
     "Step",
+    "StepAnswer",
+    "StoreLine",
     "parked",
 )
 
@@ -126,9 +126,9 @@ Step = Beat | Reserve | Start | Finish | Park | Adopt | Mend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class StepAnswer:
     """
-    What a step was answered.
+    Carry the answer to one step.
 
     Attributes:
         said: The outcome.
@@ -146,7 +146,7 @@ class Answer:
     now: int
     generation: str
     ops: int = 0
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[BrokenGuard, ...] = ()
     state: LeaseState = ""
     dead: tuple[str, ...] = ()
     over: tuple[int, ...] = ()
@@ -166,12 +166,12 @@ class NoAnswerError(Exception):
         self.slow = slow
 
 
-class Line(Protocol):
+class StoreLine(Protocol):
     """
     One connection to a store, for one thread. It is made at first use, and again after `NoAnswerError`.
     """
 
-    def run(self, steps: Sequence[Step]) -> list[Answer]:
+    def run(self, steps: Sequence[Step]) -> list[StepAnswer]:
         """Take steps in this order, in one trip."""
         ...
 

@@ -21,8 +21,8 @@ from .opening import sqlite_path
 from .redis.fleet import split_url, without_password
 from .redis.line import RedisLine
 from .sqlite import SqliteLine
-from .steps import Line, Mend, NoAnswerError
-from .wire import About, WirePlan
+from .steps import Mend, NoAnswerError, StoreLine
+from .wire import CellDescription, WirePlan
 
 __all__ = ("CellStand", "Health", "LeaseStand", "RedisSurvey", "SqliteSurvey", "Survey", "survey")
 
@@ -30,7 +30,7 @@ _PATIENCE = 5.0
 _OLDEST = (6, 0)
 _CLOCK_SECONDS = 5.0
 _PLANS = msgspec.json.Decoder(WirePlan)
-_ABOUT = msgspec.json.Decoder(About)
+_ABOUT = msgspec.json.Decoder(CellDescription)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class LeaseStand:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellStand:
     """
-    How one cell stands.
+    Describe how one cell stands.
 
     Attributes:
         id: Its name in the store, which `settle` takes.
@@ -61,7 +61,7 @@ class CellStand:
     """
 
     id: str
-    about: About | None
+    about: CellDescription | None
     key: str
     spent: int
     outstanding: int
@@ -71,7 +71,7 @@ class CellStand:
 
     @property
     def free(self) -> int | None:
-        """What is left under the limit that was last asked for."""
+        """Units that are left under the limit that was last asked for."""
         limit = None if self.about is None else self.about.limit
         return None if limit is None else max(0, limit - self.spent)
 
@@ -79,7 +79,7 @@ class CellStand:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """
-    Whether a store is fit to be a fleet's.
+    Say whether a store is fit to be a fleet's.
 
     Attributes:
         facts: What it is, line by line.
@@ -94,13 +94,13 @@ class Health:
 
 class Survey(ABC):
     """
-    Read a store.
+    Read a store without being a worker of it.
 
     Attributes:
         line: A connection to it, for steps.
     """
 
-    line: Line
+    line: StoreLine
 
     @abstractmethod
     def now(self) -> int:
@@ -160,7 +160,7 @@ class Survey(ABC):
 
 
 class SqliteSurvey(Survey):
-    """Read a file."""
+    """Read a store that is a file."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path).absolute()
@@ -212,7 +212,7 @@ class SqliteSurvey(Survey):
 
 
 class RedisSurvey(Survey):
-    """Read a server."""
+    """Read a store that is a server."""
 
     def __init__(self, url: str) -> None:
         server, namespace = split_url(url)
@@ -308,7 +308,7 @@ class RedisSurvey(Survey):
                 ),
             )
 
-    def _told(self, digits: Iterable[str]) -> dict[str, About]:
+    def _told(self, digits: Iterable[str]) -> dict[str, CellDescription]:
         names = list(digits)
         if not names:
             return {}
@@ -330,7 +330,7 @@ def survey(url: str) -> Survey:
     return RedisSurvey(url)
 
 
-def _spent(about: About | None, live: int, total: int, values: int) -> int:
+def _spent(about: CellDescription | None, live: int, total: int, values: int) -> int:
     if about is None:
         return live or total
     if about.kind == "distinct":

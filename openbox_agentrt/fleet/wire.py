@@ -17,7 +17,7 @@ from .plan import CellKind, FleetCell, FleetGuard, FleetMove, FleetPlan, GuardKi
 
 __all__ = (
     "BUCKETS",
-    "About",
+    "CellDescription",
     "WireCell",
     "WireGuard",
     "WireMove",
@@ -77,8 +77,8 @@ class WirePlan(msgspec.Struct, frozen=True, omit_defaults=True):
     m: tuple[WireMove, ...] = ()
 
 
-class About(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What people are told of a cell, kept once per name: the lowest limit that was asked for, too."""
+class CellDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Describe a cell for people, once per name, with the lowest limit that was asked for."""
 
     name: str
     kind: CellKind
@@ -117,12 +117,12 @@ def wire(
     return WirePlan(cells, tuple(map(_move, plan.moves))), tuple(map(_guard, plan.guards))
 
 
-def about(plan: FleetPlan) -> dict[str, About]:
+def about(plan: FleetPlan) -> dict[str, CellDescription]:
     """Say what each cell of a plan is about, by the digits of its name."""
     told = {}
     for position, cell in enumerate(plan.cells):
         limits = [guard.n for guard in plan.guards if guard.cell == position and guard.kind != "need"]
-        told[_hash(cell.name, cell.scale)] = About(
+        told[_hash(cell.name, cell.scale)] = CellDescription(
             name=cell.name,
             kind=cell.kind,
             scale=cell.scale,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openbox_agentrt.fleet import AmountError, Fleet
+from openbox_agentrt.fleet import Fleet, UnitsError
 from openbox_agentrt.fleet.amounts import LARGEST, from_units, scale_of, to_units
 from tests.fleet.plans import spend
 
@@ -24,14 +24,14 @@ def test_three_tenths_fit_exactly(fleet: Fleet) -> None:
 @pytest.mark.parametrize("amount", ["9007199254740993", "1e20", "-1e20", "Infinity", "NaN", "1e999999"])
 def test_what_cannot_be_added_exactly_is_refused(amount: str) -> None:
     """It never gets to a store."""
-    with pytest.raises(AmountError, match="exactly"):
+    with pytest.raises(UnitsError, match="exactly"):
         to_units(Decimal(amount), 2)
 
 
 def test_too_many_decimals_are_refused() -> None:
     """They would be lost."""
     for amount in ("0.001", "1e-999999"):
-        with pytest.raises(AmountError, match="more than 2 decimals"):
+        with pytest.raises(UnitsError, match="more than 2 decimals"):
             to_units(Decimal(amount), 2)
 
 

@@ -17,7 +17,7 @@ from openbox_agentrt.fleet.periods import SECOND, edges_around, zone
 from openbox_agentrt.fleet.plan import Per
 from openbox_agentrt.fleet.redis.line import RedisLine
 from openbox_agentrt.fleet.sqlite import SqliteLine
-from openbox_agentrt.fleet.steps import Answer, Beat, Line, Reserve
+from openbox_agentrt.fleet.steps import Beat, Reserve, StepAnswer, StoreLine
 from openbox_agentrt.fleet.wire import wire
 
 BERLIN = "Europe/Berlin"
@@ -70,7 +70,7 @@ def test_a_zone_that_is_none_is_said() -> None:
 
 
 @pytest.fixture(params=["memory", "sqlite", "redis"])
-def clocked(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Line, list[int]]:
+def clocked(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[StoreLine, list[int]]:
     """A store and its clock."""
     now = [at("2026-03-28T23:59:59.999")]
 
@@ -85,7 +85,7 @@ def clocked(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Line, list[
     return RedisLine(url, uuid.uuid4().hex, timeout_seconds=20, clock=clock), now
 
 
-def test_a_cell_begins_anew_with_its_day(clocked: tuple[Line, list[int]]) -> None:
+def test_a_cell_begins_anew_with_its_day(clocked: tuple[StoreLine, list[int]]) -> None:
     """One millisecond before midnight the budget is used up; at midnight it is whole again, on time."""
     line, now = clocked
     line.run([Beat(worker="w", lease_us=10**13, join=True)])
@@ -96,7 +96,7 @@ def test_a_cell_begins_anew_with_its_day(clocked: tuple[Line, list[int]]) -> Non
         moves=(FleetMove(cell=0, amount=500),),
     )
 
-    def reserve(lease: str) -> Answer:
+    def reserve(lease: str) -> StepAnswer:
         sent, guards = wire(plan, lambda per, tz: edges_around(per, tz, now[0]))
         return line.run([Reserve(lease=lease, worker="w", plan=sent, guards=guards)])[0]
 

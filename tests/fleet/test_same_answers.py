@@ -21,15 +21,15 @@ from openbox_agentrt.fleet.redis.line import RedisLine
 from openbox_agentrt.fleet.sqlite import SqliteLine
 from openbox_agentrt.fleet.steps import (
     Adopt,
-    Answer,
     Beat,
     Finish,
-    Line,
     Mend,
     Park,
     Reserve,
     Start,
     Step,
+    StepAnswer,
+    StoreLine,
     parked,
 )
 from openbox_agentrt.fleet.wire import cell_id, wire
@@ -129,7 +129,7 @@ class Program:
         some = self.rnd.choice(WORKERS)
         return Beat(worker=some, lease_us=30 * SECOND, join=draw < 0.98, leave=draw > 0.99)
 
-    def told(self, step: Step, answer: Answer) -> None:
+    def told(self, step: Step, answer: StepAnswer) -> None:
         """Remember whose a lease is."""
         if answer.said == "ok" and isinstance(step, Adopt | Park):
             owner = parked(step.lease) if isinstance(step, Park) else step.worker
@@ -224,7 +224,7 @@ def play(url: str, seed: int, *, steps: int) -> Counter[str]:
     clock, said = Clock(), Counter[str]()
     program = Program(random.Random(seed), clock)
     with TemporaryDirectory() as folder:
-        lines: list[Line] = [
+        lines: list[StoreLine] = [
             MemoryLine(clock=clock),
             SqliteLine(Path(folder) / "fleet.db", timeout_seconds=20, clock=clock),
             RedisLine(url, uuid.uuid4().hex, timeout_seconds=20, clock=clock),
@@ -245,6 +245,6 @@ def play(url: str, seed: int, *, steps: int) -> Counter[str]:
     return said
 
 
-def comparable(answer: Answer) -> Answer:
+def comparable(answer: StepAnswer) -> StepAnswer:
     """Leave out what each store names for itself."""
     return replace(answer, generation="", dead=tuple(sorted(answer.dead)))

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openbox_agentrt.fleet import FleetCell, FleetGuard, FleetMove, FleetPlan
-from openbox_agentrt.fleet.client.standing import Standing
+from openbox_agentrt.fleet.client.standing import WorkerStanding
 from openbox_agentrt.fleet.judge.in_memory import MemoryLine
 from openbox_agentrt.fleet.periods import SECOND
 from openbox_agentrt.fleet.redis.line import RedisLine
 from openbox_agentrt.fleet.sqlite import SqliteLine
-from openbox_agentrt.fleet.steps import Answer, Beat, Finish, Line, Mend, Reserve
+from openbox_agentrt.fleet.steps import Beat, Finish, Mend, Reserve, StepAnswer, StoreLine
 from openbox_agentrt.fleet.wire import cell_id, wire
 
 BEGIN = 1_796_024_859_715_449
@@ -27,13 +27,13 @@ WINDOW = 100 * SECOND
 class Store:
     """A store with a clock that is set by hand."""
 
-    def __init__(self, line: Line, now: list[int]) -> None:
+    def __init__(self, line: StoreLine, now: list[int]) -> None:
         self.line = line
         self.now = now
         line.run([Beat(worker="w", lease_us=10**13, join=True)])
         self._leases = 0
 
-    def reserve(self, plan: FleetPlan, *, lease: str = "", by: int | None = None) -> Answer:
+    def reserve(self, plan: FleetPlan, *, lease: str = "", by: int | None = None) -> StepAnswer:
         self._leases += 1
         sent, guards = wire(plan, lambda per, tz: ())
         return self.line.run(
@@ -49,7 +49,7 @@ class Store:
             ]
         )[0]
 
-    def finish(self, plan: FleetPlan, how: str, lease: str = "") -> Answer:
+    def finish(self, plan: FleetPlan, how: str, lease: str = "") -> StepAnswer:
         cells = tuple(map(cell_id, plan.cells))
         name = lease or f"l{self._leases}"
         return self.line.run([Finish(lease=name, worker="w", how=how, cells=cells)])[0]  # type: ignore[arg-type]
@@ -131,12 +131,12 @@ def test_a_clock_that_jumps_ahead_is_shown_and_mended(store: Store) -> None:
 def test_a_worker_says_that_the_stores_clock_jumped(caplog: pytest.LogCaptureFixture) -> None:
     """Beside its own, which goes on evenly; both ways, and not for a moment's wait."""
     own = [1000.0]
-    standing = Standing(30, monotonic=lambda: own[0])
+    standing = WorkerStanding(30, monotonic=lambda: own[0])
     with caplog.at_level(logging.WARNING):
         for seconds, store_seconds in [(0, 0), (1, 1), (3, 7.9), (4, 3604), (5, 5)]:
             own[0] = 1000.0 + seconds
             now = BEGIN + int(store_seconds * SECOND)
-            standing.heard(standing.worker, Answer(said="ok", now=now, generation="g"))
+            standing.heard(standing.worker, StepAnswer(said="ok", now=now, generation="g"))
 
     assert standing.counts.clock_jumps == 2
     assert "fleet clock jumped: the store's clock went +3595 s" in caplog.text

@@ -14,8 +14,8 @@ from typing import Any
 
 from ..._plain.amounts import read_amount, show
 from ...fleet.amounts import from_units, to_units
-from ...fleet.answers import Broken, Measured, Reserved
-from ...fleet.errors import AmountError
+from ...fleet.answers import BrokenGuard, Measured, Reserved
+from ...fleet.errors import UnitsError
 from ...fleet.plan import FleetCell, FleetGuard, FleetMove, FleetPlan
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Cell, Guard, Move
@@ -235,7 +235,7 @@ def _units(contract: Declaration, cell: Cell, call: PlannedCall) -> int | None:
         raise _Undecided(str(amount))
     try:
         return None if amount is None else to_units(Decimal(amount), cell.scale)
-    except AmountError:
+    except UnitsError:
         # Its own message has the amount in it, which no refusal has.
         raise _Undecided(f"{cell.field} is too large, or has more than {cell.scale} decimals") from None
 
@@ -267,7 +267,7 @@ def _value_measured(cell: Cell, call: PlannedCall) -> int | tuple[str, ...] | No
     return None
 
 
-def _told(contract: Declaration, guard: Guard, cell: Cell, broken: Broken, now: int) -> Breach:
+def _told(contract: Declaration, guard: Guard, cell: Cell, broken: BrokenGuard, now: int) -> Breach:
     breach = Breach(contract=contract, needs=guard.needs)
     if guard.kind == "spend":
         left = max(0, to_units(Decimal(guard.n), cell.scale) - broken.total)

@@ -24,13 +24,25 @@ from ..answers import Finished, Lease, Reserved
 from ..errors import FleetError, FleetUnavailableError
 from ..periods import edges_around
 from ..plan import FleetPlan
-from ..steps import Adopt, Answer, Beat, Finish, Line, NoAnswerError, Park, Reserve, Start, Step, parked
+from ..steps import (
+    Adopt,
+    Beat,
+    Finish,
+    NoAnswerError,
+    Park,
+    Reserve,
+    Start,
+    Step,
+    StepAnswer,
+    StoreLine,
+    parked,
+)
 from ..wire import about, encoded, wire
-from .journal import Entry, Journal, steps_again
+from .journal import Journal, JournalEntry, steps_again
 from .local import LocalCounts
-from .requests import ForLease, Request, ToFinish, ToReserve, deliver
+from .requests import ForLease, Question, ToFinish, ToReserve, deliver
 from .settling import settle_all
-from .standing import Standing
+from .standing import WorkerStanding
 
 __all__ = ("Dispatcher",)
 
@@ -58,7 +70,7 @@ class Dispatcher:
     """
 
     def __init__(
-        self, connect: Callable[[], Line], standing: Standing, local: LocalCounts, *, keeps: bool
+        self, connect: Callable[[], StoreLine], standing: WorkerStanding, local: LocalCounts, *, keeps: bool
     ) -> None:
         self._line = connect()
         self._standing = standing
@@ -66,17 +78,17 @@ class Dispatcher:
         self._journal = Journal(keeps=keeps)
         self._breaker = Breaker()
         self._numbers = count(1)
-        self._asked: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
         # Appending is atomic and takes no lock: a call may be found lost by a finalizer, anywhere.
         self._ends: deque[ToFinish] = deque()
         self._asleep = False
         self._closing = False
         self._names: set[tuple[str, int]] = set()
-        self._again: list[Entry] = []
+        self._again: list[JournalEntry] = []
         self._dead = False
         self.thread = threading.Thread(target=self._run, name="openbox-fleet", daemon=True)
 
-    def ask(self, request: Request) -> None:
+    def ask(self, request: Question) -> None:
         """Put a question into the queue."""
         self._asked.put(request)
 
@@ -112,7 +124,7 @@ class Dispatcher:
                 self._give_up()
                 return
 
-    def _collect(self) -> list[Request]:
+    def _collect(self) -> list[Question]:
         requests = []
         try:
             first = self._asked.get(timeout=0 if self._closing else self._patience())
@@ -136,7 +148,7 @@ class Dispatcher:
             return SOON
         return None
 
-    def _serve(self, ends: list[ToFinish], requests: list[Request]) -> None:
+    def _serve(self, ends: list[ToFinish], requests: list[Question]) -> None:
         permit = self._breaker.to_tell()
         if permit is None:
             self._refuse(requests, "it has not answered for a while")
@@ -158,7 +170,7 @@ class Dispatcher:
                 _log.exception("the fleet's dispatcher failed")
             self._fail(ends, requests, error)
 
-    def _exchange(self, ends: list[ToFinish], requests: list[Request]) -> None:
+    def _exchange(self, ends: list[ToFinish], requests: list[Question]) -> None:
         self._attend()
         for _ in range(TURNS):
             steps = [self._end_step(end) for end in ends]
@@ -175,7 +187,7 @@ class Dispatcher:
                 return
         self._refuse(requests, "it gave no lasting answer")
 
-    def _ask(self, steps: Sequence[Step]) -> list[Answer]:
+    def _ask(self, steps: Sequence[Step]) -> list[StepAnswer]:
         worker = self._standing.worker
         try:
             answers = self._line.run(steps)
@@ -229,7 +241,7 @@ class Dispatcher:
         self._join()
         self._repeat(list(self._journal))
 
-    def _repeat(self, entries: list[Entry]) -> None:
+    def _repeat(self, entries: list[JournalEntry]) -> None:
         worker = self._standing.worker.id
         for at in range(0, len(entries), AT_ONCE // 2):
             some = entries[at : at + AT_ONCE // 2]
@@ -238,11 +250,11 @@ class Dispatcher:
             self._ask([step for entry in some for step in steps_again(entry, worker)])
             self._standing.counts.repeated += len(some)
 
-    def _adopted(self, entry: Entry) -> Entry:
+    def _adopted(self, entry: JournalEntry) -> JournalEntry:
         self._journal.add(entry)
         return entry
 
-    def _step(self, request: Request) -> Step:
+    def _step(self, request: Question) -> Step:
         worker = self._standing.worker
         if isinstance(request, ToReserve):
             return self._reserve_step(request)
@@ -287,7 +299,7 @@ class Dispatcher:
             acked=acked,
         )
 
-    def _ended(self, end: ToFinish, answer: Answer) -> None:
+    def _ended(self, end: ToFinish, answer: StepAnswer) -> None:
         said, entry = answer.said, self._journal.get(end.lease.id)
         self._journal.finish(end.lease.id, end.how, end.measured)
         if said == "gone" and end.how != "undo" and entry is not None and self._force(end, entry):
@@ -300,17 +312,17 @@ class Dispatcher:
         if end.future.set_running_or_notify_cancel():
             end.future.set_result(Finished(said=said, over=answer.over))
 
-    def _force(self, end: ToFinish, entry: Entry) -> bool:
+    def _force(self, end: ToFinish, entry: JournalEntry) -> bool:
         if self._standing.suspect:
             # What the store has lost is repeated as a whole.
             return True
         self._journal.drop(entry.lease)
-        entry = Entry(self.next_lease(), entry.worker, entry.plan, True, end.how, end.measured)
+        entry = JournalEntry(self.next_lease(), entry.worker, entry.plan, True, end.how, end.measured)
         self._journal.add(entry)
         self._again.append(entry)
         return True
 
-    def _goes_on(self, request: Request, answer: Answer) -> bool:
+    def _goes_on(self, request: Question, answer: StepAnswer) -> bool:
         """Deliver an answer, or say that the question has to be asked again."""
         if isinstance(request, ToReserve):
             return self._reserve_goes_on(request, answer)
@@ -334,15 +346,15 @@ class Dispatcher:
         elif entry is not None and request.step == "park":
             entry.worker = parked(request.lease)
 
-    def _taken_over(self, lease: str, answer: Answer) -> Lease:
+    def _taken_over(self, lease: str, answer: StepAnswer) -> Lease:
         worker = self._standing.worker.id
         cells: tuple[str, ...] = ()
         if answer.plan is not None:
             cells = tuple(cell.id for cell in answer.plan.c)
-            self._journal.add(Entry(lease, worker, answer.plan, False))
+            self._journal.add(JournalEntry(lease, worker, answer.plan, False))
         return Lease(id=lease, worker=worker, cells=cells)
 
-    def _reserve_goes_on(self, request: ToReserve, answer: Answer) -> bool:
+    def _reserve_goes_on(self, request: ToReserve, answer: StepAnswer) -> bool:
         said = answer.said
         if said == "ok":
             self._grant(request, answer)
@@ -364,10 +376,10 @@ class Dispatcher:
             return not request.is_over()
         return False
 
-    def _grant(self, request: ToReserve, answer: Answer) -> None:
+    def _grant(self, request: ToReserve, answer: StepAnswer) -> None:
         lease, plan = request.granted(), request.sent
         assert plan is not None
-        self._journal.add(Entry(lease.id, lease.worker, plan, request.started))
+        self._journal.add(JournalEntry(lease.id, lease.worker, plan, request.started))
         if not deliver(request, Reserved(lease=lease, broken=answer.broken, now=answer.now)):
             self._undo(lease)
         self._name(request.plan)
@@ -382,13 +394,13 @@ class Dispatcher:
         self._standing.counts.doubtful += 1
         self._ends.append(ToFinish(lease, "undo"))
 
-    def _refuse(self, requests: list[Request], reason: str) -> None:
+    def _refuse(self, requests: list[Question], reason: str) -> None:
         requests = [request for request in requests if not _has_answer(request)]
         self._standing.counts.outages += len(requests)
         retry_after = max(0.1, self._breaker.pause_left)
         self._fail([], requests, FleetUnavailableError(reason, retry_after=retry_after))
 
-    def _fail(self, ends: list[ToFinish], requests: list[Request], error: Exception) -> None:
+    def _fail(self, ends: list[ToFinish], requests: list[Question], error: Exception) -> None:
         for request in requests:
             if _has_answer(request):
                 continue
@@ -419,7 +431,7 @@ class Dispatcher:
         self._line.close()
 
 
-def _has_answer(request: Request) -> bool:
+def _has_answer(request: Question) -> bool:
     return request.future.done() and not request.future.cancelled()
 
 

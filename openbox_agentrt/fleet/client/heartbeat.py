@@ -11,9 +11,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from ..steps import Beat, Line, NoAnswerError
+from ..steps import Beat, NoAnswerError, StoreLine
 from .settling import settle_all
-from .standing import Standing
+from .standing import WorkerStanding
 
 __all__ = ("Heartbeat",)
 
@@ -33,7 +33,9 @@ class Heartbeat:
         wake: Tells the dispatcher that there is something to repeat.
     """
 
-    def __init__(self, connect: Callable[[], Line], standing: Standing, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, connect: Callable[[], StoreLine], standing: WorkerStanding, wake: Callable[[], None]
+    ) -> None:
         self._line = connect()
         self._standing = standing
         self._wake = wake

@@ -1,5 +1,5 @@
 """
-What a worker did lately, to be repeated to a store that has lost it.
+Keep what a worker did lately, to repeat it to a store that has lost it.
 
 A store that was emptied, or whose replica took over without the last writes, gets the leases of the last
 seconds and all open ones again, by force and under the same ids. What it still knows by id changes nothing.
@@ -16,13 +16,13 @@ from ..answers import How, Measured
 from ..steps import Finish, Reserve, Step
 from ..wire import WirePlan
 
-__all__ = ("Entry", "Journal", "steps_again")
+__all__ = ("Journal", "JournalEntry", "steps_again")
 
 KEPT_SECONDS = 30.0
 
 
 @dataclass(slots=True)
-class Entry:
+class JournalEntry:
     """A lease as its worker knows it."""
 
     lease: str
@@ -45,20 +45,20 @@ class Journal:
     def __init__(self, *, keeps: bool, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._kept_seconds = KEPT_SECONDS if keeps else 0.0
         self._monotonic = monotonic
-        self._entries: dict[str, Entry] = {}
-        self._ended: deque[Entry] = deque()
+        self._entries: dict[str, JournalEntry] = {}
+        self._ended: deque[JournalEntry] = deque()
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[JournalEntry]:
         return iter(list(self._entries.values()))
 
-    def get(self, lease: str) -> Entry | None:
-        """Find a lease."""
+    def get(self, lease: str) -> JournalEntry | None:
+        """Find a lease by its id."""
         return self._entries.get(lease)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: JournalEntry) -> None:
         """Keep a lease that was granted."""
         self._entries[entry.lease] = entry
         if entry.how is not None:
@@ -73,10 +73,10 @@ class Journal:
         self._end(entry)
 
     def drop(self, lease: str) -> None:
-        """Forget a lease."""
+        """Forget a lease that is over."""
         self._entries.pop(lease, None)
 
-    def _end(self, entry: Entry) -> None:
+    def _end(self, entry: JournalEntry) -> None:
         now = self._monotonic()
         entry.ended = now
         self._ended.append(entry)
@@ -86,7 +86,7 @@ class Journal:
                 self._entries.pop(over.lease, None)
 
 
-def steps_again(entry: Entry, worker: str) -> list[Step]:
+def steps_again(entry: JournalEntry, worker: str) -> list[Step]:
     """Give the steps that make a store know a lease again, whatever it knows of it."""
     steps: list[Step] = [
         Reserve(

@@ -18,7 +18,7 @@ from ..periods import SECOND, edges_around
 from ..plan import FleetPlan
 from ..steps import Beat, Finish, Reserve
 from ..wire import wire
-from .journal import Entry
+from .journal import JournalEntry
 from .requests import ToFinish
 
 __all__ = ("LocalCounts",)
@@ -38,7 +38,7 @@ class LocalCounts:
     def __init__(self, store_time: Callable[[], int]) -> None:
         self._store_time = store_time
         self._lock = threading.Lock()
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, JournalEntry] = {}
         # Filled without a lock, since a finalizer may do so.
         self._ends: deque[ToFinish] = deque()
         self._numbers = count(1)
@@ -61,7 +61,7 @@ class LocalCounts:
             answer = self._line.run([step])[0]
             if answer.said != "ok":
                 return Reserved(lease=None, broken=answer.broken, now=answer.now)
-            self._entries[lease] = Entry(lease, _WORKER, sent, started)
+            self._entries[lease] = JournalEntry(lease, _WORKER, sent, started)
             cells = tuple(cell.id for cell in sent.c)
             granted = Lease(id=lease, worker=_WORKER, cells=cells, local=True)
             return Reserved(lease=granted, broken=answer.broken, now=answer.now)
@@ -80,7 +80,7 @@ class LocalCounts:
         self._ends.append(end)
         return True
 
-    def take(self) -> list[Entry]:
+    def take(self) -> list[JournalEntry]:
         """Give away what was counted here, for the store. What is open goes on there."""
         with self._lock:
             if not self._entries:

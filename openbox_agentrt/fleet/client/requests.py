@@ -1,4 +1,4 @@
-"""What callers ask of the dispatcher, and wait for."""
+"""Callers put these questions to the dispatcher, and wait for them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..answers import Finished, How, Lease, Measured, Reserved
 from ..plan import FleetPlan
 from ..wire import WirePlan
 
-__all__ = ("ForLease", "Request", "ToFinish", "ToReserve", "deliver")
+__all__ = ("ForLease", "Question", "ToFinish", "ToReserve", "deliver")
 
 
 @dataclass(slots=True, eq=False)
-class Request:
+class Question:
     """
     A question with a time by which nobody waits any more.
 
@@ -33,7 +33,7 @@ class Request:
 
 
 @dataclass(slots=True, eq=False)
-class ToReserve(Request):
+class ToReserve(Question):
     """A plan to be judged. `lease` is the id that is tried now, and `sent` what the store was asked."""
 
     plan: FleetPlan = field(kw_only=True)
@@ -51,7 +51,7 @@ class ToReserve(Request):
 
 
 @dataclass(slots=True, eq=False)
-class ForLease(Request):
+class ForLease(Question):
     """A step of one lease: its start, or its way to a person and back."""
 
     step: Literal["start", "park", "adopt"] = field(kw_only=True)
@@ -70,7 +70,7 @@ class ToFinish:
     future: Future[Finished] = field(default_factory=Future)
 
 
-def deliver(request: Request, answer: Reserved | Lease | bool | BaseException | None) -> bool:
+def deliver(request: Question, answer: Reserved | Lease | bool | BaseException | None) -> bool:
     """Give a caller the answer. Returns whether somebody still waited for it."""
     if not request.future.set_running_or_notify_cancel():
         return False

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..steps import Beat, Finish, Line
+from ..steps import Beat, Finish, StoreLine
 
 __all__ = ("settle_all", "settle_worker")
 
 _AT_ONCE = 32
 
 
-def settle_worker(line: Line, worker: str, *, person: bool = False) -> dict[str, str]:
+def settle_worker(line: StoreLine, worker: str, *, person: bool = False) -> dict[str, str]:
     """
     Settle the open leases of a worker whose lease is over, and forget the worker.
 
@@ -50,6 +50,6 @@ def settle_worker(line: Line, worker: str, *, person: bool = False) -> dict[str,
     return settled
 
 
-def settle_all(line: Line, workers: Iterable[str]) -> int:
+def settle_all(line: StoreLine, workers: Iterable[str]) -> int:
     """Settle what several dead workers left. Returns how many leases that were."""
     return sum(len(settle_worker(line, worker)) for worker in workers)

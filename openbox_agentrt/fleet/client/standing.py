@@ -1,4 +1,4 @@
-"""What a worker knows of itself and of the store's time."""
+"""A worker knows who it is, and what the store's clock says."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from ..answers import FleetCounts
 from ..periods import SECOND
-from ..steps import Answer
+from ..steps import StepAnswer
 
-__all__ = ("Standing", "Tally", "WorkerId")
+__all__ = ("RunningCounts", "WorkerId", "WorkerStanding")
 
 JUMP = 5 * SECOND
 """So far the store's clock may run from this process's own before somebody is told."""
@@ -19,7 +19,7 @@ JUMP = 5 * SECOND
 _log = logging.getLogger("openbox_agentrt.fleet")
 
 
-class Tally:
+class RunningCounts:
     """Count what an operator wants to know about. Threads may lose a count, never a call."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class WorkerId:
         self.beaten = 0.0
 
 
-class Standing:
+class WorkerStanding:
     """
     Share between a worker's threads who it is and what the store's clock says.
 
@@ -66,7 +66,7 @@ class Standing:
         self.lease_seconds = lease_seconds
         self.worker = WorkerId()
         self.generation = ""
-        self.counts = Tally()
+        self.counts = RunningCounts()
         self.suspect = False
         self._monotonic = monotonic
         self._offset: int | None = None
@@ -94,7 +94,7 @@ class Standing:
         """Note that a lease was renewed by what was asked at a time of the monotonic clock."""
         worker.beaten = asked
 
-    def heard(self, worker: WorkerId, answer: Answer) -> None:
+    def heard(self, worker: WorkerId, answer: StepAnswer) -> None:
         """Take note of what every answer tells: the store's time, its generation, and own steps."""
         worker.acked = max(worker.acked, answer.ops)
         self._hear_time(answer.now)

@@ -40,7 +40,7 @@ class Rows(Protocol):
 
 @dataclass(slots=True)
 class Saved:
-    """What is kept of a cell beside its rows."""
+    """Keep the numbers of a cell, beside its rows."""
 
     live: int = 0
     done: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..answers import Broken
+from ..answers import BrokenGuard
 from ..wire import WireGuard
 from .cell import CellState
 
@@ -30,10 +30,10 @@ def holds(guard: WireGuard, cell: CellState) -> bool:
     return known + sum(cell.rows.get(value) is None for value in guard.v) <= n
 
 
-def broken(position: int, guard: WireGuard, cell: CellState) -> Broken:
+def broken(position: int, guard: WireGuard, cell: CellState) -> BrokenGuard:
     """Say how a cell stands whose guard does not hold."""
     saved = cell.saved
-    return Broken(
+    return BrokenGuard(
         guard=position,
         live=saved.live,
         done=saved.done,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..periods import SECOND
-from ..steps import Answer, LeaseState, Step
+from ..steps import LeaseState, Step, StepAnswer
 from ..wire import WireCell, WirePlan
 from .cell import CellState, Rows, Saved
 from .ledger import Ledger
@@ -158,7 +158,7 @@ class MemoryLine:
         self._lock = threading.Lock() if lock is None else lock
         self._clock = clock
 
-    def run(self, steps: Sequence[Step]) -> list[Answer]:
+    def run(self, steps: Sequence[Step]) -> list[StepAnswer]:
         with self._lock:
             return [Ledger(self._tables, self._clock()).take(step) for step in steps]
 

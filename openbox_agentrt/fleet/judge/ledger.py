@@ -7,7 +7,7 @@ from functools import singledispatchmethod
 from typing import Any, Final
 
 from ..periods import SECOND
-from ..steps import Adopt, Answer, Beat, Finish, LeaseState, Mend, Park, Reserve, Start, Step, parked
+from ..steps import Adopt, Beat, Finish, LeaseState, Mend, Park, Reserve, Start, Step, StepAnswer, parked
 from ..wire import WirePlan
 from .cell import CellState
 from .guards import broken, holds
@@ -45,18 +45,18 @@ class Ledger:
         self._ops = 0
         self._worker: WorkerRow | None = None
 
-    def take(self, step: Step) -> Answer:
+    def take(self, step: Step) -> StepAnswer:
         """Take a step and answer it."""
         self._look(step)
-        answer: Answer = self._take(step)
+        answer: StepAnswer = self._take(step)
         return answer
 
     @singledispatchmethod
-    def _take(self, step: Any) -> Answer:
+    def _take(self, step: Any) -> StepAnswer:
         raise TypeError(f"no step of the protocol: {step!r}")
 
     @_take.register
-    def _(self, step: Beat) -> Answer:
+    def _(self, step: Beat) -> StepAnswer:
         if step.leave:
             if self.tables.has_open(step.worker):
                 return self._say("open")
@@ -68,7 +68,7 @@ class Ledger:
         return self._say("ok", dead=self.tables.overdue(self.now))
 
     @_take.register
-    def _(self, step: Reserve) -> Answer:
+    def _(self, step: Reserve) -> StepAnswer:
         had = self.tables.lease(step.lease)
         if had is not None:
             return self._say("gone" if had.state == "g" else "ok", state=had.state)
@@ -95,7 +95,7 @@ class Ledger:
         return self._say("ok", broken=reports, state=state)
 
     @_take.register
-    def _(self, step: Start) -> Answer:
+    def _(self, step: Start) -> StepAnswer:
         had = self.tables.lease(step.lease)
         if had is not None and had.state == "s" and had.worker == step.worker:
             return self._say("ok", state="s")
@@ -106,7 +106,7 @@ class Ledger:
         return self._say("ok", state="s")
 
     @_take.register
-    def _(self, step: Finish) -> Answer:
+    def _(self, step: Finish) -> StepAnswer:
         had = self.tables.lease(step.lease)
         if had is None:
             if step.how == "undo":
@@ -125,7 +125,7 @@ class Ledger:
         return self._settle(step, had, had.plan, to)
 
     @_take.register
-    def _(self, step: Park) -> Answer:
+    def _(self, step: Park) -> StepAnswer:
         had, guardian = self.tables.lease(step.lease), parked(step.lease)
         if had is not None and had.state == "r" and had.worker == guardian:
             return self._say("ok", state="r")
@@ -137,7 +137,7 @@ class Ledger:
         return self._say("ok", state="r")
 
     @_take.register
-    def _(self, step: Adopt) -> Answer:
+    def _(self, step: Adopt) -> StepAnswer:
         had, guardian = self.tables.lease(step.lease), parked(step.lease)
         if had is None or had.state != "r" or not self._alive():
             return self._say("no", state=had.state if had else "")
@@ -151,7 +151,7 @@ class Ledger:
         return self._say("ok", state="r", plan=had.plan)
 
     @_take.register
-    def _(self, step: Mend) -> Answer:
+    def _(self, step: Mend) -> StepAnswer:
         return self._say("ok" if self.tables.mend(step.cell, self.now) else "no")
 
     def _look(self, step: Step) -> None:
@@ -173,7 +173,7 @@ class Ledger:
             self._ops = self._worker.ops = self._ops + 1
             self.tables.set_worker(worker, self._worker)
 
-    def _settle(self, step: Finish, had: LeaseRow, plan: WirePlan, to: LeaseState) -> Answer:
+    def _settle(self, step: Finish, had: LeaseRow, plan: WirePlan, to: LeaseState) -> StepAnswer:
         cells = [self.tables.cell(spec, self.now) for spec in plan.c]
         tickets, late = had.tickets, had.state == "g"
         if late:
@@ -196,5 +196,5 @@ class Ledger:
             if cell.moved:
                 self.tables.save(cell)
 
-    def _say(self, said: Any, **more: Any) -> Answer:
-        return Answer(said=said, now=self.now, generation=self._generation, ops=self._ops, **more)
+    def _say(self, said: Any, **more: Any) -> StepAnswer:
+        return StepAnswer(said=said, now=self.now, generation=self._generation, ops=self._ops, **more)

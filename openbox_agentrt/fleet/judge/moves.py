@@ -1,5 +1,5 @@
 """
-What a call does to a cell in each phase.
+A call changes a cell in each of its phases.
 
 What keeps other calls out counts when a call is let through; what lets them through counts when it succeeded.
 """

@@ -1,4 +1,4 @@
-"""What the judge needs of a store that is tables: small reads and writes inside one transaction."""
+"""The judge needs this of a store that is tables: small reads and writes inside one transaction."""
 
 from __future__ import annotations
 

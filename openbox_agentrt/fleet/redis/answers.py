@@ -1,4 +1,4 @@
-"""What the scripts answer, read back."""
+"""Read back what the scripts answer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import msgspec
 
-from ..answers import Broken
-from ..steps import Answer, LeaseState, Said
+from ..answers import BrokenGuard
+from ..steps import LeaseState, Said, StepAnswer
 from ..wire import WirePlan
 
 __all__ = ("read_answer",)
@@ -15,10 +15,10 @@ __all__ = ("read_answer",)
 _PLANS = msgspec.json.Decoder(WirePlan)
 
 
-def read_answer(raw: list[bytes]) -> Answer:
+def read_answer(raw: list[bytes]) -> StepAnswer:
     """Read the nine texts that every script answers."""
     said, now, generation, ops, state, broken, over, dead, plan = raw
-    return Answer(
+    return StepAnswer(
         said=cast(Said, said.decode()),
         now=int(now),
         generation=generation.decode(),
@@ -31,9 +31,9 @@ def read_answer(raw: list[bytes]) -> Answer:
     )
 
 
-def _broken(text: str) -> Broken:
+def _broken(text: str) -> BrokenGuard:
     guard, live, done, total, known, unread, last, free_at, period_end = text.split(" ")
-    return Broken(
+    return BrokenGuard(
         guard=int(guard),
         live=int(live),
         done=int(done),

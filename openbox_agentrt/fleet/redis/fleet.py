@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from ..._extras import require
 from ..errors import FleetConfigError
 from ..fleet import PATIENCE, Fleet, OnOutage
-from ..steps import Line
+from ..steps import StoreLine
 from .line import RedisLine
 
 __all__ = ("DEFAULT_NAMESPACE", "RedisFleet", "split_url", "without_password")
@@ -52,7 +52,7 @@ class RedisFleet(Fleet):
     def url(self) -> str:
         return without_password(self._url)
 
-    def _connect(self) -> Line:
+    def _connect(self) -> StoreLine:
         return RedisLine(self._server, self.namespace, timeout_seconds=self.timeout_seconds)
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from ..._extras import require
 from ..errors import FleetConfigError
-from ..steps import Adopt, Answer, Beat, Finish, Mend, NoAnswerError, Park, Reserve, Start, Step, parked
+from ..steps import Adopt, Beat, Finish, Mend, NoAnswerError, Park, Reserve, Start, Step, StepAnswer, parked
 from ..wire import WireGuard, WirePlan, encoded
 from .answers import read_answer
 from .scripts import STEPS, script
@@ -86,7 +86,7 @@ class RedisLine:
         self._token = uuid.uuid4().hex[:10]
         self._tokens = count()
 
-    def run(self, steps: Sequence[Step]) -> list[Answer]:
+    def run(self, steps: Sequence[Step]) -> list[StepAnswer]:
         commands = [self._command(step) for step in steps]
         return [read_answer(raw) for raw in self.execute(commands)] if commands else []
 
@@ -105,7 +105,7 @@ class RedisLine:
         self.execute([("HSET", f"{self._prefix}:m", *pairs)])
 
     def sweep(self) -> None:
-        """What is over has a time to live."""
+        """Leave it to the server: all that ends has a time to live."""
 
     def close(self) -> None:
         if self._connection is not None:
