@@ -11,14 +11,14 @@ from .rulesfile import Rules
 from .rulesfile.policy_tests import PolicyTest, TestCall
 from .session import Session, engine_of
 
-__all__ = ("Failure", "TestResult", "run_policy_test", "unrefused")
+__all__ = ("FailedTest", "TestResult", "run_policy_test", "unrefused")
 
 # A test begins at a time of its own, so that it comes to the same on every day.
 _START = 1_700_000_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class FailedTest:
     """
     Something that was not as a test expects.
 
@@ -45,7 +45,7 @@ class TestResult:
     __test__ = False  # it is no class of tests, whatever its name makes of it
 
     test: PolicyTest
-    failure: Failure | None
+    failure: FailedTest | None
     broken: frozenset[str]
 
 
@@ -74,19 +74,19 @@ class _Run:
         )
         self.broken: set[str] = set()
 
-    def failures(self) -> Iterator[Failure]:
+    def failures(self) -> Iterator[FailedTest]:
         """Make the calls, and say what is not as expected."""
         for call in self._test.calls:
             problem = self._call(call)
             if problem is not None:
-                yield Failure(problem=problem, line=call.line)
+                yield FailedTest(problem=problem, line=call.line)
         unmet = {
             name for breach in engine_of(self._session).store.unmet() for name in _names(breach.contract)
         }
         self.broken |= unmet
         problem = self._at_end(unmet)
         if problem is not None:
-            yield Failure(problem=problem, line=self._test.line)
+            yield FailedTest(problem=problem, line=self._test.line)
 
     def _call(self, call: TestCall) -> str | None:
         if call.at is not None:

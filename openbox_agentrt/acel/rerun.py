@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..evidence import Entry, read_entries
-from .engine.rerun import Difference, Rerun, RerunError
+from .engine.rerun import Divergence, Rerun, RerunError
 
-__all__ = ("Difference", "RerunReport", "rerun_file")
+__all__ = ("Divergence", "RerunReport", "rerun_file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class RerunReport:
     """
 
     derived: int
-    differences: tuple[Difference, ...]
+    differences: tuple[Divergence, ...]
     on_code: int
     not_derivable: int
     on_core: int

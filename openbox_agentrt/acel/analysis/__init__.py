@@ -8,6 +8,6 @@ in another way than a session does. Every trace that is shown was tried on a rea
 from .analyse import analyse
 from .difference import Difference, compare
 from .findings import Analysis, Finding, Named
-from .traces import Row
+from .traces import TraceRow
 
-__all__ = ("Analysis", "Difference", "Finding", "Named", "Row", "analyse", "compare")
+__all__ = ("Analysis", "Difference", "Finding", "Named", "TraceRow", "analyse", "compare")

@@ -10,7 +10,7 @@ from ..rulesfile import Rules
 from .alphabet import alphabet_of, names_of
 from .budget import Budget
 from .components import Component, components, remembers, taken_apart, touched, values_needed
-from .conclusions import Searched, Subject, end_findings, tool_findings, watch_findings
+from .conclusions import SearchResult, Subject, end_findings, tool_findings, watch_findings
 from .findings import KINDS, Analysis, Finding, Named
 from .inspection import inspected
 from .known import why_unknown
@@ -107,7 +107,7 @@ class _Work:
             yield from end_findings(self._subject, some)
         yield from idle_contracts(self._subject, searched, self._search_some, self._budget)
 
-    def _search_all(self) -> list[Searched]:
+    def _search_all(self) -> list[SearchResult]:
         every = range(len(self._subject.contracts))
         waiting = components(self._subject.contracts, self._touched, every)
         # The small ones first, so that what is too large takes time from nobody.
@@ -125,24 +125,24 @@ class _Work:
                 searched.append(some)
         return searched
 
-    def _search(self, component: Component, budget: Budget) -> Searched | None:
+    def _search(self, component: Component, budget: Budget) -> SearchResult | None:
         lasting = sum(remembers(self._subject.contracts[place]) for place in component.contracts)
         if lasting > _MOST_TOGETHER or budget.spent:
             return None
         return self._explored(component, component.contracts, budget)
 
-    def _search_some(self, places: Sequence[int], among: Sequence[int], budget: Budget) -> Searched:
+    def _search_some(self, places: Sequence[int], among: Sequence[int], budget: Budget) -> SearchResult:
         names = tuple(name for name, about in self._touched.items() if any(p in about for p in places))
         return self._explored(Component(tuple(places), names), among, budget)
 
-    def _explored(self, component: Component, among: Sequence[int], budget: Budget) -> Searched:
+    def _explored(self, component: Component, among: Sequence[int], budget: Budget) -> SearchResult:
         some = [self._subject.contracts[place] for place in component.contracts]
         more = [self._subject.contracts[place] for place in among]
         alphabet = alphabet_of(more, component.names)
         machine = Machine(some, alphabet, self._subject.state)
         found = explore(World([machine], alphabet, values=values_needed(more)), budget)
         self.states += len(found.states)
-        return Searched(component.contracts, found, found.whole and alphabet.whole)
+        return SearchResult(component.contracts, found, found.whole and alphabet.whole)
 
     def _leave_open(self, component: Component, parts: Sequence[Component]) -> None:
         names = [self._subject.named[place].name for place in component.contracts]

@@ -15,12 +15,19 @@ from ..._plain.amounts import show
 from ..contracts.declaration import Declaration
 from .findings import Finding, Named
 from .known import guards_of
-from .machine import Step
+from .machine import Transition
 from .search import Explored, row_of, way_to
-from .traces import Row
+from .traces import TraceRow
 from .witness import played
 
-__all__ = ("Searched", "Subject", "end_findings", "may_need_more_values", "tool_findings", "watch_findings")
+__all__ = (
+    "SearchResult",
+    "Subject",
+    "end_findings",
+    "may_need_more_values",
+    "tool_findings",
+    "watch_findings",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class SearchResult:
     """
     What was searched of some contracts.
 
@@ -64,14 +71,14 @@ class Searched:
         """Give the position among all contracts of one that was searched."""
         return self.contracts[own]
 
-    def trace(self, place: int, step: Step | None = None) -> list[Row]:
+    def trace(self, place: int, step: Transition | None = None) -> list[TraceRow]:
         """Write the way to a state, and one more step."""
         rows, called = way_to(self.found, place)
         return rows if step is None else [*rows, row_of(self.found.world, step, called, "ok")]
 
 
 def tool_findings(
-    subject: Subject, searched: Sequence[Searched], names: Mapping[str, bool]
+    subject: Subject, searched: Sequence[SearchResult], names: Mapping[str, bool]
 ) -> Iterator[Finding]:
     """Find the tools that no call of is ever let through, and that nothing bans on purpose."""
     for name, literal in names.items():
@@ -93,13 +100,13 @@ def tool_findings(
         )
 
 
-def _first_denial(some: Searched, name: str) -> tuple[set[int], tuple[int, Step]]:
+def _first_denial(some: SearchResult, name: str) -> tuple[set[int], tuple[int, Transition]]:
     """Find the contracts that ever refuse a tool, and the first call that is refused."""
     denied = some.found.denied[name]
     return {some.place(own) for blocking in denied for own in blocking}, next(iter(denied.values()))
 
 
-def _is_meant(subject: Subject, about: Iterable[Searched], name: str) -> bool:
+def _is_meant(subject: Subject, about: Iterable[SearchResult], name: str) -> bool:
     """Tell whether each call of a tool breaks a contract that bans it outright."""
     for some in about:
         denied = some.found.denied[name]
@@ -114,7 +121,7 @@ def _bans(contract: Declaration) -> bool:
     return contract.template in ("never", "only") or getattr(contract, "n", None) == 0
 
 
-def watch_findings(subject: Subject, searched: Sequence[Searched]) -> Iterator[Finding]:
+def watch_findings(subject: Subject, searched: Sequence[SearchResult]) -> Iterator[Finding]:
     """Find the contracts in shadow mode that would end sessions once they are in force."""
     for place, contract in enumerate(subject.contracts):
         if contract.mode != "shadow" or contract.on_violation != "halt":
@@ -131,7 +138,7 @@ def watch_findings(subject: Subject, searched: Sequence[Searched]) -> Iterator[F
             )
 
 
-def end_findings(subject: Subject, some: Searched) -> Iterator[Finding]:
+def end_findings(subject: Subject, some: SearchResult) -> Iterator[Finding]:
     """Find obligations that no session can meet, and sessions that can no more meet them all."""
     if not some.whole:
         return
@@ -151,8 +158,8 @@ def end_findings(subject: Subject, some: Searched) -> Iterator[Finding]:
         yield _trap(subject, some, trap, (found.unmet[trap] & enforced) - hopeless)
 
 
-def _obligation(subject: Subject, some: Searched, own: int, state: int) -> Finding:
-    rows = [*some.trace(state), Row(kind="end")]
+def _obligation(subject: Subject, some: SearchResult, own: int, state: int) -> Finding:
+    rows = [*some.trace(state), TraceRow(kind="end")]
     against = _against(subject, some, state)
     return Finding(
         kind="obligation-cannot-be-met",
@@ -164,8 +171,8 @@ def _obligation(subject: Subject, some: Searched, own: int, state: int) -> Findi
     )
 
 
-def _trap(subject: Subject, some: Searched, state: int, unmet: Iterable[int]) -> Finding:
-    rows = [*some.trace(state), Row(kind="end")]
+def _trap(subject: Subject, some: SearchResult, state: int, unmet: Iterable[int]) -> Finding:
+    rows = [*some.trace(state), TraceRow(kind="end")]
     places = {some.place(own) for own in unmet}
     against = _against(subject, some, state)
     return Finding(
@@ -178,7 +185,7 @@ def _trap(subject: Subject, some: Searched, state: int, unmet: Iterable[int]) ->
     )
 
 
-def _against(subject: Subject, some: Searched, state: int) -> set[int]:
+def _against(subject: Subject, some: SearchResult, state: int) -> set[int]:
     """Find the contracts that refuse calls in a state."""
     world = some.found.world
     against: set[int] = set()
@@ -206,7 +213,7 @@ def may_need_more_values(contract: Declaration) -> bool:
     )
 
 
-def _amounts_note(subject: Subject, some: Searched) -> str | None:
+def _amounts_note(subject: Subject, some: SearchResult) -> str | None:
     amounts = sorted({guard.n for p in some.contracts for guard in _spends(subject.contracts[p])})
     if not amounts:
         return None

@@ -21,10 +21,10 @@ from .analyse import MAX_STATES, named_contracts
 from .budget import Budget
 from .components import Component, components, touched, values_needed
 from .known import why_unknown
-from .machine import Machine, Step
+from .machine import Machine, Transition
 from .naming import Names
 from .search import Called, row_of
-from .traces import Row, shown_rows
+from .traces import TraceRow, shown_rows
 from .witness import played
 from .words import Changes, changes_between
 from .world import Beside, World
@@ -51,10 +51,10 @@ class Difference:
 
     changes: Changes
     state: tuple[str, ...]
-    stricter: tuple[Row, ...] | None
-    looser: tuple[Row, ...] | None
-    owed: tuple[Row, ...] | None
-    forgiven: tuple[Row, ...] | None
+    stricter: tuple[TraceRow, ...] | None
+    looser: tuple[TraceRow, ...] | None
+    owed: tuple[TraceRow, ...] | None
+    forgiven: tuple[TraceRow, ...] | None
     undecided: tuple[str, ...]
     not_analysed: tuple[str, ...]
     states: int
@@ -67,7 +67,7 @@ class Difference:
     def to_dict(self) -> dict[str, Any]:
         """The difference as JSON data."""
 
-        def rows(trace: tuple[Row, ...] | None) -> list[dict[str, Any]] | None:
+        def rows(trace: tuple[TraceRow, ...] | None) -> list[dict[str, Any]] | None:
             return None if trace is None else [row.to_dict() for row in trace]
 
         changes = self.changes
@@ -117,10 +117,10 @@ class _Side:
 class _Parted:
     """Where the two part, by direction."""
 
-    stricter: tuple[Row, ...] | None = None
-    looser: tuple[Row, ...] | None = None
-    owed: tuple[Row, ...] | None = None
-    forgiven: tuple[Row, ...] | None = None
+    stricter: tuple[TraceRow, ...] | None = None
+    looser: tuple[TraceRow, ...] | None = None
+    owed: tuple[TraceRow, ...] | None = None
+    forgiven: tuple[TraceRow, ...] | None = None
     states: int = 0
     undecided: list[str] = field(default_factory=list)
 
@@ -134,7 +134,9 @@ class _Parted:
         self.undecided += other.undecided
 
 
-def _shorter(one: tuple[Row, ...] | None, other: tuple[Row, ...] | None) -> tuple[Row, ...] | None:
+def _shorter(
+    one: tuple[TraceRow, ...] | None, other: tuple[TraceRow, ...] | None
+) -> tuple[TraceRow, ...] | None:
     if one is None or other is None:
         return other if one is None else one
     return other if len(other) < len(one) else one
@@ -239,7 +241,7 @@ class _Pair:
         self._whole = alphabet.whole
         machines = [Machine(before, alphabet, old.state), Machine(after, alphabet, new.state)]
         self._world = World(machines, alphabet, values=values_needed(some))
-        self._edges: list[tuple[int, Step, str, Names] | None] = []
+        self._edges: list[tuple[int, Transition, str, Names] | None] = []
         self._parted = _Parted()
 
     def search(self, budget: Budget, parted: _Parted) -> bool:
@@ -248,7 +250,7 @@ class _Pair:
         places: dict[Beside, int] = {}
         waiting: deque[tuple[int, Beside]] = deque()
 
-        def reach(states: Beside, edge: tuple[int, Step, str, Names] | None) -> None:
+        def reach(states: Beside, edge: tuple[int, Transition, str, Names] | None) -> None:
             if states not in places:
                 places[states] = len(self._edges)
                 self._edges.append(edge)
@@ -268,7 +270,10 @@ class _Pair:
         return self._parted.stricter is not None and self._parted.looser is not None
 
     def _expand(
-        self, place: int, states: Beside, reach: Callable[[Beside, tuple[int, Step, str, Names] | None], None]
+        self,
+        place: int,
+        states: Beside,
+        reach: Callable[[Beside, tuple[int, Transition, str, Names] | None], None],
     ) -> None:
         for step in self._world.steps(states):
             tries, ends = self._world.answer(states, step)
@@ -277,7 +282,7 @@ class _Pair:
             for outcome, after, names in ends:
                 reach(after, (place, step, outcome, names))
 
-    def _part(self, place: int, step: Step, *, stricter: bool) -> None:
+    def _part(self, place: int, step: Transition, *, stricter: bool) -> None:
         known = self._parted.stricter if stricter else self._parted.looser
         if known is not None:
             return
@@ -298,7 +303,7 @@ class _Pair:
         if self._parted.owed is not None and self._parted.forgiven is not None:
             return
         rows, _ = self._way(place)
-        old, new = self._played([*rows, Row(kind="end")])
+        old, new = self._played([*rows, TraceRow(kind="end")])
         if not _alike(old, new):
             return
         if self._parted.owed is None and new[-1].by and not old[-1].by:
@@ -306,19 +311,19 @@ class _Pair:
         if self._parted.forgiven is None and old[-1].by and not new[-1].by:
             self._parted.forgiven = tuple(old)
 
-    def _played(self, rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    def _played(self, rows: Sequence[TraceRow]) -> tuple[list[TraceRow], list[TraceRow]]:
         return (
             played(rows, self._old.every, self._old.state),
             played(rows, self._new.every, self._new.state),
         )
 
-    def _way(self, place: int) -> tuple[list[Row], Called]:
+    def _way(self, place: int) -> tuple[list[TraceRow], Called]:
         edges = []
         edge = self._edges[place]
         while edge is not None:
             edges.append(edge)
             edge = self._edges[edge[0]]
-        rows: list[Row] = []
+        rows: list[TraceRow] = []
         called = Called()
         for _, step, outcome, names in reversed(edges):
             rows.append(row_of(self._world, step, called, outcome))
@@ -326,7 +331,7 @@ class _Pair:
         return rows, called
 
 
-def _alike(old: Sequence[Row], new: Sequence[Row]) -> bool:
+def _alike(old: Sequence[TraceRow], new: Sequence[TraceRow]) -> bool:
     """Tell whether all but the last row of a trace went as well on both sides."""
     pairs = zip(old[:-1], new[:-1], strict=True)
     return all(one.outcome == other.outcome for one, other in pairs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from .traces import Row, shown_rows
+from .traces import TraceRow, shown_rows
 
 __all__ = ("KINDS", "Analysis", "Finding", "FindingKind", "Named")
 
@@ -60,7 +60,7 @@ class Finding:
     kind: FindingKind
     message: str
     contracts: tuple[Named, ...]
-    witness: tuple[Row, ...] | None
+    witness: tuple[TraceRow, ...] | None
     advice: str
     note: str | None = None
 

@@ -25,7 +25,7 @@ from .known import guards_of
 from .memory import views_of
 from .naming import Names, groups_of, names_in, related_groups, renamed_names
 
-__all__ = ("Answer", "Entries", "Machine", "Outcome", "State", "Step", "Try")
+__all__ = ("Answer", "Entries", "Machine", "Outcome", "State", "Transition", "Try")
 
 Outcome: TypeAlias = Literal["ok", "failed", "refused"]
 _NOW = 0.0
@@ -49,7 +49,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Transition:
     """
     Something that can happen next: a call, a time that passes, or code that writes an entry.
 
@@ -150,7 +150,7 @@ class Machine:
         entries = tuple((name, _hashable(value), 0.0) for name, value in sorted(written))
         return State(tuple(_hashable(view.freeze()) for view in self._views), entries)
 
-    def answer(self, state: State, step: Step) -> Answer:
+    def answer(self, state: State, step: Transition) -> Answer:
         """Tell what a step comes to in a state."""
         if step.kind is None:
             return None, {"ok": self._moved(state, step)}
@@ -212,7 +212,7 @@ class Machine:
         cells = tuple(_hashable(view.freeze()) for view in self._views)
         return State(cells, before.entries, self._store.shut is not None)
 
-    def _moved(self, state: State, step: Step) -> State:
+    def _moved(self, state: State, step: Transition) -> State:
         if step.entry is None:
             aged = [
                 _hashable(view.aged(dict(frozen) if view.cell.key is not None else frozen, step.seconds))

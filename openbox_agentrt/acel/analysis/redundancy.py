@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .budget import Budget
-from .conclusions import Searched, Subject, may_need_more_values
+from .conclusions import SearchResult, Subject, may_need_more_values
 from .findings import Finding
-from .traces import Row
+from .traces import TraceRow
 from .witness import until_refused
 
 __all__ = ("idle_contracts",)
 
-Search = Callable[[Sequence[int], Sequence[int], Budget], Searched]
+Search = Callable[[Sequence[int], Sequence[int], Budget], SearchResult]
 """Searches some contracts with the calls of more."""
 
 
@@ -26,7 +26,7 @@ class _Idle:
 
 
 def idle_contracts(
-    subject: Subject, searched: Sequence[Searched], search: Search, budget: Budget
+    subject: Subject, searched: Sequence[SearchResult], search: Search, budget: Budget
 ) -> Iterator[Finding]:
     """Find contracts that never decide, and those that decide only what another decides as well."""
     gone: set[int] = set()
@@ -41,7 +41,7 @@ def idle_contracts(
             yield _finding(subject, about[0], idle, search, budget)
 
 
-def _idle(subject: Subject, about: Sequence[Searched], place: int, gone: set[int]) -> _Idle | None:
+def _idle(subject: Subject, about: Sequence[SearchResult], place: int, gone: set[int]) -> _Idle | None:
     sets: list[frozenset[int]] = []
     for some in about:
         own = some.contracts.index(place)
@@ -65,13 +65,13 @@ def _others(subject: Subject, blocking: frozenset[int], place: int) -> frozenset
     return frozenset(p for p in blocking if p != place and subject.contracts[p].mode == "enforce")
 
 
-def _is_open(subject: Subject, about: Sequence[Searched], place: int) -> bool:
+def _is_open(subject: Subject, about: Sequence[SearchResult], place: int) -> bool:
     """Tell whether more values of a key could still let it decide."""
     limited = any(some.found.world.limited for some in about)
     return limited and may_need_more_values(subject.contracts[place])
 
 
-def _finding(subject: Subject, some: Searched, idle: _Idle, search: Search, budget: Budget) -> Finding:
+def _finding(subject: Subject, some: SearchResult, idle: _Idle, search: Search, budget: Budget) -> Finding:
     place = idle.place
     alone = search([place], some.contracts, budget.part(4))
     own = alone.contracts.index(place)
@@ -102,7 +102,7 @@ def _finding(subject: Subject, some: Searched, idle: _Idle, search: Search, budg
 
 
 def _implying(
-    subject: Subject, some: Searched, idle: _Idle, search: Search, budget: Budget
+    subject: Subject, some: SearchResult, idle: _Idle, search: Search, budget: Budget
 ) -> frozenset[int]:
     """Find the contracts because of which one never decides, as few as are easily found."""
     if idle.sets:
@@ -119,7 +119,7 @@ def _implying(
     return frozenset()
 
 
-def _as_far_as_let(subject: Subject, rows: Sequence[Row]) -> tuple[Row, ...]:
+def _as_far_as_let(subject: Subject, rows: Sequence[TraceRow]) -> tuple[TraceRow, ...]:
     return tuple(until_refused(rows, subject.every, subject.state))
 
 

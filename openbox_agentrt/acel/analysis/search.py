@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from .budget import Budget
-from .machine import Outcome, Step
+from .machine import Outcome, Transition
 from .naming import Names
-from .traces import Row
+from .traces import TraceRow
 from .world import Beside, World
 
 __all__ = ("Called", "Explored", "explore", "row_of", "way_to")
@@ -25,7 +25,7 @@ _SHOWN = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 @dataclass(frozen=True, slots=True)
 class _Edge:
     before: int
-    step: Step
+    step: Transition
     outcome: Outcome
     names: Names
 
@@ -50,11 +50,11 @@ class Explored:
 
     world: World
     states: list[Beside] = field(default_factory=list)
-    fired: dict[int, tuple[int, Step]] = field(default_factory=dict)
-    fired_whole: dict[int, tuple[int, Step]] = field(default_factory=dict)
-    refused: dict[frozenset[int], tuple[int, Step]] = field(default_factory=dict)
+    fired: dict[int, tuple[int, Transition]] = field(default_factory=dict)
+    fired_whole: dict[int, tuple[int, Transition]] = field(default_factory=dict)
+    refused: dict[frozenset[int], tuple[int, Transition]] = field(default_factory=dict)
     allowed: set[str] = field(default_factory=set)
-    denied: dict[str, dict[frozenset[int], tuple[int, Step]]] = field(default_factory=dict)
+    denied: dict[str, dict[frozenset[int], tuple[int, Transition]]] = field(default_factory=dict)
     unmet: list[frozenset[int]] = field(default_factory=list)
     before: list[set[int]] = field(default_factory=list)
     whole: bool = False
@@ -118,7 +118,7 @@ def _expand(found: Explored, place: int, reach: Callable[[Beside, _Edge | None],
             reach(after, _Edge(place, step, outcome, names))
 
 
-def way_to(found: Explored, place: int) -> tuple[list[Row], Called]:
+def way_to(found: Explored, place: int) -> tuple[list[TraceRow], Called]:
     """
     Write the way to a state as a trace.
 
@@ -130,7 +130,7 @@ def way_to(found: Explored, place: int) -> tuple[list[Row], Called]:
     while edge is not None:
         edges.append(edge)
         edge = found.edges[edge.before]
-    rows: list[Row] = []
+    rows: list[TraceRow] = []
     called = Called()
     for edge in reversed(edges):
         rows.append(row_of(found.world, edge.step, called, edge.outcome))
@@ -138,19 +138,19 @@ def way_to(found: Explored, place: int) -> tuple[list[Row], Called]:
     return rows, called
 
 
-def row_of(world: World, step: Step, called: Called, outcome: str) -> Row:
+def row_of(world: World, step: Transition, called: Called, outcome: str) -> TraceRow:
     """Write a step as a row of a trace."""
     if step.kind is not None:
         groups = dict(step.kind.slots)
         names = {g: called.of(g, [v for p, v in step.values if groups[p] == g]) for g in groups.values()}
-        return Row(kind="call", tool=step.kind.tool, args=world.args_of(step, names), outcome=outcome)
+        return TraceRow(kind="call", tool=step.kind.tool, args=world.args_of(step, names), outcome=outcome)
     if step.entry is None:
-        return Row(kind="wait", seconds=step.seconds)
+        return TraceRow(kind="wait", seconds=step.seconds)
     entry, value, of = step.entry
     group = world.group_of_entry(entry)
     if of is not None and group is not None:
         value = {called.of(group, [of])[of]: value}
-    return Row(kind="write", entry=(entry, value))
+    return TraceRow(kind="write", entry=(entry, value))
 
 
 class Called:

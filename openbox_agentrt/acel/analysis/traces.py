@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-__all__ = ("Row", "RowKind", "shown_rows")
+__all__ = ("RowKind", "TraceRow", "shown_rows")
 
 RowKind: TypeAlias = Literal["call", "wait", "write", "end"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TraceRow:
     """
     One thing that happens in a trace.
 
@@ -60,7 +60,7 @@ class Row:
         return f"{self.tool}({args}){ended}" + (f" by {', '.join(self.by)}" if self.by else "")
 
 
-def shown_rows(rows: Iterable[Row]) -> str:
+def shown_rows(rows: Iterable[TraceRow]) -> str:
     """Write a trace in one line."""
     return "; ".join(map(str, rows)) or "(nothing)"
 

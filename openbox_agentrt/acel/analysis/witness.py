@@ -9,7 +9,7 @@ from typing import Any
 
 from ..contracts.base import TemporalContract
 from ..session import Session, engine_of
-from .traces import Row
+from .traces import TraceRow
 
 __all__ = ("played", "until_refused")
 
@@ -40,7 +40,7 @@ class _Player:
             fleet="alone",
         )
 
-    def play(self, row: Row) -> Row:
+    def play(self, row: TraceRow) -> TraceRow:
         """Let one row happen, and tell how it did."""
         if row.kind == "wait":
             self._clock.now += row.seconds
@@ -53,7 +53,7 @@ class _Player:
             return replace(row, by=tuple(_name(breach.contract) for breach in unmet))
         return self._called(row)
 
-    def _called(self, row: Row) -> Row:
+    def _called(self, row: TraceRow) -> TraceRow:
         call = self._session.reserve(row.tool, row.args)
         if not call.allowed:
             broken = () if call.refusal is None else call.refusal.broken
@@ -65,7 +65,7 @@ class _Player:
             call.commit()
         return replace(row, outcome="failed" if row.outcome == "failed" else "ok", by=watched)
 
-    def _written(self, row: Row, entry: str, value: Any) -> Row:
+    def _written(self, row: TraceRow, entry: str, value: Any) -> TraceRow:
         before = self._session.state.get(entry)
         if isinstance(value, dict) and isinstance(before, dict):
             value = {**before, **value}
@@ -73,15 +73,17 @@ class _Player:
         return row
 
 
-def played(rows: Iterable[Row], contracts: Sequence[TemporalContract], state: Mapping[str, Any]) -> list[Row]:
+def played(
+    rows: Iterable[TraceRow], contracts: Sequence[TemporalContract], state: Mapping[str, Any]
+) -> list[TraceRow]:
     """Let a trace happen in a new session of all contracts, and tell how each row did."""
     player = _Player(contracts, state)
     return [player.play(row) for row in rows]
 
 
 def until_refused(
-    rows: Iterable[Row], contracts: Sequence[TemporalContract], state: Mapping[str, Any]
-) -> list[Row]:
+    rows: Iterable[TraceRow], contracts: Sequence[TemporalContract], state: Mapping[str, Any]
+) -> list[TraceRow]:
     """Do as `played`, as far as to the first call that is refused."""
     player = _Player(contracts, state)
     found = []

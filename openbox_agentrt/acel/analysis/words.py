@@ -11,11 +11,11 @@ from ..contracts.base import TemporalContract
 from ..contracts.identity import canonical
 from .findings import Named
 
-__all__ = ("Change", "Changes", "changes_between")
+__all__ = ("Changes", "RuleChange", "changes_between")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class RuleChange:
     """
     A contract that says something else than before.
 
@@ -44,7 +44,7 @@ class Changes:
 
     added: tuple[Named, ...]
     removed: tuple[Named, ...]
-    changed: tuple[Change, ...]
+    changed: tuple[RuleChange, ...]
     same: int
 
     def lines(self) -> Iterator[str]:
@@ -79,7 +79,7 @@ def changes_between(
                 before.remove(one)
                 after.remove(twin)
                 words = tuple(_words(one[0], twin[0]))
-                changed.append(Change(before=one[1], after=twin[1], words=words))
+                changed.append(RuleChange(before=one[1], after=twin[1], words=words))
     return Changes(
         added=tuple(named for _, named in after),
         removed=tuple(named for _, named in before),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from .alphabet import ALL_ARGUMENTS, Alphabet, CallKind, with_values
-from .machine import Machine, Outcome, State, Step, Try
+from .machine import Machine, Outcome, State, Transition, Try
 from .naming import Names
 
 __all__ = ("Beside", "Ends", "World")
@@ -54,22 +54,24 @@ class World:
         """Give the state of a new session in each machine."""
         return tuple(machine.first() for machine in self.machines)
 
-    def steps(self, states: Beside) -> Iterator[Step]:
+    def steps(self, states: Beside) -> Iterator[Transition]:
         """List what can happen next."""
         if all(state.shut for state in states):
             return
         present = self._present(states)
         for kind in self._alphabet.kinds:
-            yield from (Step(kind=kind, values=values) for values in self._values_for(kind, present))
+            yield from (Transition(kind=kind, values=values) for values in self._values_for(kind, present))
         # What lacks a key comes last: of two traces of a length, the one with all arguments reads better.
         for kind in self._alphabet.kinds:
-            yield from (Step(kind=kind, values=values) for values in self._values_without(kind, present))
-        yield from (Step(seconds=seconds) for seconds in self._alphabet.waits)
+            yield from (
+                Transition(kind=kind, values=values) for values in self._values_without(kind, present)
+            )
+        yield from (Transition(seconds=seconds) for seconds in self._alphabet.waits)
         for entry, (values, group) in self._written.items():
             names = [None] if group is None else self._choices(group, present)
-            yield from (Step(entry=(entry, value, name)) for value in values for name in names)
+            yield from (Transition(entry=(entry, value, name)) for value in values for name in names)
 
-    def answer(self, states: Beside, step: Step) -> tuple[list[Try], Ends]:
+    def answer(self, states: Beside, step: Transition) -> tuple[list[Try], Ends]:
         """
         Tell what a step comes to.
 
@@ -90,7 +92,7 @@ class World:
                 ends.append((outcome, named, names))
         return tries, ends
 
-    def args_of(self, step: Step, names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    def args_of(self, step: Transition, names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
         """Write the arguments of a call, with its values called as `names` says of each group."""
         assert step.kind is not None
         groups = dict(step.kind.slots)

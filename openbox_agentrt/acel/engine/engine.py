@@ -465,7 +465,7 @@ class Engine:
             call.refuse(Refusal(tool=call.tool, step=call.step, broken=broken))
         call.violations = self.records.record(call, found, blocked=not call.admitted)
 
-    def _found(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> list[findings.Finding]:
+    def _found(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> list[findings.FoundBreach]:
         found = findings.of_conditions(call.tool, "precondition", failed, self._mode)
         return found + [findings.of_breach(breach, self._mode) for breach in breaches]
 

@@ -18,7 +18,7 @@ MAX_VALUES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class FoundBreach:
     """
     A contract that was found broken.
 
@@ -33,7 +33,7 @@ class Finding:
     stops: bool
 
 
-def of_breach(breach: Breach, mode: Mode) -> Finding:
+def of_breach(breach: Breach, mode: Mode) -> FoundBreach:
     """Tell of a contract over the session that is broken, in a session that is in `mode`."""
     rule, needs = breach.contract, breach.needs
     if breach.values and breach.key is not None:
@@ -52,7 +52,7 @@ def of_breach(breach: Breach, mode: Mode) -> Finding:
         on_violation=rule.on_violation,
         fault=breach.fault,
     )
-    return Finding(broken=broken, mode="shadow" if mode == "shadow" else rule.mode, stops=breach.blocks())
+    return FoundBreach(broken=broken, mode="shadow" if mode == "shadow" else rule.mode, stops=breach.blocks())
 
 
 def values_of(breach: Breach) -> dict[str, Any] | None:
@@ -83,7 +83,7 @@ def _columns(key: Key, values: list[str]) -> dict[str, list[str]]:
     return dict.fromkeys(form.values() if isinstance(form, dict) else [form], values)
 
 
-def of_conditions(tool: str, kind: Kind, failed: Asked, mode: Mode) -> list[Finding]:
+def of_conditions(tool: str, kind: Kind, failed: Asked, mode: Mode) -> list[FoundBreach]:
     """Tell of conditions of a tool that do not hold."""
     # A description that was read out of the source is not for outsiders.
     label = f"a {kind} of {tool[:MAX_NAME]}"
@@ -93,13 +93,13 @@ def of_conditions(tool: str, kind: Kind, failed: Asked, mode: Mode) -> list[Find
     ]
 
 
-def of_commit(tool: str, fault: str, mode: Mode) -> Finding:
+def of_commit(tool: str, fault: str, mode: Mode) -> FoundBreach:
     """Tell of a commit function that could not write."""
     return _condition("postcondition", f"commit of {tool}", fault, mode)
 
 
 def _condition(
     kind: Kind, description: str, fault: str | None, mode: Mode, label: str | None = None
-) -> Finding:
+) -> FoundBreach:
     broken = Broken(contract=description, label=label, kind=kind, fault=fault)
-    return Finding(broken=broken, mode=mode, stops=True)
+    return FoundBreach(broken=broken, mode=mode, stops=True)

@@ -17,7 +17,7 @@ from ..._plain.freezing import freeze
 from ..memory.call import JudgedCall
 from ..memory.state import StateStore
 from ..violations import Violation
-from .findings import Finding
+from .findings import FoundBreach
 from .trace import Trace
 
 _log = logging.getLogger("openbox_agentrt.acel")
@@ -100,7 +100,7 @@ class Records:
             self._watching.setdefault(id(owner), (owner, recorder))
 
     def record(
-        self, call: JudgedCall, findings: Iterable[Finding], *, result: Any = None, blocked: bool = False
+        self, call: JudgedCall, findings: Iterable[FoundBreach], *, result: Any = None, blocked: bool = False
     ) -> tuple[Violation, ...]:
         """Keep a record of each broken contract, frozen as things are now."""
         found_all = tuple(findings)

@@ -32,7 +32,7 @@ from .rule_set import RuleSet
 from .snapshot import load_memory
 from .store import SessionStore
 
-__all__ = ("Difference", "Rerun", "RerunError")
+__all__ = ("Divergence", "Rerun", "RerunError")
 
 _SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
 _HIDDEN = "***REDACTED("
@@ -43,7 +43,7 @@ class RerunError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Divergence:
     """
     A decision that does not follow from the rules.
 
@@ -86,7 +86,7 @@ class Rerun:
     derived: int = 0
     on_code: int = 0
     not_derivable: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[Divergence] = field(default_factory=list)
     _store: _FollowedStore | None = None
     _contracts: list[Template | None] = field(default_factory=list)
     _texts: list[str] = field(default_factory=list)
@@ -362,7 +362,7 @@ class Rerun:
         if allowed is derived and set(found) == set(recorded):
             return
         self.differences.append(
-            Difference(
+            Divergence(
                 number=number,
                 step=step.get("step"),
                 tool=step.get("tool"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from openbox_agentrt.acel import Session
-from openbox_agentrt.acel.analysis import Analysis, Finding, Row, analyse
+from openbox_agentrt.acel.analysis import Analysis, Finding, TraceRow, analyse
 from openbox_agentrt.acel.contracts.exclusion import never
 from openbox_agentrt.acel.contracts.precedence import must_precede
 from openbox_agentrt.acel.rulesfile import parse_rules, read_rules
@@ -298,10 +298,10 @@ def test_nothing_is_ever_called_safe() -> None:
 def test_rows_are_written_for_people_and_as_data() -> None:
     """A row of each kind reads as a sentence, and is JSON."""
     rows = [
-        Row(kind="call", tool="pay", args={"amount": 5}, outcome="refused", by=("cap",)),
-        Row(kind="wait", seconds=61.0),
-        Row(kind="write", entry=("signed_in", True)),
-        Row(kind="end", by=("must",)),
+        TraceRow(kind="call", tool="pay", args={"amount": 5}, outcome="refused", by=("cap",)),
+        TraceRow(kind="wait", seconds=61.0),
+        TraceRow(kind="write", entry=("signed_in", True)),
+        TraceRow(kind="end", by=("must",)),
     ]
 
     assert [str(row) for row in rows] == [
