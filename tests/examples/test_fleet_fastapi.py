@@ -86,7 +86,7 @@ def paid(folder: Path, customer: str = "c-7") -> float:
 
 def test_five_hundred_are_paid_across_workers_and_a_restart(tmp_path: Path, port: int) -> None:
     """Twenty requests of 100, in the middle of which the service is stopped and started again."""
-    with service(tmp_path, port, workers=2):
+    with service(tmp_path, port, workers=1):
         first = asyncio.run(refunds(port, 3))
         assert [answer.status_code for answer in first] == [200] * 3
     with service(tmp_path, port, workers=4):

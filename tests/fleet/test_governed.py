@@ -48,7 +48,7 @@ async def test_a_run_that_is_cancelled_anywhere_counts_what_it_did(
         await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("pay")])
 
     interrupted = 0
-    for turns in range(0, 60, 2):
+    for turns in range(0, 60, 4):
         task = asyncio.create_task(run())
         for _ in range(turns):
             # A turn of the loop, or an answer of the store, which comes from another thread.
