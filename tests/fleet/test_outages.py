@@ -24,7 +24,8 @@ from tests.fleet.redis_server import RedisServer
 
 @pytest.fixture
 def fleet(server: RedisServer) -> Iterator[Fleet]:
-    with closing(RedisFleet(server.url)) as fleet:
+    # A busy machine gets its time: what is away or cut off is noticed at once all the same.
+    with closing(RedisFleet(server.url, timeout_seconds=5)) as fleet:
         yield fleet
 
 
@@ -42,7 +43,10 @@ def granted(fleet: Fleet, *, started: bool = True) -> Lease:
 def test_lost_answers_count_once(server: RedisServer) -> None:
     """The same lease is asked for again; a call that was refused for want of an answer is given back."""
     calls = 0
-    with Proxy(server.port) as proxy, closing(RedisFleet(f"redis://127.0.0.1:{proxy.port}")) as fleet:
+    with (
+        Proxy(server.port) as proxy,
+        closing(RedisFleet(f"redis://127.0.0.1:{proxy.port}", timeout_seconds=5)) as fleet,
+    ):
         for number in range(40):
             if number % 2:
                 proxy.drops += 1 + number % 3
@@ -108,7 +112,7 @@ def test_a_replica_without_the_last_writes_is_told_them(server: RedisServer, tmp
     with (
         RedisServer(folder, "--replicaof", f"127.0.0.1 {server.port}") as replica,
         Proxy(server.port) as proxy,
-        closing(RedisFleet(f"redis://127.0.0.1:{proxy.port}")) as fleet,
+        closing(RedisFleet(f"redis://127.0.0.1:{proxy.port}", timeout_seconds=5)) as fleet,
     ):
         for _ in range(10):
             fleet.finish(granted(fleet), "commit")
@@ -152,7 +156,7 @@ async def test_a_server_that_hangs_holds_up_no_loop(server: RedisServer, fleet: 
 
     turning = asyncio.create_task(turn())
     with pytest.raises(FleetUnavailableError):
-        await fleet.areserve(at_most(1))
+        await fleet.areserve(at_most(1), timeout=0.25)
     turning.cancel()
     server.go_on()
 
@@ -160,7 +164,7 @@ async def test_a_server_that_hangs_holds_up_no_loop(server: RedisServer, fleet: 
     assert turns > 50
     for _ in range(200):
         with suppress(FleetUnavailableError):
-            if (await fleet.areserve(at_most(1))).lease is not None:
+            if (await fleet.areserve(at_most(1), timeout=2)).lease is not None:
                 break
         await asyncio.sleep(0.02)
     else:

@@ -104,6 +104,24 @@ def test_a_reserve_that_arrives_after_its_undo_reserves_nothing(store: Store) ->
     assert store.reserve(plan).said == "ok"
 
 
+def test_what_a_dead_worker_reserved_is_free_after_its_lease_and_not_before(store: Store) -> None:
+    """Who is refused is told whose lease is over, and settles it."""
+    plan = window("stamps", 1)
+    cells = tuple(map(cell_id, plan.cells))
+    sent, guards = wire(plan, lambda per, tz: ())
+    store.line.run([Beat(worker="dying", lease_us=30 * SECOND, join=True)])
+    store.line.run([Reserve(lease="d", worker="dying", plan=sent, guards=guards)])
+    settle = Finish(lease="d", worker="dying", how="settle", cells=cells)
+
+    store.now[0] += 30 * SECOND
+    assert store.reserve(plan).dead == ()
+    assert store.line.run([settle])[0].said == "alive"
+    store.now[0] += 1
+    assert store.reserve(plan).dead == ("dying",)
+    assert store.line.run([settle])[0].state == "g"
+    assert store.reserve(plan).said == "ok"
+
+
 def test_a_reserve_that_nobody_waits_for_any_more_reserves_nothing(store: Store) -> None:
     """It says until when it is wanted."""
     assert store.reserve(window("stamps"), by=BEGIN - 1).said == "stale"
