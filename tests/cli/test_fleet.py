@@ -133,3 +133,17 @@ def test_check_of_a_file_is_clean(url: str, fleet: Fleet, capsys: pytest.Capture
 
     assert main(["fleet", "check", url]) in ((0,) if url.startswith("sqlite") else (1,))
     assert capsys.readouterr().err == ""
+
+
+def test_a_wrong_password_is_one_line_without_it(
+    server: RedisServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2, and the secret stays where it was."""
+    server.ask("ACL", "SETUSER", "worker", "on", ">right", "~*", "+@all")
+
+    assert main(["fleet", "check", f"redis://worker:wr0ng@127.0.0.1:{server.port}/0"]) == 2
+
+    problem = capsys.readouterr().err
+    assert problem.count("\n") == 1
+    assert "does not let this client in" in problem
+    assert "wr0ng" not in problem
