@@ -10,7 +10,7 @@ from ..acel.contracts.template import Template
 from ..acel.events import LIFECYCLE
 from ..acel.refusal import Broken
 from ..acel.rulesfile import Rules
-from .events import Began, Ended, TraceEvent
+from .events import Began, Ended, RunEnded, TraceEvent
 from .judge import Judged, TraceJudge
 
 __all__ = ("Backtest", "ChangedVerdict", "ContractFindings", "backtest")
@@ -140,6 +140,8 @@ def backtest(
                 continue
             if isinstance(event, Ended):
                 each.ended(event)
+            elif isinstance(event, RunEnded):
+                each.run_ended(event)
             else:
                 each.state(event)
     result.sessions = len(judge)

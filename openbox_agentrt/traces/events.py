@@ -1,4 +1,4 @@
-"""What a recording says, in order: a call began, it ended, the state of its session changed."""
+"""What a recording says, in order: a call began or ended, a run was over, the state of a session changed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from ..acel.events import Outcome
+from ..acel.match.keys import About
 
-__all__ = ("NOT_RECORDED", "Began", "Ended", "StateSet", "TraceEvent", "Unrecorded")
+__all__ = ("NOT_RECORDED", "Began", "Ended", "RunEnded", "StateSet", "TraceEvent", "Unrecorded")
 
 
 class Unrecorded:
@@ -36,6 +37,7 @@ class Began:
         at: When, in seconds since the epoch; None where nobody wrote that down.
         refused: Whether it was refused then, so that it never ran.
         deferred: Arguments that were known only after the call, and what they were taken for.
+        about: Whose call it is, and of which run; None where nobody wrote that down.
     """
 
     where: str
@@ -45,6 +47,7 @@ class Began:
     at: float | None = None
     refused: bool = False
     deferred: Any = ()
+    about: About | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,6 +73,15 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunEnded:
+    """One of the runs that share a session was over."""
+
+    session: str
+    run: str
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StateSet:
     """Entries of a session's state were written."""
 
@@ -78,4 +90,4 @@ class StateSet:
     at: float | None = None
 
 
-TraceEvent: TypeAlias = Began | Ended | StateSet
+TraceEvent: TypeAlias = Began | Ended | RunEnded | StateSet

@@ -7,17 +7,21 @@ would have done instead, no recording says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ..acel.contracts.rules import Cell
 from ..acel.contracts.template import Template
+from ..acel.engine.plan import reads_arguments
+from ..acel.engine.rule_set import FiledContract, shared_rules
 from ..acel.events import USER_PROMPT
 from ..acel.refusal import Broken
 from ..acel.reservation import Reservation
 from ..acel.rulesfile import Rules
 from ..acel.session import Session, engine_of
-from .events import Began, Ended, StateSet, Unrecorded
+from ..acel.violations import Violation
+from .events import Began, Ended, RunEnded, StateSet, Unrecorded
 
 __all__ = ("Judged", "TraceJudge")
 
@@ -50,6 +54,9 @@ class _Session:
     now: float = 0.0
     has_results: bool = True
     has_prompts: bool = False
+    hides_prompts: bool = False
+    runs: set[str] = field(default_factory=set)
+    miscounted: frozenset[int] = frozenset()
     flying: dict[Began, Reservation] = field(default_factory=dict)
     plans: dict[tuple[Any, ...], tuple[frozenset[int], frozenset[int]]] = field(default_factory=dict)
 
@@ -77,6 +84,7 @@ class TraceJudge:
         for place, contract in enumerate(rules.contracts):
             self._named.setdefault((contract.spec, contract.id), place)
         self._sessions: dict[str, _Session] = {}
+        self._owed: dict[int, set[str]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -90,14 +98,16 @@ class TraceJudge:
         guarding, unknown = self._known(kept, call)
         args = {} if call.args is None else call.args
         # What only contracts refuse that cannot be judged is let through.
-        passes = bool(unknown) and self._only_unknown(kept, call.tool, args, unknown)
+        passes = bool(unknown) and self._only_unknown(kept, call, args, unknown)
         if passes:
             kept.session.mode = "shadow"
-        reservation = kept.session.reserve(call.tool, args, deferred=call.deferred)
+        reservation = kept.session.reserve(call.tool, args, deferred=call.deferred, about=call.about)
         if passes:
             kept.session.mode = "enforce"
         if reservation.allowed:
             kept.flying[call] = reservation
+            kept.runs.add("" if call.about is None else call.about.run)
+            self._note_hidden(kept, call)
         extra = reservation.extra
         if extra is not None:
             own = (self._places.get(id(guard.contract)) for guard in extra.guards)
@@ -141,22 +151,49 @@ class TraceJudge:
             kept.now = max(kept.now, event.at)
         kept.session.state.update(dict(event.values))
 
+    def run_ended(self, event: RunEnded) -> None:
+        """Take note that a run of a session is over, and of what it owes."""
+        kept = self._session(event.session)
+        if event.at is not None:
+            kept.now = max(kept.now, event.at)
+        kept.runs.discard(event.run)
+        self._note_owed(event.session, kept, engine_of(kept.session).end_run(event.run))
+
     def unmet(self) -> dict[int, set[str]]:
         """Say of each contract in which sessions something is owed at the end of the recording."""
-        owed: dict[int, set[str]] = {}
         for name, kept in self._sessions.items():
-            for violation in kept.session.end_session():
-                place = self._named.get((violation.spec, violation.id))
-                if place is not None:
-                    owed.setdefault(place, set()).add(name)
-        return owed
+            for run in sorted(kept.runs):
+                self._note_owed(name, kept, engine_of(kept.session).end_run(run))
+            kept.runs.clear()
+            self._note_owed(name, kept, kept.session.end_session())
+        return self._owed
+
+    def _note_owed(self, name: str, kept: _Session, unmet: Iterable[Violation]) -> None:
+        for violation in unmet:
+            place = self._named.get((violation.spec, violation.id))
+            # What was owed may have been done by a call of which nobody knows the arguments.
+            if place is not None and place not in kept.miscounted:
+                self._owed.setdefault(place, set()).add(name)
+
+    def _note_hidden(self, kept: _Session, call: Began) -> None:
+        """Remember which contracts cannot count a call whose arguments nobody wrote down."""
+        if call.args is not None:
+            return
+        kept.hides_prompts = kept.hides_prompts or call.tool == USER_PROMPT
+        filed = engine_of(kept.session).store.book.rules.filed
+        kept.miscounted |= {
+            place
+            for place, contract in enumerate(self.contracts)
+            if id(contract) in filed and _counts_arguments(filed[id(contract)], call.tool)
+        }
 
     def _session(self, name: str) -> _Session:
         kept = self._sessions.get(name)
         if kept is None:
             made: list[_Session] = []
-            session = Session.from_rules(
-                self._rules,
+            session = Session(
+                self._rules.state,
+                contracts=shared_rules(self._rules.contracts, default_scope="session"),
                 halt_on_violation=False,
                 session_id=name,
                 evidence=_Silent(),
@@ -169,24 +206,31 @@ class TraceJudge:
         return kept
 
     def _known(self, kept: _Session, call: Began) -> tuple[frozenset[int], frozenset[int]]:
-        missing = (call.args is None, call.at is None, not kept.has_results, not kept.has_prompts)
-        known = kept.plans.get((call.tool, *missing))
+        prompts = kept.hides_prompts or not kept.has_prompts
+        missing = (call.args is None, call.at is None, not kept.has_results, prompts, call.about is None)
+        known = kept.plans.get((call.tool, *missing, kept.miscounted))
         if known is None:
-            arguments, times, results, prompts = missing
+            arguments, times, results, prompts, subject = missing
             plan = engine_of(kept.session).store.book.plan(call.tool)
-            unknown = plan.reading(arguments=arguments, times=times, results=results, prompts=prompts)
-            known = self._by_place(plan.guarding() if arguments else _sure(plan)), self._by_place(unknown)
-            kept.plans[call.tool, *missing] = known
+            unknown = self._by_place(
+                plan.reading(
+                    arguments=arguments, times=times, results=results, prompts=prompts, subject=subject
+                )
+            )
+            every = self._by_place(plan.guarding())
+            known = every if arguments else self._by_place(_sure(plan)), unknown | (kept.miscounted & every)
+            kept.plans[call.tool, *missing, kept.miscounted] = known
         return known
 
     def _by_place(self, contracts: frozenset[int]) -> frozenset[int]:
         return frozenset(self._places[key] for key in contracts if key in self._places)
 
     def _only_unknown(
-        self, kept: _Session, tool: str, args: Mapping[str, Any], unknown: frozenset[int]
+        self, kept: _Session, call: Began, args: Mapping[str, Any], unknown: frozenset[int]
     ) -> bool:
         """Tell whether a call would be refused by nothing but contracts that cannot be judged."""
-        refusal = kept.session.would(tool, args)
+        engine = engine_of(kept.session)
+        refusal = engine.would(call.tool, args, deferred=call.deferred, about=call.about)
         return refusal is not None and all(self._place(broken) in unknown for broken in refusal.broken)
 
     def _place(self, broken: Broken) -> int | None:
@@ -203,6 +247,23 @@ class TraceJudge:
             return ()
         places = (self._named.get((v.spec, v.id)) for v in call.violations if v.mode == "shadow")
         return tuple(place for place in places if place is not None and place not in unknown)
+
+
+def _counts_arguments(filed: FiledContract, tool: str) -> bool:
+    """Tell whether it matters to what a contract remembers of calls of a tool what their arguments were."""
+    contract = filed.contract
+    told = any(watch.tool == tool and _tells_arguments(watch.move.cell) for watch in contract.watches)
+    hits = [role.selector.on(tool, strict=role.strict) for role in contract.roles]
+    if told or not all(isinstance(hit, bool) for hit in hits):
+        return True
+    moves = filed.rule(tuple(hit is True for hit in hits)).moves if any(hits) else ()
+    return any(reads_arguments(move.cell) for move in moves)
+
+
+def _tells_arguments(cell: Cell) -> bool:
+    fact = cell.fact
+    told = () if fact is None else (fact.key, *(source for _, source in fact.values))
+    return any(source is not None and source.of == "args" for source in told)
 
 
 def _sure(plan: Any) -> frozenset[int]:

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from .._plain.freezing import thawed
 from ..acel.events import Outcome
+from ..acel.match.keys import About
 from ..evidence.reading import Entry, read_entries
-from .events import Began, Ended, StateSet, TraceEvent
+from .events import Began, Ended, RunEnded, StateSet, TraceEvent
 from .source import RecordedFile, TraceSourceError
 
 __all__ = ("read_steps",)
@@ -93,6 +94,8 @@ class _Run:
                 self._put(StateSet(session=self._session, values=thawed(step.get("state") or {}), at=at))
             case "state":
                 self._put(StateSet(session=self._session, values=thawed(step.get("set") or {}), at=at))
+            case "end_run":
+                self._put(RunEnded(session=self._session, run=str(step.get("of_run")), at=at))
             case "reserve":
                 self._reserve(entry, step, at)
             case "commit" | "fail" | "abort" | "lose" as end:
@@ -117,6 +120,7 @@ class _Run:
             at=at,
             refused=not step.get("allowed"),
             deferred=step.get("deferred", ()),
+            about=About(subject=thawed(step.get("subject") or {}), run=step.get("of_run") or ""),
         )
         if call.refused:
             self._put(call)

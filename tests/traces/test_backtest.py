@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from openbox_agentrt.acel import Session
+from openbox_agentrt.acel.engine.rule_set import shared_rules
+from openbox_agentrt.acel.match.keys import About
 from openbox_agentrt.acel.rulesfile import Rules, parse_rules
+from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.traces.backtest import Backtest, backtest
 from openbox_agentrt.traces.formats import Recordings
@@ -190,3 +193,80 @@ def test_where_values_come_from_is_judged_where_that_was_recorded(tmp_path: Path
     assert (no_request.refused, no_request.unjudged) == (0, 1)
     no_result = judged(trace(tmp_path, asked, {"tool": "contacts", "args": {}}, pay_to("DE99")), new)
     assert (no_result.refused, no_result.unjudged) == (0, 1)
+
+
+def test_a_call_with_hidden_arguments_is_no_missing_prerequisite(tmp_path: Path) -> None:
+    """Nobody wrote down what the user said and who was verified: it may be what a contract needs."""
+    path = trace(
+        tmp_path,
+        {"tool": "verify", "args": None},
+        {"tool": "user_prompt", "args": None},
+        {"tool": "pay", "args": {"customer": "c-1"}},
+        pay(450),
+        {"tool": "wipe"},
+    )
+    yes = {"tool": "user_prompt", "matches": "^yes", "field": "prompt"}
+    result = judged(
+        path,
+        rules(
+            {"template": "must_precede", "args": ["verify", "pay"], "key": "customer"},
+            {"template": "must_precede", "args": [yes, "pay"], "since": "user_prompt"},
+            {"template": "must_precede", "args": ["verify", "wipe"]},
+            {"template": "required_before_session_end", "args": [yes]},
+            {"template": "must_precede", "args": ["look_up", "pay"]},
+        ),
+    )
+    verified, confirmed, plain, said, looked = result.contracts
+    assert [
+        (each.unknown, each.refused, bool(each.unmet)) for each in (verified, confirmed, plain, said)
+    ] == [
+        (2, 0, False),
+        (3, 0, False),  # the prompt itself, too
+        (0, 0, False),
+        (1, 0, False),
+    ]
+    assert (looked.unknown, looked.refused) == (0, 2)
+
+
+def test_a_call_with_hidden_arguments_may_have_used_up_a_limit(tmp_path: Path) -> None:
+    path = trace(tmp_path, pay(100), {"tool": "pay", "args": None}, pay(450))
+    (budget,) = judged(path, rules(BUDGET)).contracts
+    assert (budget.unknown, budget.refused) == (2, 0)
+
+
+def test_runs_and_whom_they_are_about_are_those_of_the_log(tmp_path: Path) -> None:
+    """Each run has a limit of its own, and each customer; a run that is over owes what it has not done."""
+    contracts: list[dict[str, Any]] = [
+        {"template": "at_most_n_times", "args": ["pay", 1], "scope": "run", "id": "run"},
+        {"template": "at_most_n_times", "args": ["pay", 2], "key": "$subject.customer", "id": "customer"},
+        {"template": "never", "args": ["pay"], "when": "subject.channel == 'phone'", "id": "phone"},
+        {"template": "required_before_session_end", "args": ["log_out"], "scope": "run", "id": "out"},
+    ]
+    written = rules(*contracts)
+    with EvidenceFile(tmp_path / "log.jsonl", record="steps") as evidence:
+        session = Session(
+            contracts=shared_rules(written.contracts, default_scope="session"),
+            evidence=evidence,
+            mode="shadow",
+        )
+        for run, customer in (("r1", "ann"), ("r2", "bob"), ("r3", "ann"), ("r4", "ann")):
+            about = About(subject={"customer": customer, "channel": "web"}, run=run)
+            session.reserve("pay", {"amount": 5}, about=about).commit()
+            if run != "r2":
+                session.reserve("log_out", {}, about=about).commit()
+            engine_of(session).end_run(run)
+        session.end_session()
+    result = judged(tmp_path / "log.jsonl", written)
+    assert [(each.refused, each.unknown, len(each.unmet)) for each in result.contracts] == [
+        (0, 0, 0),
+        (1, 0, 0),
+        (0, 0, 0),
+        (0, 0, 1),
+    ]
+
+
+def test_nobody_can_say_whom_a_call_was_about_that_was_recorded_elsewhere(tmp_path: Path) -> None:
+    by_customer = {"template": "at_most_n_times", "args": ["pay", 1], "key": "$subject.customer"}
+    by_phone = {"template": "never", "args": ["pay"], "when": "subject.channel == 'phone'"}
+    result = judged(trace(tmp_path, pay(1), pay(2)), rules(by_customer, by_phone))
+    assert [(each.refused, each.unknown) for each in result.contracts] == [(0, 2), (0, 2)]

@@ -255,12 +255,22 @@ class Engine:
             return call.admitted
         return self._started(call, await self._fleet.astart(call, watching=self._watching))
 
-    def would(self, tool: str, args: Mapping[str, Any] | None) -> Refusal | None:
+    def would(
+        self,
+        tool: str,
+        args: Mapping[str, Any] | None,
+        *,
+        deferred: Collection[str] | Mapping[str, Any] = (),
+        about: About | None = None,
+    ) -> Refusal | None:
         """Give the refusal that `reserve` would make of a call now, or None. Nothing moves."""
         call = self.enter(tool, args)
         call.claim()
-        if self._about is not None:
-            call.about = self._about
+        if about or self._about:
+            call.about = about or self._about or NOBODY
+        if deferred:
+            call.deferred = read_deferred(deferred)
+            call.special = True
         spec = call.plan.spec
         failed = None if spec is None else spec.before(self.view, call.args)
         breaches = self.store.would(call)

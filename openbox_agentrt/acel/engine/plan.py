@@ -17,7 +17,7 @@ from typing import Any
 
 from ..contracts.base import REPLACED
 from ..contracts.declaration import Declaration
-from ..contracts.rules import Guard, Rule
+from ..contracts.rules import Cell, Guard, Rule
 from ..contracts.tools import ToolSpec
 from ..events import USER_PROMPT
 from ..match.matchers import Args, Predicate
@@ -280,7 +280,9 @@ class Plan:
         found = {id(guard.contract) for guard in self.guards}
         return frozenset(found | {id(entry.contract) for entry, _ in self.asked})
 
-    def reading(self, *, arguments: bool, times: bool, results: bool, prompts: bool) -> frozenset[int]:
+    def reading(
+        self, *, arguments: bool, times: bool, results: bool, prompts: bool, subject: bool
+    ) -> frozenset[int]:
         """
         Find the contracts, by identity, that cannot be judged without something about the call.
 
@@ -289,6 +291,7 @@ class Plan:
             times: Nobody knows when it was.
             results: What earlier calls returned is not known.
             prompts: What the user asked is not known.
+            subject: Whom the call is about is not known.
         """
         found = {id(entry.contract) for entry, _ in self.asked} if arguments else set()
         guards = [*self.guards, *(g for entry, _ in self.asked for r in entry.every_rule() for g in r.guards)]
@@ -299,12 +302,15 @@ class Plan:
                 or (times and clocked is not None and clocked.timeline is not None)
                 or (results and _reads_results(guard))
                 or (prompts and any(USER_PROMPT in source.label for source in guard.guard.sources))
+                or (subject and _reads_subject(guard.guard))
             ):
                 found.add(id(guard.contract))
         for entry, _ in self.asked:
             when = entry.when
             if when is not None and (
-                (times and when.timeline is not None) or (results and bool(when.condition.facts))
+                (times and when.timeline is not None)
+                or (results and bool(when.condition.facts))
+                or (subject and when.condition.reads.subject)
             ):
                 found.add(id(entry.contract))
         return frozenset(found)
@@ -354,9 +360,20 @@ class Plan:
 
 def _reads_arguments(guard: Guard) -> bool:
     cell, condition = guard.cell, guard.condition
-    keyed = cell is not None and (cell.field is not None or cell.key is not None)
+    keyed = cell is not None and reads_arguments(cell)
     asks = condition is not None and (condition.reads.args is None or bool(condition.reads.args))
     return keyed or asks or guard.field is not None
+
+
+def reads_arguments(cell: Cell) -> bool:
+    """Tell whether it matters to a cell what stands in the arguments of a call that it is about."""
+    return cell.field is not None or (cell.key is not None and cell.key.reads_arguments)
+
+
+def _reads_subject(guard: Guard) -> bool:
+    cell, condition = guard.cell, guard.condition
+    keyed = cell is not None and cell.key is not None and cell.key.reads_subject
+    return keyed or (condition is not None and condition.reads.subject)
 
 
 def _reads_results(guard: LiveGuard) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -56,12 +56,16 @@ class Key(ABC):
         written: The arguments as they are written in a contract.
         text: The same with `fold`. Equal texts are equal keys.
         fold: Which spellings of a value are one, see `spelling`.
+        reads_arguments: Whether it stands in the arguments of a call, at least in part.
+        reads_subject: Whether it stands in what the run is about, at least in part.
     """
 
-    __slots__ = ("fold", "text", "written")
+    __slots__ = ("fold", "reads_arguments", "reads_subject", "text", "written")
 
-    def __init__(self, text: str, fold: Fold | None) -> None:
+    def __init__(self, text: str, fold: Fold | None, paths: Collection[str] = (ALL,)) -> None:
         self.written = text
+        self.reads_subject = any(path.startswith(OF_SUBJECT) for path in paths)
+        self.reads_arguments = not all(path.startswith(OF_SUBJECT) for path in paths)
         self.text = text if fold is None else f"{text}, fold={fold}"
         self.fold = fold
 
@@ -177,7 +181,7 @@ class _OneArgument(Key):
 
     def __init__(self, path: str, fold: Fold | None) -> None:
         self._path = _one_value(path)
-        super().__init__(path, fold)
+        super().__init__(path, fold, (path,))
 
     def read(self, tool: str, args: Mapping[str, Any], about: About = NOBODY) -> str:
         return key_text(self._path.read(args, about), self._path.text, fold=self.fold)
@@ -199,7 +203,7 @@ class _Together(Key):
             raise ValueError(f"a key must name one or more arguments, each once, got {shown(list(paths))}")
         # In an order of their own, so that two contracts over the same arguments have the same keys.
         self._paths = tuple(_one_value(path) for path in sorted(paths))
-        super().__init__(f"[{', '.join(paths)}]", fold)
+        super().__init__(f"[{', '.join(paths)}]", fold, paths)
 
     def read(self, tool: str, args: Mapping[str, Any], about: About = NOBODY) -> str:
         parts = [key_text(path.read(args, about), path.text, fold=self.fold) for path in self._paths]
@@ -221,7 +225,7 @@ class _ByTool(Key):
         if len(self._paths) < len(paths):
             raise ValueError(f"a key must name each tool once, got {shown(dict(paths))}")
         written = ", ".join(f"{tool}: {path.text}" for tool, path in self._paths.items())
-        super().__init__(f"{{{written}}}", fold)
+        super().__init__(f"{{{written}}}", fold, tuple(paths.values()))
 
     def read(self, tool: str, args: Mapping[str, Any], about: About = NOBODY) -> str:
         path = self._paths.get(tool)
@@ -251,7 +255,9 @@ class _OfRun(Key):
     __slots__ = ("_inner",)
 
     def __init__(self, inner: Key | None) -> None:
-        super().__init__("$run" if inner is None else f"$run, {inner.text}", None)
+        super().__init__("$run" if inner is None else f"$run, {inner.text}", None, ())
+        self.reads_arguments = inner is not None and inner.reads_arguments
+        self.reads_subject = inner is not None and inner.reads_subject
         self.fold = None if inner is None else inner.fold
         self.written = "the run" if inner is None else inner.written
         self._inner = inner

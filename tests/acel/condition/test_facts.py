@@ -539,7 +539,14 @@ def test_what_a_condition_needs_to_be_judged_is_known() -> None:
 
     def needs(**what: bool) -> list[int]:
         found = plan.reading(
-            **{"arguments": False, "times": False, "results": False, "prompts": False, **what}
+            **{
+                "arguments": False,
+                "times": False,
+                "results": False,
+                "prompts": False,
+                "subject": False,
+                **what,
+            }
         )
         return [place for place, contract in enumerate(contracts) if id(contract) in found]
 
