@@ -27,6 +27,7 @@ from ._run.contract_events import end_shared_session, end_shared_sessions
 from ._run.contract_source import (
     check_metrics,
     contract_sessions,
+    marker_key_of,
     open_evidence,
     open_fleet_of,
     rules_in_force,
@@ -102,12 +103,14 @@ class OpenBoxAgentRTGovernance:
         fleet: Fleet | None = None,
         close_with: ExitStack | None = None,
         spans: Spans | None = None,
+        marker_key: bytes | None = None,
     ) -> None:
         self.options = options
         self.core = core
         self._connection = connection
         self._fleet = fleet
         self._close_with = ExitStack() if close_with is None else close_with
+        redactor = redactor_of(options.redact_fields)
         services = Services(
             connection.gate,
             options,
@@ -115,11 +118,12 @@ class OpenBoxAgentRTGovernance:
             agent_name=connection.runtime.config.agent_name,
             agent_did=connection.runtime.config.agent_did,
             sessions=sessions,
+            marker_key=marker_key,
             observers=Observers(
                 meter=decision_meter(options.metrics),
                 observe=options.on_decision,
                 records_all=options.record != "violations",
-                redactor=redactor_of(options.redact_fields),
+                redactor=redactor if marker_key is None else redactor.keyed(marker_key),
                 spans=spans,
                 on_approval=_told_of_approvals(options),
             ),
@@ -418,6 +422,7 @@ async def create_openbox_agentrt(
     refusals = HookRefusals()
     with ExitStack() as opened:
         evidence = open_evidence(resolved, opened, rules)
+        marker_key = marker_key_of(resolved, evidence)
         fleet = open_fleet_of(resolved, opened)
         core = _core_of(resolved, opened)
         connection = connect(resolved, refusals, core=core)
@@ -434,6 +439,7 @@ async def create_openbox_agentrt(
                 fleet=cast("Fleet", fleet) if isinstance(resolved.fleet, str) else None,
                 rules=rules,
                 close_with=opened.pop_all(),
+                marker_key=marker_key,
                 spans=Spans() if opted_in(os.environ if environ is None else environ) else None,
             )
         except BaseException:

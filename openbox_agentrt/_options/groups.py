@@ -234,6 +234,9 @@ class EvidenceOptions:
         default=None, repr=False, metadata=holds(kinds.PATH_OR_OBJECT, is_secret=True)
     )
     redact_fields: Collection[str] | None = field(default=None, metadata=holds(kinds.NAMES))
+    redaction_key: str | os.PathLike[str] | bytes | None = field(
+        default=None, repr=False, metadata=holds(kinds.PATH_OR_OBJECT, is_secret=True)
+    )
     metrics: Meter | None = field(default=None, metadata=holds(kinds.OBJECT))
 
     def _check(self) -> None:

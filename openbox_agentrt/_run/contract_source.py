@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import secrets
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,12 @@ from ..acel.contracts.base import TemporalContract
 from ..acel.contracts.declaration import Declaration, scope_of
 from ..acel.contracts.identity import rules_hash
 from ..acel.engine.fleet_gate import FleetStore
+from ..acel.engine.journal import filed_rules
 from ..acel.engine.rule_set import shared_rules
 from ..acel.session import Session, engine_of
 from ..errors import OptionError
-from ..evidence.redaction import redactor_of
-from .evidence import Recorder, SessionRecorder, foreign_evidence
+from ..evidence.redaction import Redactor, redactor_of
+from .evidence import Recorder, SessionRecorder, foreign_evidence, redaction_key_of
 from .rules_in_force import BuildOwn, ContractSource, RulesInForce
 from .sessions import ContractSession, Sessions
 
@@ -94,12 +96,15 @@ def open_evidence(
     target = options.evidence
     if target is None:
         return None
+    from ..evidence import EvidenceError, EvidenceFile, ed25519_signer
+
     if not isinstance(target, str | os.PathLike):
         if not callable(getattr(target, "record", None)):
             raise OptionError("evidence", f"must be a path or have record(), not {type(target).__name__}")
-        return foreign_evidence(target, options)
-    from ..evidence import EvidenceError, EvidenceFile, ed25519_signer
-
+        opened_before = foreign_evidence(target, options)
+        if isinstance(opened_before, EvidenceFile):
+            _warn_of_hidden(opened_before, rules)
+        return opened_before
     try:
         signer = options.signer
         if isinstance(signer, str | os.PathLike):
@@ -110,6 +115,7 @@ def open_evidence(
             target,
             signer=signer,
             redact_fields=redactor_of(options.redact_fields),
+            redaction_key=redaction_key_of(options),
             record=options.record,
             rules_hash=rules.hash,
         )
@@ -121,7 +127,28 @@ def open_evidence(
         problem = (error.strerror or str(error)).lower()
         raise OptionError("evidence", f"cannot be used: {problem}: {error.filename!r}") from error
     opened.callback(file.close)
+    _warn_of_hidden(file, rules)
     return file
+
+
+def _warn_of_hidden(file: EvidenceFile, rules: RulesInForce) -> None:
+    """Name the contracts that need what is redacted, before the first session is made."""
+    if rules.source is not None and rules.source.contracts and file.records_steps:
+        file.warn_of_hidden(filed_rules(rules.source.contracts))
+
+
+def marker_key_of(options: GovernanceOptions, evidence: EvidenceFile | Recorder | None) -> bytes:
+    """
+    Give the key of redaction markers: that of the evidence, the configured one, or a random one.
+
+    Raises:
+        OptionError: The configured one cannot be used.
+    """
+    from ..evidence import EvidenceFile
+
+    if isinstance(evidence, EvidenceFile):
+        return evidence.marker_key
+    return redaction_key_of(options) or secrets.token_bytes(32)
 
 
 def open_fleet_of(options: GovernanceOptions, opened: ExitStack) -> FleetStore | None:
@@ -177,6 +204,9 @@ def contract_sessions(
     fleet: FleetStore | None = None,
 ) -> Sessions:
     """Make the sessions of a governance with these options."""
+    hidden: Any = options.redact_fields
+    if hidden is not None and options.redaction_key is not None:
+        hidden = Redactor(hidden, key=redaction_key_of(options))
 
     def build(name: str, shared: bool) -> ContractSession:
         with rules.building() as note:
@@ -204,7 +234,7 @@ def contract_sessions(
             ),
             fleet=fleet,
             max_trace=MAX_TRACE,
-            **({"redact_fields": options.redact_fields} if recorder is None else {"evidence": recorder}),
+            **({"redact_fields": hidden} if recorder is None else {"evidence": recorder}),
         )
         return ContractSession(contracts=session, recorder=recorder, shared=shared)
 

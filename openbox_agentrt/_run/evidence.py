@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -78,8 +79,9 @@ def foreign_evidence(log: Any, options: GovernanceOptions) -> EvidenceFile | Rec
     from ..evidence import EvidenceFile
 
     if isinstance(log, EvidenceFile):
-        if options.redact_fields is not None:
-            raise OptionError("redact_fields", "has to be given to the evidence file that was opened")
+        for name in ("redact_fields", "redaction_key"):
+            if getattr(options, name) is not None:
+                raise OptionError(name, "has to be given to the evidence file that was opened")
         if options.record != "violations" and not log.records_decisions:
             raise OptionError(
                 "record", f"is {options.record!r}, and the evidence file that was opened keeps violations"
@@ -91,7 +93,32 @@ def foreign_evidence(log: Any, options: GovernanceOptions) -> EvidenceFile | Rec
         raise OptionError("record", "is 'steps', which an evidence file keeps and no other object")
     if options.record == "all" and not callable(getattr(log, "record_decision", None)):
         raise OptionError("record", f"is 'all', and {type(log).__name__} has no record_decision()")
-    return _Foreign(log, None if options.redact_fields is None else redactor_of(options.redact_fields))
+    if options.redact_fields is None:
+        return _Foreign(log, None)
+    redactor, key = redactor_of(options.redact_fields), redaction_key_of(options)
+    return _Foreign(log, redactor if key is None else redactor.keyed(key))
+
+
+def redaction_key_of(options: GovernanceOptions) -> bytes | None:
+    """
+    Read the option ``redaction_key``; None if it is not set.
+
+    Raises:
+        OptionError: It is too short, or no file that can be used.
+    """
+    given = options.redaction_key
+    if given is None:
+        return None
+    if not isinstance(given, str | os.PathLike | bytes):
+        raise OptionError("redaction_key", f"must be bytes or a file, not {type(given).__name__}")
+    from ..evidence.errors import KeyFileError
+    from ..evidence.keys import read_redaction_key
+
+    try:
+        return read_redaction_key(given)
+    except (ValueError, KeyFileError) as error:
+        remedy = getattr(error, "remedy", None)
+        raise OptionError("redaction_key", f"cannot be used: {error}", remedy=remedy) from error
 
 
 class _Foreign:

@@ -55,6 +55,7 @@ class Services:
         observers: Observers,
         agent_name: str | None = None,
         agent_did: str | None = None,
+        marker_key: bytes | None = None,
     ) -> None:
         self.core = core
         self.options = options
@@ -64,7 +65,7 @@ class Services:
         self.observers = observers
         self._agent_name = agent_name or options.agent_name
         self.agent_did = agent_did or options.agent_did
-        self.marker_key = secrets.token_bytes(32)
+        self.marker_key = secrets.token_bytes(32) if marker_key is None else marker_key
 
     def name_of_agent(self, name: str | None) -> str | None:
         """Give the configured name, or `name` of the agent that runs."""

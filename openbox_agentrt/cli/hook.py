@@ -16,7 +16,7 @@ from ..doors.claude_code.answers import HookAnswer, HookSettings, after_tool, at
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 __all__ = ("main",)
 
@@ -26,7 +26,16 @@ _ANSWERS: dict[str, Callable[[bytes, HookSettings], HookAnswer]] = {
     "post": after_tool,
     "end": at_end,
 }
-_OPTIONS = ("--rules", "--state-dir", "--evidence-dir", "--key", "--on-rules-change", "--fleet")
+_OPTIONS = (
+    "--rules",
+    "--state-dir",
+    "--evidence-dir",
+    "--key",
+    "--redact-field",
+    "--redaction-key",
+    "--on-rules-change",
+    "--fleet",
+)
 _CHANGES = ("deny", "replay")
 
 
@@ -46,6 +55,8 @@ def main(argv: Sequence[str]) -> int:
         project_dir=os.environ.get("CLAUDE_PROJECT_DIR") or None,
         evidence_dir=options.get("evidence_dir"),
         key=options.get("key"),
+        redact_fields=options.get("redact_field") or (),
+        redaction_key=options.get("redaction_key"),
         fleet=options.get("fleet") or os.environ.get("OPENBOX_AGENTRT_FLEET") or None,
         on_rules_change="replay" if options.get("on_rules_change") == "replay" else "deny",
     )
@@ -61,11 +72,11 @@ def main(argv: Sequence[str]) -> int:
     return answer.code
 
 
-def _read(argv: Sequence[str]) -> Mapping[str, str | None] | None:
+def _read(argv: Sequence[str]) -> Mapping[str, Any] | None:
     """Read the options of a command line that is right; None if it is not."""
     if not argv or argv[0] not in _ANSWERS:
         return None
-    options: dict[str, str | None] = {"event": argv[0]}
+    options: dict[str, Any] = {"event": argv[0]}
     words = iter(argv[1:])
     for word in words:
         name, given, value = word.partition("=")
@@ -73,7 +84,10 @@ def _read(argv: Sequence[str]) -> Mapping[str, str | None] | None:
             value = next(words, "")
         if name not in _OPTIONS or not value or value.startswith("-"):
             return None
-        options[name[2:].replace("-", "_")] = value
+        if name == "--redact-field":
+            options.setdefault("redact_field", []).append(value)
+        else:
+            options[name[2:].replace("-", "_")] = value
     changes = options.get("on_rules_change", "deny")
     complete = options["event"] == "post" or "rules" in options
     return options if complete and changes in _CHANGES else None
@@ -107,6 +121,15 @@ def _parser() -> argparse.ArgumentParser:
             "--evidence-dir", metavar="DIR", help="folder of the evidence (default: the state folder)"
         )
         event.add_argument("--key", metavar="FILE", help="Ed25519 key file that signs the evidence")
+        event.add_argument(
+            "--redact-field",
+            action="append",
+            metavar="NAME",
+            help="show this argument as a marker in the evidence; may be repeated",
+        )
+        event.add_argument(
+            "--redaction-key", metavar="FILE", help="key file of these markers, created if it does not exist"
+        )
         event.add_argument(
             "--fleet", metavar="URL", help="the store that contracts with scope: fleet count in"
         )

@@ -39,6 +39,14 @@ def proxy(
             show_envvar=False,
         ),
     ] = None,
+    redact_field: Annotated[
+        list[str] | None,
+        typer.Option(help="Show this argument as a marker in the log; may be repeated.", metavar="NAME"),
+    ] = None,
+    redaction_key: Annotated[
+        str | None,
+        typer.Option(help="Key file of these markers, created if it does not exist.", metavar="FILE"),
+    ] = None,
     gate: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,6 +67,8 @@ def proxy(
             evidence=evidence,
             gate=gate or [CALL],
             fleet=fleet,
+            redact_fields=redact_field or (),
+            redaction_key=redaction_key,
         )
     except (ValueError, FleetConfigError) as error:
         raise typer.BadParameter(str(error)) from error

@@ -30,6 +30,7 @@ __all__ = (
     "key_id_of",
     "public_key_path",
     "read_public_key",
+    "read_redaction_key",
 )
 
 Signer: TypeAlias = Callable[[bytes], str]
@@ -39,6 +40,7 @@ Verifier: TypeAlias = Callable[[bytes, str], bool]
 """Whether a signature, in hexadecimal, is right for these bytes."""
 
 _KEY_BYTES = 32
+_LEAST_REDACTION_KEY = 16
 _MOST_KEY_FILE = 4096
 _DIGITS = re.compile(r"[0-9a-fA-F]{64}")
 _HOW_TO_GIVE = "give its 64 hexadecimal digits or a file that holds them, see openbox-agentrt keys show"
@@ -176,6 +178,34 @@ def read_public_key(given: str) -> str:
     if not _DIGITS.fullmatch(text):
         raise KeyFileError("key file holds no Ed25519 key", path=str(path))
     return text
+
+
+def read_redaction_key(given: str | os.PathLike[str] | bytes) -> bytes:
+    """
+    Give the key of redaction markers.
+
+    Args:
+        given: Its bytes, at least 16; or a file with 32 bytes, created with its folder if it does not exist,
+            readable by its owner only.
+
+    Raises:
+        ValueError: If the bytes are too few.
+        KeyFileError: If the file holds no key, cannot be read or written, or others can read it.
+    """
+    if isinstance(given, bytes):
+        if len(given) < _LEAST_REDACTION_KEY:
+            raise ValueError(f"a redaction key has at least {_LEAST_REDACTION_KEY} bytes, not {len(given)}")
+        return given
+    path = Path(given)
+    try:
+        path = path.expanduser()
+        if not path.exists():
+            _create(path, os.urandom(_KEY_BYTES))
+        return _read(path)
+    except (OSError, RuntimeError) as error:
+        # RuntimeError: there is no home folder to put in the place of "~".
+        reason = error.strerror if isinstance(error, OSError) else "no home folder"
+        raise KeyFileError(f"cannot use key file ({reason})", path=str(path)) from error
 
 
 def _read(path: Path) -> bytes:

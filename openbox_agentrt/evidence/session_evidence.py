@@ -34,6 +34,8 @@ class SharedLog(Protocol):
 
     def record_rules(self, rules: Mapping[str, Any]) -> int | None: ...
 
+    def warn_of_hidden(self, rules: Mapping[str, Any]) -> None: ...
+
     def seal(self) -> None: ...
 
 
@@ -79,6 +81,10 @@ class SessionEvidence(Generic[_Log]):
     def record_rules(self, rules: Mapping[str, Any]) -> int | None:
         """Record the contracts of this session, if steps are recorded."""
         return self._file.record_rules(rules)
+
+    def warn_of_hidden(self, rules: Mapping[str, Any]) -> None:
+        """Name in the program's log the contracts that need what is redacted here."""
+        self._file.warn_of_hidden(rules)
 
     def seal(self) -> None:
         """Bring the head of the log up to date."""

@@ -29,10 +29,10 @@ from ..memory.total import Guess
 from .as_ran import End
 from .plan import ArgumentRules, Plan
 from .planned_call import PlannedCall, seen_of
-from .rule_set import RuleSet
+from .rule_set import RuleSet, shared_rules
 from .store import SessionStore
 
-__all__ = ("JournaledStore", "StepSink")
+__all__ = ("JournaledStore", "StepSink", "filed_rules")
 
 _EVENTS: dict[End, str] = {"commit": "commit", "fail": "fail", "undo": "abort", "lose": "lose"}
 
@@ -41,8 +41,9 @@ class StepSink(Protocol):
     """
     Keep the steps of a session. Neither method raises.
 
-    One that says ``late_arguments`` gets the arguments of a call with its end and not with its beginning:
-    somebody may yet say that they must not be seen.
+    One with ``warn_of_hidden`` is told of the contracts of a session when that is made, before any of them is
+    written. One that says ``late_arguments`` gets the arguments of a call with its end and not with its
+    beginning: somebody may yet say that they must not be seen.
     """
 
     def record_step(self, step: Mapping[str, Any], /) -> Any: ...
@@ -101,6 +102,9 @@ class JournaledStore(SessionStore):
         self._objecting = False
         self._late = bool(getattr(sink, "late_arguments", False))
         state.tell(self._note_state)
+        warn = getattr(sink, "warn_of_hidden", None)
+        if warn is not None:
+            warn(self._first)
 
     def reserve(
         self, call: PlannedCall, *, at: float | None = None, force: bool = False, refuse: object = False
@@ -296,6 +300,11 @@ class JournaledStore(SessionStore):
                 noted.order.get(id(breach.contract), breach.contract.spec) for breach in noted.breaches
             ]
         return step
+
+
+def filed_rules(contracts: Iterable[TemporalContract]) -> Mapping[str, Any]:
+    """Give a set of contracts in the form in which a log has them."""
+    return _filed(shared_rules(tuple(contracts))).told
 
 
 class _Filed(NamedTuple):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from openbox_agentrt.acel import Violation
     from openbox_agentrt.doors.claude_code.rules import HookRules
     from openbox_agentrt.doors.claude_code.session import OnRulesChange, Ruling
+    from openbox_agentrt.evidence import Redactor
 
 __all__ = (
     "HookAnswer",
@@ -55,6 +56,9 @@ class HookSettings:
         project_dir: The project's folder, or None for the working directory.
         evidence_dir: Folder of the evidence, one file per session; the state folder if None.
         key: Ed25519 key file that signs the evidence, or None.
+        redact_fields: Names of arguments that the evidence shows as markers only. With one, or with a key,
+            what looks like a key or a token is hidden as well.
+        redaction_key: File of the key of these markers, or None.
         on_rules_change: What to do if the rules are not those that the session began under: "deny", or
             "replay" to go on by the new ones.
         fleet: URL of the store that contracts with scope "fleet" count in, or None.
@@ -69,6 +73,8 @@ class HookSettings:
         "key",
         "on_rules_change",
         "project_dir",
+        "redact_fields",
+        "redaction_key",
         "rules",
         "state_dir",
     )
@@ -81,6 +87,8 @@ class HookSettings:
         project_dir: str | None = None,
         evidence_dir: str | None = None,
         key: str | None = None,
+        redact_fields: Sequence[str] = (),
+        redaction_key: str | None = None,
         on_rules_change: OnRulesChange = "deny",
         fleet: str | None = None,
         clock: Callable[[], float] = time.time,
@@ -90,6 +98,8 @@ class HookSettings:
         self.project_dir = project_dir
         self.evidence_dir = evidence_dir
         self.key = key
+        self.redact_fields = redact_fields
+        self.redaction_key = redaction_key
         self.on_rules_change = on_rules_change
         self.fleet = fleet
         self.clock = clock
@@ -292,7 +302,13 @@ def _record(
     try:
         signer: Any = ed25519_signer(settings.key)[0] if settings.key else None
         with EvidenceFile(
-            path, signer=signer, session_id=event.session_id, rules_hash=rules_hash, seal_interval=0
+            path,
+            signer=signer,
+            session_id=event.session_id,
+            rules_hash=rules_hash,
+            redact_fields=_redactor(settings),
+            redaction_key=settings.redaction_key,
+            seal_interval=0,
         ) as evidence:
             for violation in violations:
                 evidence.record(violation)
@@ -301,6 +317,14 @@ def _record(
         # Fail-open for the call: it was judged and written down in the log, and the user is told.
         failure = str(error)
     return "" if failure is None else f"openbox-agentrt: the evidence is incomplete: {_one_line(failure)}"
+
+
+def _redactor(settings: HookSettings) -> Redactor | None:
+    if not (settings.redact_fields or settings.redaction_key):
+        return None
+    from openbox_agentrt.evidence.redaction import redactor_of
+
+    return redactor_of(settings.redact_fields)
 
 
 def _rules(settings: HookSettings, log: SessionLog) -> HookRules:

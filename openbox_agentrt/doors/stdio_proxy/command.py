@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from ...acel import Session
 from ...acel.config import Rules, read_rules
 from ...evidence import EvidenceFile
+from ...evidence.redaction import redactor_of
 from ...fleet import open_fleet
 from ..mcp.calls import CALL, gated_methods
 from .gate import StdioGate
@@ -26,6 +27,8 @@ def proxy(
     evidence: str | None = None,
     gate: Iterable[str] = (CALL,),
     fleet: str | None = None,
+    redact_fields: Sequence[str] = (),
+    redaction_key: str | None = None,
 ) -> int:
     """
     Run a server behind its contracts, until it exits.
@@ -39,6 +42,9 @@ def proxy(
         evidence: Path of the log of what was refused.
         gate: Methods that are gated.
         fleet: URL of the store that contracts with scope "fleet" count in.
+        redact_fields: Names of arguments that the log shows as markers only. With one, or with a key, what
+            looks like a key or a token is hidden as well.
+        redaction_key: File of the key of these markers, created if it does not exist.
 
     Returns:
         The server's exit code, see `run_proxy`.
@@ -55,7 +61,14 @@ def proxy(
     with ExitStack() as stack:
         log = None
         if evidence is not None:
-            log = stack.enter_context(EvidenceFile(evidence, rules_hash=rules.rules_hash))
+            log = stack.enter_context(
+                EvidenceFile(
+                    evidence,
+                    rules_hash=rules.rules_hash,
+                    redact_fields=redactor_of(redact_fields) if redact_fields or redaction_key else None,
+                    redaction_key=redaction_key,
+                )
+            )
         store = None
         if fleet is not None:
             store = open_fleet(fleet)

@@ -8,7 +8,6 @@ all of it proves and what not.
 import atexit
 import datetime
 import hashlib
-import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +23,7 @@ from ..._plain.times import utc_clock
 from ..canonical import canonical, encode
 from ..errors import LogInUseError
 from ..failures import Failures
-from ..keys import Ed25519Signer, Signer, public_key_path
+from ..keys import Ed25519Signer, Signer, public_key_path, read_redaction_key
 from ..redaction import Redactor, redact_record
 from ..session_evidence import Recordable, SessionEvidence
 from ..steps import hidden_fields, step_body
@@ -39,8 +38,6 @@ __all__ = ("EvidenceFile",)
 
 _MAX_BYTES = 64 << 20
 _SEAL_INTERVAL = 0.05
-
-log = logging.getLogger("openbox_agentrt.evidence")
 
 _MARKER_KEY = b"openbox-agentrt evidence, key of redaction markers\n"
 
@@ -66,6 +63,9 @@ class EvidenceFile:
         redact_fields: Names of secrets, or a `Redactor`. One without a key of its own gets one that is
             derived from the signer, so that equal secrets have equal markers after a restart and in every
             log that is signed with the same key.
+        redaction_key: Key of the markers in the place of that, for logs with different signers or none: bytes
+            (at least 16), or a file, created if it does not exist. Equal secrets have equal markers wherever
+            it is used, and nobody without it can guess them.
         record: "violations"; "all" for decisions too; "steps" for everything from which decisions can be
             derived again, see `openbox-agentrt verify --rerun`.
         max_bytes: Size at which the log goes on in a new file, or None for never.
@@ -89,6 +89,7 @@ class EvidenceFile:
         session_id: str | None = None,
         rules_hash: str | None = None,
         redact_fields: Redactor | Iterable[str] | str | None = None,
+        redaction_key: str | os.PathLike[str] | bytes | None = None,
         record: Literal["violations", "all", "steps"] = "violations",
         max_bytes: int | None = _MAX_BYTES,
         seal_interval: float = _SEAL_INTERVAL,
@@ -102,10 +103,13 @@ class EvidenceFile:
         self.path = _file_at(path)
         self.session_id = session_id
         self._now = utc_clock() if clock is None else lambda: clock().isoformat()
-        self._redactor = _redactor(redact_fields, signer)
+        key, redactor = _marker_key(redaction_key, signer), Redactor.of(redact_fields)
+        self._redactor = redactor if redactor is None or key is None else redactor.keyed(key)
+        self._marker_key = key or os.urandom(32) if self._redactor is None else self._redactor.key
         self._records_decisions = record != "violations"
         self._records_steps = record == "steps"
         self._rules: set[Any] = set()
+        self._warned: set[Any] = set()
         self._signer = signer
         self._failures = Failures()
         # One for each record that is missing since the last line: appending needs no lock.
@@ -167,6 +171,11 @@ class EvidenceFile:
         return self._writer.identity.log_id
 
     @property
+    def marker_key(self) -> bytes:
+        """Key of redaction markers and of digests. Whoever has it can try out what they stand for."""
+        return self._marker_key
+
+    @property
     def records_decisions(self) -> bool:
         """True if decisions are recorded too."""
         return self._records_decisions
@@ -226,16 +235,29 @@ class EvidenceFile:
         known = rules.get("hash")
         if not self._records_steps or known in self._rules:
             return None
+        self.warn_of_hidden(rules)
         number = self._add("rules", lambda: rules, None)
         if number is not None:
-            self._say_what_is_hidden(rules)
             # What a full disk kept out is written with the next session of these contracts.
             self._rules.add(known)
         return number
 
-    def _say_what_is_hidden(self, rules: Mapping[str, Any]) -> None:
-        if self._redactor is None:
+    def warn_of_hidden(self, rules: Mapping[str, Any]) -> None:
+        """
+        Name in the program's log, once, the contracts that need what is redacted here.
+
+        Sessions call it when they are made, so that nobody learns of it only from the audit.
+
+        Args:
+            rules: Contracts in the form in which a log has them.
+        """
+        if self._redactor is None or not self._records_steps or rules.get("hash") in self._warned:
             return
+        self._warned.add(rules.get("hash"))
+        # Loaded here: a hook has no time for it.
+        import logging
+
+        log = logging.getLogger("openbox_agentrt.evidence")
         for contract, text in zip(rules.get("contracts", ()), rules.get("texts", ()), strict=False):
             for field in hidden_fields(contract, self._redactor):
                 log.warning(
@@ -368,12 +390,13 @@ class EvidenceFile:
         return head if self._signer is None else replace(head, signature=self._signer(head.statement()))
 
 
-def _redactor(fields: Redactor | Iterable[str] | str | None, signer: Signer | None) -> Redactor | None:
-    redactor = Redactor.of(fields)
-    if redactor is None or not isinstance(signer, Ed25519Signer):
-        return redactor
+def _marker_key(given: str | os.PathLike[str] | bytes | None, signer: Signer | None) -> bytes | None:
+    if given is not None:
+        return read_redaction_key(given)
+    if not isinstance(signer, Ed25519Signer):
+        return None
     # Ed25519 gives one signature for one text, which only the holder of the key can make.
-    return redactor.keyed(hashlib.sha256(bytes.fromhex(signer(_MARKER_KEY))).digest())
+    return hashlib.sha256(bytes.fromhex(signer(_MARKER_KEY))).digest()
 
 
 def _file_at(path: str | os.PathLike[str]) -> Path:
