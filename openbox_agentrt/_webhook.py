@@ -70,7 +70,7 @@ class Webhook:
         self.sent = self.lost = 0
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Queue a message. Never raises, and never waits for the other side."""
+        """Queue a message for sending. Never raises, and never waits for the other side."""
         with self._lock:
             if self._process != os.getpid():
                 # A forked process has the queue and not the thread.

@@ -8,7 +8,7 @@ __all__ = ("NoCore",)
 
 
 class NoCore:
-    """Answer nothing. Nobody asks; who did all the same would be told of an outage, and no ALLOW."""
+    """Stand where no Core is. Who asked it all the same would be told of an outage, and no ALLOW."""
 
     def handle(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes

@@ -46,7 +46,7 @@ def spelt(value: Any) -> Any:
 
 
 def spelt_text(text: str, fold: Fold | None = None) -> str:
-    """Spell a text."""
+    """Spell a text in the one way in which texts are compared."""
     if not (text.isascii() and text.isprintable()):
         text = _visible(text)
     text = text.strip()
@@ -64,7 +64,7 @@ def spelt_text(text: str, fold: Fold | None = None) -> str:
 
 def spelt_number(value: float | Decimal) -> str:
     """
-    Spell a number.
+    Spell a number in the one way in which numbers are compared.
 
     Raises:
         AmountError: It is not finite, or out of range.

@@ -90,7 +90,7 @@ class JudgedContent:
             self._asked = prompt
 
     def look(self, messages: Sequence[Any]) -> Look:
-        """Look at messages: how many of the first are known, and what they all say now."""
+        """Say how many of the first messages are known, and what they all say now."""
         prefix = self._prefix
         if len(messages) < len(prefix) or not all(map(is_, prefix, messages)):
             changeable = _changeable_in(messages)

@@ -161,7 +161,7 @@ class RulesFileWatch:
         self._thread.start()
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching the rules file."""
         self._closed.set()
         self._thread.join()
 

@@ -63,7 +63,7 @@ class RunSpan:
 
 class Spans:
     """
-    Make the spans.
+    Make the spans of runs and activities.
 
     Args:
         tracer: Who makes them; the process's own one by default.

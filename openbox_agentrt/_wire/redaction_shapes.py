@@ -102,8 +102,9 @@ def _items(original: list[Any], wire: list[Json], redacted: list[Any], wrapping:
 
 def _element(original: Any, wire: Json, redacted: object, wrapping: int) -> Any:
     """
-    One argument: text may stand for an object with a single text in it, null says that nothing was
-    redacted.
+    Put what was redacted of one argument onto it.
+
+    Text may stand for an object with a single text in it; null says that nothing was redacted.
     """
     match redacted:
         case None:

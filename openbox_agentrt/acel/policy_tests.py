@@ -34,7 +34,7 @@ class FailedTest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestResult:
     """
-    What became of a test.
+    Tell how a test of rules ended.
 
     Attributes:
         test: The test.

@@ -37,7 +37,7 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 class WireCell(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One cell: `id` hash and key, `k` kind, `w` window, `b` length of a bucket, `p` edges of periods."""
+    """Write a cell so: `id` hash and key, `k` kind, `w` window, `b` bucket, `p` edges of periods."""
 
     id: str
     k: CellKind
@@ -47,7 +47,7 @@ class WireCell(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WireGuard(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One guard: `k` kind, `c` cell, `n` limit, `a` amount, `v` values, `e` whether it refuses."""
+    """Write a guard so: `k` kind, `c` cell, `n` limit, `a` amount, `v` values, `e` whether it refuses."""
 
     k: GuardKind
     c: int
@@ -58,7 +58,7 @@ class WireGuard(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WireMove(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One move: `k` kind, `c` cell, `a` amount, `v` values, `d` deferred, `n` limit; refund, once."""
+    """Write a move so: `k` kind, `c` cell, `a` amount, `v` values, `d` deferred, `n` limit, refund, once."""
 
     k: MoveKind
     c: int

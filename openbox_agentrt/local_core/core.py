@@ -318,7 +318,7 @@ class LocalCore:
 
     def close(self) -> None:
         """
-        Stop answering requests: they get a 503 from now on, also those that wait for the policy.
+        Stop answering requests, which get a 503 from now on, also those that wait for the policy.
 
         Ends the process that evaluates Rego. May be called twice.
         """

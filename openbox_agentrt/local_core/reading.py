@@ -115,7 +115,7 @@ class CoreReader:
             raise StoreError(path=self.path, problem="is not the database of a local Core") from error
 
     def close(self) -> None:
-        """Close the connection. May be called twice."""
+        """Close the connection to the database. May be called twice."""
         with self._lock:
             self._db.close()
 

@@ -68,7 +68,7 @@ class Automaton:
     letters: set[str] = field(default_factory=set)
 
     def state(self) -> int:
-        """Add a state."""
+        """Add a state without steps."""
         if len(self.steps) >= _MAX_STATES:
             raise UnknownPatternError("the pattern is too large")
         self.steps.append([])

@@ -55,7 +55,7 @@ class Subject:
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """
-    What was searched of some contracts.
+    Say which states some contracts were searched in.
 
     Attributes:
         contracts: Their positions.

@@ -35,7 +35,7 @@ __all__ = ("Difference", "compare")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """
-    What a change of rules changes.
+    List everything that a change of rules changes.
 
     Attributes:
         changes: Contracts that were added, removed or changed, in words.
@@ -115,7 +115,7 @@ class _Side:
 
 @dataclass(slots=True)
 class _Parted:
-    """Where the two part, by direction."""
+    """Keep the shortest trace on which the two part, by direction."""
 
     stricter: tuple[TraceRow, ...] | None = None
     looser: tuple[TraceRow, ...] | None = None

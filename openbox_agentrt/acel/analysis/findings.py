@@ -97,7 +97,7 @@ class Finding:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
     """
-    What was found out about rules.
+    List the findings about some rules.
 
     It never says that rules are right: it lists what was shown, and names what was not decided.
 

@@ -35,7 +35,7 @@ _STEP = 100_000
 @dataclass(frozen=True, slots=True)
 class State:
     """
-    What a session remembers.
+    Hold everything that a session remembers.
 
     Attributes:
         cells: What each cell does.
@@ -69,7 +69,7 @@ class Transition:
 @dataclass(slots=True)
 class Try:
     """
-    What the engine says of a call.
+    Hold the answer of the engine to a call.
 
     Attributes:
         broken: The contracts that it breaks.
@@ -96,7 +96,7 @@ class _Letter:
 @dataclass(slots=True)
 class Entries:
     """
-    What contracts want of the entries of a session's state.
+    List the entries of a session's state that contracts read.
 
     Attributes:
         values: Of each entry, the values that are tried.

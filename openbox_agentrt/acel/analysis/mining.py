@@ -50,7 +50,7 @@ class Suggestion:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mined:
     """
-    What recorded sessions suggest.
+    List the contracts that recorded sessions suggest.
 
     Attributes:
         suggestions: The contracts, those that could have been broken most often first.

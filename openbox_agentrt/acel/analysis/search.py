@@ -33,7 +33,7 @@ class _Edge:
 @dataclass(slots=True)
 class Explored:
     """
-    What sessions under some contracts can do.
+    Hold all states that sessions under some contracts can reach.
 
     Attributes:
         world: What was searched: one machine.
@@ -154,7 +154,7 @@ def row_of(world: World, step: Transition, called: Called, outcome: str) -> Trac
 
 
 class Called:
-    """How the values of keys are called in a trace: alike from their first call to the last."""
+    """Name the values of keys in a trace, alike from their first call to the last."""
 
     def __init__(self) -> None:
         self.names: dict[str, dict[str, str]] = {}

@@ -33,7 +33,7 @@ class RuleChange:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """
-    What changed from one set of contracts to another.
+    List the differences between two sets of contracts.
 
     Attributes:
         added: Contracts that were not there.

@@ -61,7 +61,7 @@ class FactSource:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """
-    What one call told.
+    Hold what one call told.
 
     Attributes:
         key: About what, spelt as keys of contracts are; "" for a fact without a key.
@@ -98,7 +98,7 @@ class Fact:
 
     @property
     def sources(self) -> tuple[FactSource, ...]:
-        """Where its key and its values stand."""
+        """List the places where its key and its values stand."""
         return tuple(source for source in (self.key, *dict(self.values).values()) if source is not None)
 
     @property

@@ -69,7 +69,7 @@ class Program:
 
     def ask(self, data: Mapping[str, Any], lookup: Lookup) -> bool | str:
         """
-        Evaluate the condition.
+        Evaluate the condition over the data of a call.
 
         Returns:
             Whether it holds; or, as text, why that cannot be told, without a value of the data.

@@ -98,7 +98,7 @@ class BoundContract:
 
     @property
     def goal(self) -> Guard | None:
-        """What makes the contract hold for good in this session."""
+        """Give the guard that makes the contract hold for good in this session, if any does."""
         return self._filed.goal
 
     def at_end(self) -> list[CellGuard]:

@@ -70,13 +70,13 @@ class FiledContract:
 
     @property
     def goal(self) -> Guard | None:
-        """What makes the contract hold for good in this session, if anything does."""
+        """Give the guard that makes the contract hold for good in this session, if any does."""
         own = self.contract.goal
         return None if own is None or self.elsewhere or self.of_run else own
 
     @property
     def at_end(self) -> tuple[Guard, ...]:
-        """What has to hold when the session ends, or each of its runs."""
+        """Give the guards that have to hold when the session ends, or each of its runs."""
         return self._of_run(Rule(guards=self.contract.at_end)).guards
 
     def _of_run(self, rule: Rule) -> Rule:

@@ -30,7 +30,7 @@ __all__ = ("Standing", "standings")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """
-    How a contract stands for one value of its key.
+    Tell the standing of a contract for one value of its key.
 
     Attributes:
         contract: The contract.

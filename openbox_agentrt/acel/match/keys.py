@@ -136,7 +136,7 @@ def _is_entry(entry: tuple[object, object]) -> bool:
 
 def key_of(given: KeyGiven, fold: Fold | None = None) -> Key:
     """
-    Make a key.
+    Make a key from how it was given.
 
     Raises:
         TypeError: It is neither a path, nor several, nor one for each tool.
@@ -194,7 +194,7 @@ class _OneArgument(Key):
 
 
 class _Together(Key):
-    """Several arguments: each combination of their values is a key."""
+    """Make each combination of the values of several arguments a key."""
 
     __slots__ = ("_paths",)
 
@@ -280,7 +280,7 @@ class _OfRun(Key):
 
 
 class _AllArguments(Key):
-    """All arguments: each different call is a key."""
+    """Make each different call a key."""
 
     __slots__ = ()
 

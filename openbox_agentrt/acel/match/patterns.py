@@ -31,7 +31,7 @@ class PatternError(ValueError):
 
 def compile_pattern(pattern: str) -> Any:
     """
-    Compile a pattern. Upper and lower case are the same.
+    Compile a pattern with RE2. Upper and lower case are the same.
 
     Raises:
         PatternError: RE2 does not know it.

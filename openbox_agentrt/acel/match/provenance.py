@@ -22,7 +22,7 @@ from ..._plain.spelling import spelt_text
 from .paths import FieldError
 from .spelling import MAX_KEY, Fold, key_text
 
-__all__ = ("MAX_TEXT", "Match", "Reading", "reading_of", "texts_in")
+__all__ = ("MAX_TEXT", "Match", "ValueReading", "reading_of", "texts_in")
 
 Match: TypeAlias = Literal["exact", "host", "domain", "links"]
 """What of a value is compared: all of it, a part, or the host of each link that stands in it."""
@@ -49,7 +49,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _ODD = re.compile(r"[\s\\\x00-\x1f\x7f]")
 
 
-class Reading:
+class ValueReading:
     """
     Read values, and texts that name some, in one way.
 
@@ -138,12 +138,12 @@ def _bare(word: str) -> str:
     return _NEXT_SENTENCE.sub("", word.lstrip(_BEFORE).rstrip(_AFTER))
 
 
-def reading_of(match: Match, fold: Fold | None) -> Reading:
+def reading_of(match: Match, fold: Fold | None) -> ValueReading:
     """Give the one way to read values for a match and a fold."""
-    return _READINGS.setdefault((match, fold), Reading(match, fold))
+    return _READINGS.setdefault((match, fold), ValueReading(match, fold))
 
 
-_READINGS: dict[tuple[Match, Fold | None], Reading] = {}
+_READINGS: dict[tuple[Match, Fold | None], ValueReading] = {}
 
 
 def texts_in(value: Any, *, names: bool = False) -> Iterator[str]:

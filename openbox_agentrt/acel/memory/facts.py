@@ -14,7 +14,7 @@ __all__ = ("FactMemory", "KnownFact")
 
 class KnownFact(NamedTuple):
     """
-    Hold a fact.
+    Hold a fact that a call told.
 
     Attributes:
         step: The step of the call that told it.

@@ -11,7 +11,7 @@ from ..match.parts import Searched, searched_for
 from ..match.paths import MISSING, FieldError, FieldPath
 from .call import JudgedCall
 from .guard import Breach, CellGuard
-from .values import Source, elements
+from .values import LearningCell, elements
 
 if TYPE_CHECKING:
     from ..contracts.base import SessionRule, TemporalContract
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 __all__ = ("KeptOut", "Secrets")
 
 
-class Secrets(Source):
+class Secrets(LearningCell):
     """
-    Remember secrets: as they are while the session lives, and in a snapshot by their length and digest.
+    Remember secrets that calls returned.
+
+    They are kept as they are while the session lives, and in a snapshot by their length and digest.
 
     At the bound it is full, and the guard refuses: a secret that was forgotten could go out.
     """

@@ -31,10 +31,10 @@ from .state import InState, StateStore
 from .tally import Ban, Cap, Need, Tally
 from .tokens import HasToken, Tokens
 from .total import Spend, Sum
-from .values import Known, Source, Values, Words
+from .values import Known, LearningCell, Values, Words
 from .window import Marks, Stamps, WindowCap
 
-_SOURCES: dict[CellKind, Callable[..., Source]] = {"values": Values, "words": Words, "secrets": Secrets}
+_SOURCES: dict[CellKind, Callable[..., LearningCell]] = {"values": Values, "words": Words, "secrets": Secrets}
 
 
 class SessionMemory:

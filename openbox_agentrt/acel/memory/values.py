@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..._plain.arguments import plain_value
 from ..contracts.rules import Guard
 from ..match.paths import MISSING, FieldError, FieldPath
-from ..match.provenance import Reading, reading_of, texts_in
+from ..match.provenance import ValueReading, reading_of, texts_in
 from ..match.results import Result
 from .call import JudgedCall
 from .cell import LearnsFrom, LiveCell
@@ -27,7 +27,7 @@ from .guard import Breach, LiveGuard
 if TYPE_CHECKING:
     from ..contracts.base import SessionRule, TemporalContract
 
-__all__ = ("AskedValue", "Known", "Source", "Values", "Words", "elements")
+__all__ = ("AskedValue", "Known", "LearningCell", "Values", "Words", "elements")
 
 
 # So many words of texts that name values are kept, however few values are.
@@ -44,7 +44,7 @@ class AskedValue:
 
     __slots__ = ("_digests", "_name", "_reading", "_value", "_whole", "_words", "spelt")
 
-    def __init__(self, value: Any, name: str, reading: Reading, digests: Digests) -> None:
+    def __init__(self, value: Any, name: str, reading: ValueReading, digests: Digests) -> None:
         self.spelt = reading.value(value, name)
         self._value = value
         self._name = name
@@ -55,7 +55,7 @@ class AskedValue:
 
     @property
     def whole(self) -> str:
-        """Give its digest."""
+        """Give the digest of the whole value."""
         if self._whole is None:
             self._whole = self._digests.of(self.spelt)
         return self._whole
@@ -72,7 +72,7 @@ class AskedValue:
         return self._words
 
 
-class Source(LiveCell):
+class LearningCell(LiveCell):
     """
     Remember what calls have found out, at a path of their results or arguments.
 
@@ -87,7 +87,7 @@ class Source(LiveCell):
         self,
         name: str,
         path: str | None,
-        reading: Reading,
+        reading: ValueReading,
         *,
         digests: Digests,
         bound: int,
@@ -141,12 +141,12 @@ class Source(LiveCell):
         return self.timeline is None or self.within is None or self.timeline.now - at <= self.within
 
 
-class Values(Source):
+class Values(LearningCell):
     """Remember values by their digests, each with the step or time at which it was last found."""
 
     __slots__ = ("_last",)
 
-    def __init__(self, name: str, path: str | None, reading: Reading, **more: Any) -> None:
+    def __init__(self, name: str, path: str | None, reading: ValueReading, **more: Any) -> None:
         super().__init__(name, path, reading, **more)
         self._last: dict[str, float] = {}
 
@@ -183,7 +183,7 @@ class Values(Source):
         self._last = {str(digest): float(at) for digest, at in data.items()}
 
 
-class Words(Source):
+class Words(LearningCell):
     """
     Remember texts by the digests of their words, and where in them each word stands.
 
@@ -192,7 +192,7 @@ class Words(Source):
 
     __slots__ = ("_end", "_places", "_size", "_texts")
 
-    def __init__(self, name: str, path: str | None, reading: Reading, **more: Any) -> None:
+    def __init__(self, name: str, path: str | None, reading: ValueReading, **more: Any) -> None:
         super().__init__(name, path, reading, **more)
         self._clear()
 

@@ -70,7 +70,7 @@ class TestCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyTest:
     """
-    One test.
+    Describe one test of the rules.
 
     Attributes:
         name: What it shows.

@@ -65,6 +65,8 @@ class Replica:
         self, history: History, rules: HookRules, *, without: Collection[str] = (), snapshots: bool = True
     ) -> None:
         """
+        Bring a session to where a history ends.
+
         Args:
             history: What happened. What happened under other rules happened all the same, whatever these
                 rules would have said.

@@ -86,7 +86,7 @@ class WorkerStanding:
         return self._monotonic() - self.worker.beaten >= self.lease_seconds
 
     def renew(self) -> None:
-        """Become another worker: the old name is dead."""
+        """Go on as another worker: the old name is dead."""
         self.worker = WorkerId()
         self.counts.renewed += 1
 

@@ -59,7 +59,7 @@ class MemoryRows:
 
 
 class MemoryTables:
-    """Everything in dicts. It grows with its leases, for as long as the process lives."""
+    """Keep all tables in dicts. They grow with the leases, for as long as the process lives."""
 
     def __init__(self) -> None:
         self._generation = ""
