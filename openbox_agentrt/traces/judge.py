@@ -140,6 +140,8 @@ class TraceJudge:
                 else:
                     reservation.commit(end.result, args=end.args, measured=end.measured)
             case "unknown":
+                if end.call.refused:
+                    self._note_never_ended(kept, end.call.tool)
                 reservation.lose(args=end.args, measured=end.measured)
             case outcome:
                 reservation.abort(ran=outcome == "failed", args=end.args, measured=end.measured)
@@ -174,6 +176,14 @@ class TraceJudge:
             # What was owed may have been done by a call of which nobody knows the arguments.
             if place is not None and place not in kept.miscounted:
                 self._owed.setdefault(place, set()).add(name)
+
+    def _note_never_ended(self, kept: _Session, tool: str) -> None:
+        """Remember which contracts would ask how long a call ran that was refused when it was recorded."""
+        plan = engine_of(kept.session).store.book.plan(tool)
+        asked = [guard for entry, _ in plan.asked for rule in entry.every_rule() for guard in rule.guards]
+        cells = [(guard.contract, guard.guard.cell) for guard in (*plan.guards, *asked)]
+        flying = {id(contract) for contract, cell in cells if cell is not None and cell.kind == "flights"}
+        kept.miscounted |= self._by_place(frozenset(flying))
 
     def _note_hidden(self, kept: _Session, call: Began) -> None:
         """Remember which contracts cannot count a call whose arguments nobody wrote down."""

@@ -270,3 +270,21 @@ def test_nobody_can_say_whom_a_call_was_about_that_was_recorded_elsewhere(tmp_pa
     by_phone = {"template": "never", "args": ["pay"], "when": "subject.channel == 'phone'"}
     result = judged(trace(tmp_path, pay(1), pay(2)), rules(by_customer, by_phone))
     assert [(each.refused, each.unknown) for each in result.contracts] == [(0, 2), (0, 2)]
+
+
+def test_a_call_that_was_refused_then_is_not_under_way_for_good(tmp_path: Path) -> None:
+    """Nobody knows when it would have ended, so it stands in no other call's way."""
+    one = {"template": "at_most_in_flight", "args": ["pay", 1], "id": "one"}
+    cap = {"template": "never", "args": [{"tool": "pay", "matches": "^9$", "field": "amount"}], "id": "never"}
+    with EvidenceFile(tmp_path / "log.jsonl", record="steps") as evidence:
+        session = Session(contracts=rules(one, cap).contracts, evidence=evidence, halt_on_violation=False)
+        assert not session.reserve("pay", {"amount": "9"}).allowed
+        first = session.reserve("pay", {"amount": "5"})
+        assert not session.reserve("pay", {"amount": "5"}).allowed
+        first.commit()
+        session.reserve("pay", {"amount": "5"}).commit()
+        session.end_session()
+    same = judged(tmp_path / "log.jsonl", rules(one, cap))
+    assert [(each.refused, each.unknown) for each in same.contracts] == [(1, 0), (1, 0)]
+    (freed,) = judged(tmp_path / "log.jsonl", rules(one)).contracts
+    assert (freed.refused, freed.unknown) == (0, 3)
