@@ -2,12 +2,15 @@
 Tell a web hook of something, and never keep whoever tells it waiting.
 
 Messages are signed as Standard Webhooks are: ``webhook-id``, ``webhook-timestamp`` and ``webhook-signature``,
-which is ``v1,`` and the Base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots.
+which is ``v1,`` and the Base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots. A secret that
+begins with ``whsec_`` is the Base64 of the key, as there; any other is the key itself.
 """
 
 from __future__ import annotations
 
 import base64
+import binascii
+import contextlib
 import hashlib
 import hmac
 import ipaddress
@@ -52,14 +55,14 @@ class Webhook:
         pause: Waits between two attempts.
 
     Raises:
-        WebhookError: The URL is none of these.
+        WebhookError: The URL is none of these, or the secret is no Base64 behind its ``whsec_``.
     """
 
     def __init__(
         self, url: str, *, secret: str | None = None, pause: Callable[[float], object] = time.sleep
     ) -> None:
         self._url = check_url(url)
-        self._secret = None if secret is None else secret.encode()
+        self._key = None if secret is None else _key_of(secret)
         self._pause = pause
         # Part of an address may be a secret, so the log has the host alone.
         self._host = urlsplit(url).hostname or ""
@@ -75,16 +78,20 @@ class Webhook:
             if self._process != os.getpid():
                 # A forked process has the queue and not the thread.
                 self._process, self._thread, self._waiting = os.getpid(), None, queue.Queue(MOST_WAITING)
-            while True:
-                try:
-                    self._waiting.put_nowait(dict(message))
-                    break
-                except queue.Full:
-                    self._waiting.get_nowait()
-                    self.lost += 1
+            self._queue(dict(message))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="webhook", daemon=True)
                 self._thread.start()
+
+    def _queue(self, message: Mapping[str, Any] | None) -> None:
+        while True:
+            try:
+                return self._waiting.put_nowait(message)
+            except queue.Full:
+                # The thread may take the last one at this moment.
+                with contextlib.suppress(queue.Empty):
+                    self._waiting.get_nowait()
+                    self.lost += 1
 
     def close(self, seconds: float = 2.0) -> None:
         """Send what waits, for so long at most. May be called twice."""
@@ -92,7 +99,8 @@ class Webhook:
             thread = self._thread
             if thread is None or self._process != os.getpid():
                 return
-            self._waiting.put(None)
+            self._thread = None  # what is sent after this gets a thread of its own
+            self._queue(None)
         thread.join(seconds)
 
     def _run(self) -> None:
@@ -134,9 +142,9 @@ class Webhook:
     def _headers(self, name: str, body: bytes) -> dict[str, str]:
         now = str(int(time.time()))
         headers = {"content-type": "application/json", "webhook-id": name, "webhook-timestamp": now}
-        if self._secret is not None:
+        if self._key is not None:
             signed = f"{name}.{now}.".encode() + body
-            digest = hmac.new(self._secret, signed, hashlib.sha256).digest()
+            digest = hmac.new(self._key, signed, hashlib.sha256).digest()
             headers["webhook-signature"] = f"v1,{base64.b64encode(digest).decode()}"
         return headers
 
@@ -159,11 +167,23 @@ def check_url(url: str) -> str:
         WebhookError: It is none.
     """
     parts = urlsplit(url)
+    if "@" in parts.netloc:
+        raise WebhookError("a web hook has no name and password in its address: they would not be sent")
     if parts.scheme == "https" and parts.hostname:
         return url
     if parts.scheme == "http" and parts.hostname and _is_here(parts.hostname):
         return url
     raise WebhookError(f"a web hook is an https address, got one with scheme {parts.scheme!r}")
+
+
+def _key_of(secret: str) -> bytes:
+    if not secret.startswith("whsec_"):
+        return secret.encode()
+    try:
+        return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    except binascii.Error:
+        # Not the original: it might quote a part of the secret.
+        raise WebhookError("the secret of a web hook has Base64 behind whsec_, got something else") from None
 
 
 def _is_here(host: str) -> bool:

@@ -90,6 +90,27 @@ def test_what_is_sent_is_signed(receiver: _Receiver) -> None:
     assert headers["content-type"] == "application/json"
 
 
+def test_a_secret_of_standard_webhooks_is_the_key_that_it_stands_for(receiver: _Receiver) -> None:
+    """Their libraries take ``whsec_`` off and read the rest as Base64."""
+    hook = Webhook(receiver.url, secret="whsec_" + base64.b64encode(b"a key of ours").decode())
+
+    hook.send({"text": "hello"})
+    hook.close(20)
+
+    headers, body = receiver.taken[0]
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    digest = base64.b64encode(hmac.new(b"a key of ours", signed, hashlib.sha256).digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{digest}"
+
+
+def test_a_secret_that_is_none_is_refused_and_not_quoted() -> None:
+    """Before anything is sent with a signature that nobody can check."""
+    with pytest.raises(WebhookError, match="Base64") as refused:
+        Webhook("https://example.com/hook", secret="whsec_not base64!")
+
+    assert "not base64!" not in str(refused.value)
+
+
 def test_it_tries_again_while_the_other_side_is_away(receiver: _Receiver) -> None:
     """With growing waits, and the same id."""
     pauses: list[float] = []
@@ -144,6 +165,41 @@ def test_what_waits_is_bounded(receiver: _Receiver) -> None:
     hook.close(0)
 
 
+def test_closing_a_full_one_keeps_nobody_waiting(receiver: _Receiver) -> None:
+    """Neither whoever closes it, nor whoever sends meanwhile."""
+    receiver.open.clear()
+    hook = Webhook(receiver.url)
+    for number in range(MOST_WAITING + 50):
+        hook.send({"number": number})
+    closed = threading.Thread(target=hook.close, args=(0.0,))
+    closed.start()
+    sent = threading.Thread(target=hook.send, args=({"number": -1},))
+    sent.start()
+
+    closed.join(20)
+    sent.join(20)
+    assert not closed.is_alive()
+    assert not sent.is_alive()
+
+
+def test_what_is_sent_after_it_was_closed_is_sent(receiver: _Receiver) -> None:
+    """A run that goes on while its governance is closed may still have to ask somebody."""
+    hook = Webhook(receiver.url)
+    for number in range(2):
+        hook.send({"number": number})
+        hook.close(20)
+
+    assert [json.loads(body)["number"] for _, body in receiver.taken] == [0, 1]
+
+
+def test_a_password_in_the_address_is_refused_and_not_quoted() -> None:
+    """It would not be sent, so nothing would ever arrive."""
+    with pytest.raises(WebhookError, match="password") as refused:
+        Webhook("https://me:hunter2@example.com/hook")
+
+    assert "hunter2" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "url", ["http://example.com/hook", "ftp://example.com", "example.com", "https://"], ids=str
 )
@@ -171,6 +227,30 @@ async def test_a_governance_tells_of_a_call_that_waits(receiver: _Receiver) -> N
     assert (told["approval_id"], told["session_id"]) == (approval.id, "s-1")
     assert "cus_3107" not in receiver.taken[0][1].decode()
     assert "webhook-signature" in receiver.taken[0][0]
+
+
+async def test_a_reason_that_holds_a_secret_is_told_without_it(receiver: _Receiver) -> None:
+    """A policy may quote what it was asked about."""
+    key = "sk-ant-" + "a1B2" * 20
+
+    def asks(event: dict[str, Any]) -> Any:
+        said = _asks(event)
+        return said and {**said, "reason": f"token={key} is refunded"}
+
+    with LocalCore(asks) as core:
+        governance = await create_openbox_agentrt(
+            core=core, on_approval=receiver.url, redact_fields=["customer"], approval_poll_interval_ms=20
+        )
+        async with governance, governance.run_scope("work", agent_name="desk"):
+            waits = asyncio.create_task(_refund(governance))
+            approval = await core.await_approval()
+            await asyncio.to_thread(receiver.wait)
+            core.approve(approval)
+            await waits
+
+    told = receiver.taken[0][1].decode()
+    assert "refunded" in told
+    assert key not in told
 
 
 async def _refund(governance: Any) -> None:

@@ -102,7 +102,7 @@ class Observers:
     def tell_waiting(self, request: ApprovalRequest) -> None:
         """Tell that a call waits for a person. Never raises, and waits for nobody."""
         if isinstance(self._on_approval, Webhook):
-            self._on_approval.send(request.to_dict())
+            self._on_approval.send(redact_record(request.to_dict(), self._redactor))
         elif self._on_approval is not None:
             self._try("on_approval", self._ask, self._on_approval, request)
 
