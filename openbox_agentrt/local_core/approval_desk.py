@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from .approvals import Approval, State, UndecidableApprovalError
-from .halts import Halt, subjects_of
+from .halts import Halt, all_subjects_of
 from .store import EventStore
 from .wire import Event
 
@@ -71,7 +71,9 @@ class ApprovalDesk:
     def withdraw(self, halt: Halt) -> None:
         """Let what waits where everything is halted expire: it does not run, whatever a person says now."""
         for approval in self._store.approvals(state="pending"):
-            if (halt.kind, halt.value) in subjects_of(approval.run_id, approval.event):
+            if (halt.kind, halt.value) in all_subjects_of(
+                approval.run_id, approval.event, self._store.opening
+            ):
                 note = f"the run was halted: {halt.why}"
                 self._store.decide(approval.id, "expired", note=note, by=halt.by, now=self._clock())
 

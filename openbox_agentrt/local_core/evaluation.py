@@ -16,7 +16,7 @@ from .._ids import new_id
 from .._plain.times import rfc3339
 from .approval_desk import ApprovalDesk
 from .approvals import Approval
-from .halts import subjects_of
+from .halts import all_subjects_of, subjects_of
 from .judge import Judgement, PolicyJudge
 from .policy import PolicyDecision
 from .store import Answered, EventStore, RunEnd, decoded
@@ -131,6 +131,9 @@ class Evaluator:
         if end.halted is not None:
             return end
         halt = self._store.halt_on(subjects_of(event.run_id, event.payload))
+        if halt is None and event.payload.get("multi_agent_session_id") and self._store.halts():
+            around = all_subjects_of(event.run_id, event.payload, self._store.opening)
+            halt = self._store.halt_on(around)
         if halt is None:
             return end
         end = RunEnd(end.sealed_by, halt.why)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from .approvals import Approval, State
 from .database import open_database
-from .halts import Halt, HaltKind
+from .halts import Halt, HaltKind, Opening
 from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 
@@ -173,6 +173,12 @@ class FileEventStore:
     def halts(self) -> list[Halt]:
         rows = self._db.execute(f"SELECT {HALT_COLUMNS} FROM halts ORDER BY seq")
         return [halt_from(row) for row in rows]
+
+    def opening(self, workflow_id: str) -> Opening | None:
+        row = self._db.execute(
+            "SELECT run_id, payload FROM events WHERE workflow_id = ? ORDER BY seq LIMIT 1", (workflow_id,)
+        ).fetchone()
+        return None if row is None else (row[0], decoded(row[1].encode()))
 
     def halt_on(self, subjects: Sequence[tuple[HaltKind, str]]) -> Halt | None:
         row = self._db.execute(*halt_query(subjects)).fetchone()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from .approvals import Approval, State
-from .halts import Halt, HaltKind
+from .halts import Halt, HaltKind, Opening
 from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 
@@ -180,6 +180,11 @@ class MemoryEventStore:
 
     def halts(self) -> list[Halt]:
         return list(self._halts)
+
+    def opening(self, workflow_id: str) -> Opening | None:
+        found = (run for (workflow, _), run in self._runs.items() if workflow == workflow_id and run.rows)
+        run = next(found, None)
+        return None if run is None else (run.key[1], decoded(run.rows[0].body))
 
     def halt_on(self, subjects: Sequence[tuple[HaltKind, str]]) -> Halt | None:
         return next((halt for halt in self._halts if (halt.kind, halt.value) in subjects), None)

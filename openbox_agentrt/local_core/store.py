@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from .approvals import Approval, State
-from .halts import Halt, HaltKind
+from .halts import Halt, HaltKind, Opening
 from .wire import Event, decode
 
 
@@ -138,6 +138,9 @@ class EventStore(Protocol):
 
     def halts(self) -> list[Halt]:
         """List the halts in force, oldest first."""
+
+    def opening(self, workflow_id: str) -> Opening | None:
+        """Find the run of a workflow and its first event; None if there is none."""
 
     def halt_on(self, subjects: Sequence[tuple[HaltKind, str]]) -> Halt | None:
         """Find the first halt that is about one of `subjects`."""

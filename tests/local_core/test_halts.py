@@ -92,6 +92,53 @@ async def test_the_runs_around_it_are_halted_with_it() -> None:
         assert isinstance(await _refused_in(governance), GovernanceHaltError)
 
 
+@pytest.mark.parametrize("kept", ["memory", "file"])
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_core_halts_what_is_nested_in_a_run_that_is_halted(
+    tmp_path: Path, name: str, kept: str
+) -> None:
+    """Also two runs deep, where neither the run nor its session nor its agent was named; others go on."""
+    path = ":memory:" if kept == "memory" else str(tmp_path / "core.sqlite3")
+    with LocalCore(path=path) as core:
+        async with await create_openbox_agentrt(core=core) as governance:
+            outer = governance.run_scope(agent_name="outer", session_id="s-1")
+            async with _ends_halted(outer) as run:
+                async with governance.run_scope(agent_name="middle"):
+                    pass
+                async with (
+                    _ends_halted(governance.run_scope(agent_name="middle")),
+                    _ends_halted(governance.run_scope(agent_name="inner")),
+                ):
+                    assert await _refused_in(governance) is None
+                    core.halt(**_named(run, name), reason="stop")
+                    assert isinstance(await _refused_in(governance), GovernanceHaltError)
+            async with (
+                governance.run_scope(agent_name="other"),
+                governance.run_scope(agent_name="nested in it"),
+            ):
+                assert await _refused_in(governance) is None
+
+
+async def test_what_waits_in_a_nested_run_does_not_run_once_the_run_around_it_is_halted() -> None:
+    """A person who says yes to it is told that it is over."""
+    with LocalCore(_asks_about_refunds) as core:
+        governance = await create_openbox_agentrt(core=core, approval_poll_interval_ms=20)
+        async with governance, _ends_halted(governance.run_scope(agent_name="outer")) as run:
+            async with _ends_halted(governance.run_scope(agent_name="inner")):
+                waits = asyncio.create_task(_refused_in(governance, "refund"))
+                approval = await core.await_approval()
+                core.halt(run_id=run.run_id, reason="stop")
+                with pytest.raises(UndecidableApprovalError):
+                    core.approve(approval)
+                assert await waits is not None
+                assert isinstance(await _refused_in(governance), GovernanceHaltError)
+            assert isinstance(await _refused_in(governance), GovernanceHaltError)
+
+
+def _asks_about_refunds(event: dict[str, Any]) -> str | None:
+    return "REQUIRE_APPROVAL" if event.get("activity_type") == "refund" else None
+
+
 @pytest.mark.parametrize(
     "given",
     [{}, {"run_id": "a", "agent": "b"}, {"run_id": ""}],
