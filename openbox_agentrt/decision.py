@@ -28,11 +28,13 @@ __all__ = (
     "Guardrails",
     "Missing",
     "Verdict",
+    "WorkOutcome",
 )
 
 DecisionSource = Literal["halted", "contracts", "core", "unreachable", "disabled", "skipped"]
 AcelOutcome = Literal["allowed", "refused", "shadow", "unmet"]
 FleetOutcome = Literal["shared", "local", "unavailable"]
+WorkOutcome = Literal["ran", "failed", "withheld", "aborted"]
 ApprovalOutcome = Literal["approved", "rejected", "expired", "timeout"]
 
 
@@ -165,6 +167,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         event: ``user_prompt``, ``llm_call``, a tool name or an activity type.
         activity_id: None for a signal.
         agent: Name of the agent, if it has one.
+        subject: What the run is about, if that was said.
+        arguments_digest: An HMAC of the arguments that were judged, redacted by Core where it did so, under
+            the key of redaction markers. None where decisions are not kept as evidence.
         step: Position of the call in its contract session, if contracts judged it.
         verdict: The verdict in effect, both judges joined.
         source: Who decided: an earlier halt, the local contracts, Core, or nobody: because Core was
@@ -192,6 +197,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     source: DecisionSource
     activity_id: str | None = None
     agent: str | None = None
+    subject: Mapping[str, Any] | None = None
+    arguments_digest: str | None = None
     step: int | None = None
     reason: str | None = None
     contracts: tuple[str, ...] = ()
@@ -218,7 +225,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return {
             name: _plain(value)
             for name in Decision.__struct_fields__
-            if (value := getattr(self, name)) not in (None, ())
+            if (value := getattr(self, name)) not in (None, (), {})
         }
 
 

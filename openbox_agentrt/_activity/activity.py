@@ -22,8 +22,14 @@ from .._run.report_answers import apply_report_answer
 from .._wire.error_info import error_info, whole_error
 from ..acel.engine.lifecycle import aconclude
 from ..decision import Verdict
-from ..errors import GovernanceError, GovernanceHaltError, UngovernedCallError, find_governance_error
-from ..evidence.redaction import redaction_marker
+from ..errors import (
+    ContractRefusedError,
+    GovernanceError,
+    GovernanceHaltError,
+    UngovernedCallError,
+    find_governance_error,
+)
+from ..evidence.redaction import keyed_digest, redaction_marker
 from ..lifecycle_events import PartialEvent, activity_completed
 from .binding import Binding, activity_context
 from .endings import NO_RESPONSE, OUTLIVED_RUN, SUPERSEDED, status_of
@@ -38,7 +44,7 @@ if TYPE_CHECKING:
     from .._run.state import RunState
     from ..acel.events import Outcome
     from ..acel.reservation import Reservation
-    from ..decision import Answer, Decision, DecisionSource
+    from ..decision import Answer, Decision, DecisionSource, WorkOutcome
     from ..lifecycle_events import ActivityStatus
     from .judged_input import ApprovedInput
     from .life import State, Step
@@ -155,6 +161,24 @@ class Activity:
         if self._enclosing is not None and isinstance(error, GovernanceError):
             self._enclosing.note_refusal(error)
 
+    def digest_arguments(self) -> None:
+        """Add to what is known of the decision a digest of the arguments, as they are to be used."""
+        arguments = self.request.arguments_of(self.content)
+        self.facts["arguments_digest"] = keyed_digest(arguments, self.run.services.marker_key)
+
+    def write_outcome(self, outcome: WorkOutcome, *, result: Any = None, error: str | None = None) -> None:
+        """Write what became of the work, where decisions are kept."""
+        digest = None if result is None else keyed_digest(result, self.run.services.marker_key)
+        record.write_outcome(
+            self.run,
+            self.request.event,
+            self.request.activity_id,
+            outcome,
+            began=self.ran,
+            result_digest=digest,
+            error=error,
+        )
+
     def note_refusal(self, error: GovernanceError) -> None:
         """Remember that governance refused something inside the work, should the work swallow that."""
         self.refusals.append(error)
@@ -234,6 +258,8 @@ class Activity:
         except BaseException as interruption:
             # The result is not to be used, or the commit was interrupted: either way the work failed.
             await self.fail(interruption)
+            if isinstance(interruption, ContractRefusedError) and self.run.keeps_decisions:
+                self.write_outcome("withheld")
             raise
         beside = self._beside()
         if outcome == "ok":
@@ -370,6 +396,8 @@ class Activity:
         self.move("close")
         run.open_activities.pop(row, None)
         run.services.store.clear_activity_aborted(run.identity.workflow_id, row)
+        if run.keeps_decisions:
+            self._keep_outcome(status, output if told is None else told, error)
         if not request.reported or not has_row:
             return None
         if self.unheard is not None:
@@ -386,6 +414,15 @@ class Activity:
             duration_ms=None if self._began is None else (perf_counter() - self._began) * 1000,
             max_bytes=run.services.options.max_payload_bytes,
         )
+
+    def _keep_outcome(self, status: ActivityStatus, output: Any, error: Mapping[str, Any] | None) -> None:
+        refused = self.decision is None or self.decision.verdict in (Verdict.BLOCK, Verdict.HALT)
+        if self.request.activity_id is None or (refused and not self.ran):
+            return  # a prompt, which is no work, or nobody let it through
+        outcome: WorkOutcome = "ran" if status == "completed" else "failed"
+        if not self.ran or status == "cancelled":
+            outcome = "aborted"
+        self.write_outcome(outcome, result=output, error=None if error is None else str(error.get("type")))
 
     def _abort(self, error: BaseException | None) -> None:
         reservation, self.reservation = self.reservation, None

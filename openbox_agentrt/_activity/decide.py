@@ -54,6 +54,8 @@ async def decide(activity: Activity) -> None:
     """
     run, request = activity.run, activity.request
     began = perf_counter()
+    if run.keeps_decisions:
+        activity.digest_arguments()
     try:
         _check_run(activity)
         if run.contracts is not None:
@@ -246,6 +248,8 @@ def _redact(activity: Activity, answer: Answer) -> None:
     if content is not request.content:
         activity.content = content
         activity.facts["redacted"] = True
+        if activity.run.keeps_decisions:
+            activity.digest_arguments()
 
 
 async def _ask_person(activity: Activity, answer: Answer, *, again: bool = False) -> None:

@@ -112,6 +112,8 @@ def _withheld(activity: Activity, reason: str, answer: Answer | None = None) -> 
     """Write that an output is withheld."""
     request = activity.request
     log.warning("the output of %r is withheld", request.event)
+    if activity.run.keeps_decisions:
+        activity.write_outcome("withheld")
     if answer is None:
         write(
             activity.run,

@@ -50,6 +50,9 @@ class SessionRecorder:
     def record_decision(self, decision: Mapping[str, Any]) -> Any:
         return self._opened().record_decision(decision)
 
+    def record_outcome(self, outcome: Mapping[str, Any]) -> Any:
+        return self._opened().record_outcome(outcome)
+
     @property
     def records_steps(self) -> bool:
         """Tell whether the steps of the session belong into the evidence."""
@@ -145,6 +148,10 @@ class _Foreign:
     def record_decision(self, decision: Mapping[str, Any]) -> Any:
         record = getattr(self._log, "record_decision", None)
         return None if record is None else record(decision)
+
+    def record_outcome(self, outcome: Mapping[str, Any]) -> Any:
+        record = getattr(self._log, "record_outcome", None)
+        return None if record is None else record(outcome)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("openbox_agentrt.decisions")
 
-PATCH = "patch"
-"""The field of a decision that may hold an input. It goes into evidence only."""
+EVIDENCE_ONLY = frozenset(("patch", "subject", "arguments_digest"))
+"""The fields of a decision that may hold an input, or say whom it is about. They go into evidence only."""
 
 REFUSING = (Verdict.BLOCK, Verdict.HALT)
 
@@ -99,6 +99,17 @@ class Observers:
         if self._observe is not None:
             self._try("on_decision", self._ask, self._observe, decision)
 
+    @property
+    def keeps_all(self) -> bool:
+        """Tell whether all decisions belong into the evidence."""
+        return self._records_all
+
+    def tell_outcome(self, outcome: Mapping[str, Any], recorder: Recorder | None) -> None:
+        """Put into the evidence what became of work. Never raises, except for what is no `Exception`."""
+        record = getattr(recorder, "record_outcome", None)
+        if record is not None:
+            self._try("the evidence", record, outcome)
+
     def tell_waiting(self, request: ApprovalRequest) -> None:
         """Tell that a call waits for a person. Never raises, and waits for nobody."""
         if isinstance(self._on_approval, Webhook):
@@ -147,7 +158,7 @@ class Observers:
         return redact_record(decision.to_dict(), self._redactor)
 
     def _write(self, level: int, decision: Decision) -> None:
-        fields = {key: value for key, value in self._shown(decision).items() if key != PATCH}
+        fields = {key: value for key, value in self._shown(decision).items() if key not in EVIDENCE_ONLY}
         what = ("%s of %r by %s", decision.verdict.value, decision.event, decision.source)
         log.log(level, *what, extra={"openbox_decision": fields})
 
@@ -186,7 +197,9 @@ async def _awaited(told: Awaitable[object]) -> None:
 
 def attributes_of(decision: Mapping[str, Any]) -> Mapping[str, Any]:
     """Give a decision as attributes of a span: under ``openbox.``, scalars and lists of text."""
-    return {f"openbox.{name}": _attribute(value) for name, value in decision.items() if name != PATCH}
+    return {
+        f"openbox.{name}": _attribute(value) for name, value in decision.items() if name not in EVIDENCE_ONLY
+    }
 
 
 def _attribute(value: Any) -> Any:

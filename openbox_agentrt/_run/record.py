@@ -7,25 +7,28 @@ the start and the end of a run, nested I/O, and what Core says to a report.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ..decision import Decision, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from openbox_core.contracts.results import PatchDirective
 
     from .._wire.identity import RunIdentity
-    from ..decision import AcelOutcome, Answer, ApprovalOutcome, DecisionSource, FleetOutcome
+    from ..decision import AcelOutcome, Answer, ApprovalOutcome, DecisionSource, FleetOutcome, WorkOutcome
     from ..errors import GovernanceError
     from .state import RunState
 
-__all__ = ("Facts", "draft", "facts_of", "refused", "write")
+__all__ = ("Facts", "draft", "facts_of", "refused", "write", "write_outcome")
 
 
 class Facts(TypedDict, total=False):
     """Hold what may be known of a decision beside its event, verdict and source: see `Decision`."""
 
     activity_id: str | None
+    arguments_digest: str | None
     step: int | None
     reason: str | None
     contracts: tuple[str, ...]
@@ -64,7 +67,12 @@ def facts_of(answer: Answer) -> Facts:
 
 
 def draft(
-    identity: RunIdentity, event: str, verdict: Verdict, source: DecisionSource, **facts: Unpack[Facts]
+    identity: RunIdentity,
+    event: str,
+    verdict: Verdict,
+    source: DecisionSource,
+    subject: Mapping[str, Any] | None = None,
+    **facts: Unpack[Facts],
 ) -> Decision:
     """Make a decision that nobody is told of: as it stands so far, or of no run in particular."""
     return Decision(
@@ -74,6 +82,7 @@ def draft(
         verdict=verdict,
         source=source,
         agent=identity.agent_name,
+        subject=subject,
         **facts,
     )
 
@@ -82,10 +91,43 @@ def write(
     run: RunState, event: str, verdict: Verdict, source: DecisionSource, **facts: Unpack[Facts]
 ) -> Decision:
     """Make a decision about something in `run`, keep it there, and tell everybody who wants to know."""
-    decision = draft(run.identity, event, verdict, source, **facts)
+    decision = draft(run.identity, event, verdict, source, run.about.subject, **facts)
     run.decisions.append(decision)
     run.services.observers.tell(decision, run.session.recorder, run.span)
     return decision
+
+
+def write_outcome(
+    run: RunState,
+    event: str,
+    activity_id: str | None,
+    outcome: WorkOutcome,
+    *,
+    began: bool,
+    result_digest: str | None = None,
+    error: str | None = None,
+) -> None:
+    """
+    Write what became of work about which a decision was kept. The last that is written of a row counts.
+
+    Args:
+        outcome: ``ran``; ``failed``; ``withheld``: it ran, and its result was not handed on; ``aborted``: it
+            was given up, before it began or in the middle.
+        began: Whether the work has begun.
+        result_digest: Digest of what it gave.
+        error: Type of what it failed with.
+    """
+    fields = {
+        "event": event,
+        "workflow_id": run.identity.workflow_id,
+        "run_id": run.identity.run_id,
+        "activity_id": activity_id,
+        "outcome": outcome,
+        "began": began,
+        "result_digest": result_digest,
+        "error": error,
+    }
+    run.services.observers.tell_outcome(fields, run.session.recorder)
 
 
 def refused(

@@ -76,6 +76,7 @@ class RunState:
         span: Its span, where spans are asked for.
         session: The contract session, and who keeps its evidence.
         contracts: The `acel.Session` that the run belongs to; None without contracts.
+        keeps_decisions: Whether each decision, and what becomes of it, is kept as evidence.
         admitted: Whether the contracts have seen the run start.
         estimate_cost: What a model's response has cost, when the loop has a way to tell.
         about: Whose calls those of the run are: its subject, and the run whose contracts of scope "run" they
@@ -107,6 +108,7 @@ class RunState:
         self.services = services
         self.session = NO_SESSION if session is None else session
         self.contracts: Session | None = self.session.contracts
+        self.keeps_decisions = self.session.recorder is not None and services.observers.keeps_all
         self.admitted = False
         self.contracts_concluded = False
         self.estimate_cost: Callable[[Any], float] | None = None

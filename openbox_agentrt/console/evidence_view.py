@@ -234,6 +234,8 @@ def _about(kind: str, data: dict[str, Any]) -> tuple[str, str]:
         return "", f"{data.get('e', '')} {data.get('tool', '')} {data.get('step', '')}".strip()
     if kind == "header":
         return "", f"log {data.get('log_id', '')}, records {data.get('record', '')}"
+    if kind == "outcome":
+        return "", f"{data.get('event', '')} {data.get('outcome', '')}"
     if kind == "gap":
         return "", f"{data.get('lost', 'some')} records were lost before this one"
     if kind == "rules":

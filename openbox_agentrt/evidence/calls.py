@@ -14,6 +14,8 @@ from .reading import Entry
 __all__ = ("CallRecord", "calls_in")
 
 _OUTCOMES: Final = {"commit": "ok", "fail": "failed", "abort": "did not run", "lose": "unknown"}
+_WORK_OUTCOMES: Final = {"ran": "ok", "aborted": "did not run"}
+_HAS_RUN: Final = frozenset(("ok", "failed", "withheld", "aborted", "unknown"))
 _NO_CALLS: Final = frozenset(("run_started", "run_ended", "session_ended"))
 REFUSED: Final = frozenset(("refused", "block", "halt"))
 
@@ -29,13 +31,15 @@ class CallRecord:
         time: When it was asked for.
         session: The session, if it has a name.
         agent: The agent, if a decision says so.
+        subject: What it is about, if a decision says so.
         tool: The tool, or another event.
         args: Its arguments, as far as they may be seen; those that ran, once it ran.
         verdict: "allowed", "refused", "would refuse", or the word of the decision.
         by: Who decided: "contracts", "core", a person, or why nobody was asked.
         contracts: The contracts that it broke.
         why: What would have made it possible, or the reason.
-        outcome: "ok", "failed", "did not run" or "unknown"; None where the log does not say.
+        outcome: "ok", "failed", "withheld" (it ran, and its result was not handed on), "aborted" (it had
+            begun), "did not run" or "unknown"; None where the log does not say.
         approver: Who approved or rejected it.
         note: What that person wrote.
     """
@@ -46,6 +50,7 @@ class CallRecord:
     session: str | None
     tool: str
     agent: str | None = None
+    subject: Mapping[str, Any] | None = None
     args: Any = None
     verdict: str = "allowed"
     by: str | None = None
@@ -73,6 +78,7 @@ class _Reader:
     texts: dict[tuple[str, Any], list[Any]] = field(default_factory=dict)
     rules_of: dict[tuple[str, str], Any] = field(default_factory=dict)
     latest: dict[tuple[str, str | None], str] = field(default_factory=dict)
+    by_activity: dict[tuple[str, Any, Any], CallRecord] = field(default_factory=dict)
     by_step: dict[tuple[str, str | None, Any], CallRecord] = field(default_factory=dict)
 
     def take(self, file: str, entry: Entry) -> None:
@@ -85,6 +91,8 @@ class _Reader:
             self._violation(file, entry, data)
         elif entry.type == "decision":
             self._decision(file, entry, data)
+        elif entry.type == "outcome":
+            self._outcome(file, data)
 
     def _step(self, file: str, entry: Entry, data: Mapping[str, Any]) -> None:
         run, event = str(data.get("run")), data.get("e")
@@ -133,7 +141,11 @@ class _Reader:
         event = _text(data.get("event")) or "?"
         call = self._known(file, entry, data.get("step"), event)
         if call is None:
+            row = data.get("activity_id")
+            call = self.by_activity.get((file, data.get("run_id"), row)) if row is not None else None
+        if call is None:
             call = self._new(file, entry, event)
+        call.subject = data.get("subject", call.subject)
         call.agent = _text(data.get("agent")) or call.agent
         call.verdict = _text(data.get("verdict")) or call.verdict
         call.by = _text(data.get("source")) or call.by
@@ -143,8 +155,18 @@ class _Reader:
         approval = _text(data.get("approval"))
         if approval is not None:
             call.by = f"person ({approval})"
-        if call.refused:
+        if call.refused and call.outcome not in _HAS_RUN:
             call.outcome = "did not run"
+        self.by_activity[file, data.get("run_id"), data.get("activity_id")] = call
+
+    def _outcome(self, file: str, data: Mapping[str, Any]) -> None:
+        call = self.by_activity.get((file, data.get("run_id"), data.get("activity_id")))
+        outcome = _text(data.get("outcome"))
+        if call is None or outcome is None:
+            return
+        call.outcome = _WORK_OUTCOMES.get(outcome, outcome)
+        if outcome == "aborted" and data.get("began"):
+            call.outcome = "aborted"
 
     def _known(self, file: str, entry: Entry, step: Any, tool: str) -> CallRecord | None:
         run = self.latest.get((file, entry.session_id))

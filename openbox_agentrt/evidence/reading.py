@@ -30,7 +30,7 @@ class Entry:
 
     Attributes:
         number: Position in the log, from 0.
-        type: "violation" or "decision", and in format 2 also "header", "session", "gap" and "resumed".
+        type: "violation" or "decision", and in format 2 any type of a line, see `format2.lines`.
         time: When it was recorded, UTC, ISO 8601.
         session_id: Session it is about, if it says so.
         data: What was recorded.

@@ -21,12 +21,13 @@ from typing import Any, Final
 
 from .._plain.freezing import Concealed, freeze
 from .._plain.walk import Json
-from .canonical import legacy_canonical, sha256_hex
+from .canonical import canonical, legacy_canonical, sha256_hex
 from .known_secrets import SECRET_PATTERNS
 from .named_values import MARKED, conceal_values, quote_of
 
 __all__ = (
     "Redactor",
+    "keyed_digest",
     "redact_record",
     "redact_violation",
     "redaction_marker",
@@ -58,6 +59,17 @@ def redaction_marker(value: object, key: bytes | None = None) -> str:
     if key is None:
         return f"***REDACTED(sha256:{sha256_hex(data)[:16]})***"
     return f"***REDACTED(hmac-sha256:{hmac.new(key, data, hashlib.sha256).hexdigest()[:16]})***"
+
+
+def keyed_digest(value: object, key: bytes) -> str:
+    """
+    Give a digest by which two values can be compared: an HMAC-SHA256 of the value as format 2 encodes it.
+
+    Args:
+        value: The value.
+        key: Key of the HMAC. Whoever holds it can check what a digest is of; nobody else can guess it.
+    """
+    return f"hmac-sha256:{hmac.new(key, canonical(value), hashlib.sha256).hexdigest()}"
 
 
 class Redactor:

@@ -27,6 +27,8 @@ class SharedLog(Protocol):
         self, decision: Mapping[str, Any], *, session_id: str | None = None
     ) -> int | None: ...
 
+    def record_outcome(self, outcome: Mapping[str, Any], *, session_id: str | None = None) -> int | None: ...
+
     @property
     def records_steps(self) -> bool: ...
 
@@ -68,6 +70,10 @@ class SessionEvidence(Generic[_Log]):
     def record_decision(self, decision: Mapping[str, Any]) -> int | None:
         """Record a decision about this session, if decisions are recorded."""
         return self._file.record_decision(decision, session_id=self.session_id)
+
+    def record_outcome(self, outcome: Mapping[str, Any]) -> int | None:
+        """Record what became of something that was decided in this session, if decisions are recorded."""
+        return self._file.record_outcome(outcome, session_id=self.session_id)
 
     @property
     def records_steps(self) -> bool:

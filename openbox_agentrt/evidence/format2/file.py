@@ -215,6 +215,21 @@ class EvidenceFile:
             return None
         return self._add("decision", lambda: decision, session_id or self.session_id)
 
+    def record_outcome(self, outcome: Mapping[str, Any], *, session_id: str | None = None) -> int | None:
+        """
+        Record what became of something that was decided, if decisions are recorded.
+
+        Args:
+            outcome: Which decision, and what became of it, as a mapping.
+            session_id: Session that it is about; that of the log by default.
+
+        Returns:
+            The number of its line, or None if that failed or decisions are not recorded.
+        """
+        if not self._records_decisions:
+            return None
+        return self._add("outcome", lambda: outcome, session_id or self.session_id)
+
     def record_step(self, step: Mapping[str, Any], *, session_id: str | None = None) -> int | None:
         """
         Record a step of a session, if steps are recorded.

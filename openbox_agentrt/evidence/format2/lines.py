@@ -11,6 +11,7 @@ The first line of every file has the type ``header``. The others:
 
     ``violation``  a broken contract
     ``decision``   what a gate decided about one event
+    ``outcome``    what became of something that was decided
     ``session``    which rules a session runs under, where one log serves several sessions
     ``rules``      the contracts of sessions, once for each set of them
     ``step``       an event of a session: a call that was asked for, how one ended, a write to its state
@@ -26,7 +27,9 @@ from ..canonical import canonical, decoded, sha256_hex
 
 __all__ = ("LineType", "LogLine", "parse_line", "session_text", "write_line")
 
-LineType: TypeAlias = Literal["header", "violation", "decision", "session", "gap", "resumed", "rules", "step"]
+LineType: TypeAlias = Literal[
+    "header", "violation", "decision", "outcome", "session", "gap", "resumed", "rules", "step"
+]
 
 _TYPES = "|".join(get_args(LineType)).encode()
 # The members after the body hold no free text but the session, whose quotes are escaped: there is one way
