@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 __all__ = ("BrokenGuard", "Finished", "FleetCounts", "How", "Lease", "Measured", "Reserved")
@@ -25,12 +26,14 @@ class Lease:
         worker: The worker that reserved it.
         cells: Names of its cells in the store.
         local: Whether it was counted in this process only, since the store did not answer.
+        process: The process that holds it. A fork has a copy of it, and not the call.
     """
 
     id: str
     worker: str
     cells: tuple[str, ...]
     local: bool = False
+    process: int = field(default_factory=os.getpid, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
@@ -32,6 +33,13 @@ PATIENCE = 0.25
 
 # What a forked process inherited. Closing it would end the parent's connections, so nothing may collect it.
 _inherited: list[object] = []
+
+# Reentrant for the sake of finalizers, and not held by a thread that a fork does not have.
+_beginning = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_beginning.acquire, after_in_parent=_beginning.release, after_in_child=_beginning.release
+    )
 
 
 class _Worker:
@@ -254,13 +262,20 @@ class Fleet(ABC):
         running = self._running
         if running is not None and running.process == os.getpid():
             return running
+        # Threads whose first calls come at once are one worker: of two, one would never end.
+        with _beginning:
+            if self._running is running:
+                return self._begin(running)
+        return self._worker()
+
+    def _begin(self, inherited: _Worker | None) -> _Worker:
         if self._closed:
             raise _closed()
-        if running is not None:
-            _inherited.append(running)
-        self._running = _Worker(self)
+        if inherited is not None:
+            _inherited.append(inherited)
+        self._running = begun = _Worker(self)
         atexit.register(_close, weakref.ref(self))
-        return self._running
+        return begun
 
     def _until(self, timeout: float | None) -> float:
         return time.monotonic() + (self.timeout_seconds if timeout is None else timeout)

@@ -15,11 +15,13 @@ class Proxy:
     Attributes:
         port: Where clients connect.
         target: The server's port now; connections that are open keep theirs.
+        answer: What clients are told in the place of what the server answers, if anything.
         drops: So many answers are still to be lost: they are read, and the client's connection is cut.
     """
 
     def __init__(self, target: int) -> None:
         self.target = target
+        self.answer: bytes | None = None
         self.drops = 0
         self.dropped = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -70,7 +72,7 @@ class Proxy:
                     self.drops -= 1
                     self.dropped += 1
                     break
-                sink.sendall(data)
+                sink.sendall(data if self.answer is None or not answers else self.answer)
         for one in (source, sink):
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)

@@ -25,7 +25,7 @@ from ..verdict import Mode, OnViolation, Severity, Verdict
 from ..wording import shown
 from .base import TemporalContract
 from .numbers import check_seconds
-from .reach import Per, Scope, read_reach
+from .reach import Per, Scope, check_window, read_reach
 from .rules import NOTHING, Cell, CellKind, Guard, Rule, Watch
 from .watched import watches_of
 
@@ -272,6 +272,7 @@ class Declaration(TemporalContract):
         if self.reach.is_fleet:
             if kind not in get_args(FleetKind):
                 raise ValueError(f"{self.template} with these options is about one session, not a fleet")
+            check_window(more["within"])
         else:
             more.pop("scale", None)
         more["forms"] = self._forms(of, must)

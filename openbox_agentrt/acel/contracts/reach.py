@@ -17,11 +17,14 @@ from ...fleet.periods import zone
 from ...fleet.plan import Per
 from ..wording import shown
 
-__all__ = ("Per", "Reach", "Scope", "read_reach")
+__all__ = ("Per", "Reach", "Scope", "check_window", "read_reach")
 
 Scope: TypeAlias = Literal["run", "session", "fleet"]
 
 _FLEET_ONLY = ("forever", "overshoot", "name")
+SHORTEST_WINDOW, LONGEST_WINDOW = 0.001, 9e9
+"""Seconds of a window that a store counts exactly: its microseconds are below 2^53."""
+
 _NAME = re.compile(r"[\w.:-]{1,64}")
 
 
@@ -102,6 +105,17 @@ def read_reach(
             if options.get(name):
                 raise ValueError(f"{name} needs scope 'fleet'")
     return reach
+
+
+def check_window(within: float | None) -> None:
+    """
+    Check that a store can keep a window.
+
+    Raises:
+        ValueError: It is too short or too long.
+    """
+    if within is not None and not SHORTEST_WINDOW <= within <= LONGEST_WINDOW:
+        raise ValueError(f"a window of the fleet is from {SHORTEST_WINDOW:g} to 9e9 seconds, got {within:g}")
 
 
 def _check_fleet(template: str, reach: Reach, local_because: str | None, windowed: bool) -> None:

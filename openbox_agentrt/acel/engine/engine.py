@@ -7,6 +7,7 @@ after the store is asked, never inside; and whatever happens, a call that was le
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -352,7 +353,9 @@ class Engine:
     def drop(self, call: Reservation) -> None:
         """Settle a call that was dropped. May be called by a finalizer at any point."""
         self.store.drop(call)
-        self._finish(call, "lose")
+        if call.lease is not None and call.lease.process == os.getpid():
+            # Else what was dropped is the copy that a fork made: the call goes on where it was reserved.
+            self._finish(call, "lose")
 
     def is_as_new(self) -> bool:
         """Tell whether a new engine would be no other: nothing is counted, owed, broken or written."""

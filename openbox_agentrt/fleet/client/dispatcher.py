@@ -21,7 +21,7 @@ from itertools import count, islice
 
 from ..._breaker import Breaker
 from ..answers import Finished, Lease, Reserved
-from ..errors import FleetError, FleetUnavailableError
+from ..errors import FleetConfigError, FleetError, FleetUnavailableError
 from ..periods import edges_around
 from ..plan import FleetPlan
 from ..steps import (
@@ -86,6 +86,7 @@ class Dispatcher:
         self._names: set[tuple[str, int]] = set()
         self._again: list[JournalEntry] = []
         self._dead = False
+        self._unusable: str | None = None
         self.thread = threading.Thread(target=self._run, name="openbox-fleet", daemon=True)
 
     def ask(self, request: Question) -> None:
@@ -160,14 +161,24 @@ class Dispatcher:
         try:
             self._exchange(ends, requests)
         except NoAnswerError as error:
+            self._unusable = None
             self._breaker.failed(permit)
             self._ends.extendleft(reversed([end for end in ends if not end.future.done()]))
             self._refuse(requests, str(error))
             if not requests:
                 time.sleep(SOON)
+        except FleetConfigError as error:
+            # It may be mended under way - a password, a folder: how calls ended is told then.
+            self._unusable = str(error)
+            self._breaker.failed(permit)
+            self._ends.extendleft(reversed([end for end in ends if not end.future.done()]))
+            self._fail([], requests, error)
+            if not requests:
+                time.sleep(SOON)
         except Exception as error:  # noqa: BLE001 - fail-closed: whoever waits is refused, and it is logged
             if not isinstance(error, FleetError):
                 _log.exception("the fleet's dispatcher failed")
+                error = FleetUnavailableError(f"{type(error).__name__} in its client", retry_after=1.0)
             self._fail(ends, requests, error)
 
     def _exchange(self, ends: list[ToFinish], requests: list[Question]) -> None:
@@ -177,6 +188,7 @@ class Dispatcher:
             steps += [self._step(request) for request in requests]
             answers = self._ask(steps)
             self._breaker.answered()
+            self._unusable = None
             for end, answer in zip(ends, answers, strict=False):
                 self._ended(end, answer)
             asked = zip(requests, answers[len(ends) :], strict=True)
@@ -396,6 +408,9 @@ class Dispatcher:
 
     def _refuse(self, requests: list[Question], reason: str) -> None:
         requests = [request for request in requests if not _has_answer(request)]
+        if self._unusable is not None:
+            self._fail([], requests, FleetConfigError(self._unusable))
+            return
         self._standing.counts.outages += len(requests)
         retry_after = max(0.1, self._breaker.pause_left)
         self._fail([], requests, FleetUnavailableError(reason, retry_after=retry_after))

@@ -87,8 +87,12 @@ class RedisLine:
         self._tokens = count()
 
     def run(self, steps: Sequence[Step]) -> list[StepAnswer]:
-        commands = [self._command(step) for step in steps]
-        return [read_answer(raw) for raw in self.execute(commands)] if commands else []
+        answers = self.execute([self._command(step) for step in steps]) if steps else []
+        try:
+            return [read_answer(raw) for raw in answers]
+        except (TypeError, ValueError, msgspec.MsgspecError) as error:
+            self.close()
+            raise NoAnswerError("what answers is no such store") from error
 
     def open_leases(self, worker: str) -> dict[str, WirePlan]:
         fields = self.execute([("HKEYS", self._worker(worker))])[0]
@@ -134,7 +138,8 @@ class RedisLine:
         except errors.TimeoutError as error:
             self.close()
             raise NoAnswerError("no answer in time", slow=True) from error
-        except (errors.RedisError, OSError) as error:
+        except (errors.RedisError, OSError, ValueError) as error:
+            # A ValueError is the client's, of a line that is not of the protocol.
             self.close()
             raise NoAnswerError(str(error)) from error
         except BaseException:
