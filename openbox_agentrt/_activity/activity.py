@@ -261,7 +261,7 @@ class Activity:
             if isinstance(interruption, ContractRefusedError) and self.run.keeps_decisions:
                 self.write_outcome("withheld")
             raise
-        beside = self._beside()
+        beside, heed = self._beside(), self._apply_answer()
         if outcome == "ok":
             event = self._close("completed", output=output)
         else:
@@ -270,7 +270,7 @@ class Activity:
         if event is None:
             return None
         self.shown_whole = not isinstance(event, PartialEvent)
-        return await self.run.reports.send(event, heed=self._apply_answer(), beside=beside)
+        return await self.run.reports.send(event, heed=heed, beside=beside)
 
     async def _conclude(
         self,

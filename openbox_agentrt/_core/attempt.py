@@ -113,6 +113,8 @@ async def attempt(
         except Exception as error:
             # A fault of openbox_core's or of ours: nothing of it is an ALLOW.
             raise _unreadable(error) from error
+        if exchange.status == 200:
+            return _answer_in(exchange, on_unknown)
         if exchange.status is not None:
             return _by_status(exchange, exchange.status, None, on_unknown, now)
         assert exchange.error is not None
@@ -154,6 +156,10 @@ def _by_status(
         # The answer to a question before the question, such as the bootstrap of an identity. Whatever it
         # says, it says nothing about the event.
         raise _refused("core's answer about the identity cannot be used", None) from failure
+    return _answer_in(exchange, on_unknown)
+
+
+def _answer_in(exchange: Exchange, on_unknown: UnknownVerdict) -> Answer:
     try:
         raw = decoded(exchange.body or b"")
     except JsonError as error:

@@ -216,10 +216,24 @@ class CoreGate:
                 outage = outage or Outage(reason="core was not told, it has not been answering", skipped=True)
                 break
             self.counts.requests += 1
-            outcome = await self._attempt(event, event_time, left, permit)
+            try:
+                outcome = await attempt(
+                    self._runtime,
+                    event,
+                    stamp=event_time,
+                    limit=left if permit.limit is None else min(left, permit.limit),
+                    on_unknown=self._options.on_unknown_verdict,
+                    now=self._now,
+                )
+            except BaseException as error:
+                self._failed(error, permit)
+                raise
             if isinstance(outcome, Answer):
-                self._answered()
+                self._breaker.answered()
+                if self._in_outage or self.reports.has_stalled:
+                    self._outage_is_over()
                 return outcome
+            self._unanswered(outcome, permit)
             outage = outcome if outage is None else replace(outcome, said=outcome.said or outage.said)
             number += 1
             wait = self._wait(outage, permit, number, backoff, ends - self._clock(), is_report)
@@ -234,28 +248,12 @@ class CoreGate:
         self._outage(outage, is_report=is_report)
         return outage
 
-    async def _attempt(
-        self, event: EventEnvelope, event_time: str, left: float, permit: Permit
-    ) -> Answer | Outage:
-        try:
-            outcome = await attempt(
-                self._runtime,
-                event,
-                stamp=event_time,
-                limit=left if permit.limit is None else min(left, permit.limit),
-                on_unknown=self._options.on_unknown_verdict,
-                now=self._now,
-            )
-        except BaseException as error:
-            self._failed(error, permit)
-            raise
-        if isinstance(outcome, Outage):
-            if outcome.status == TOO_MANY_REQUESTS:
-                # Core is there, and has asked for patience.
-                self._breaker.abandoned(permit)
-            else:
-                self._breaker.failed(permit)
-        return outcome
+    def _unanswered(self, outage: Outage, permit: Permit) -> None:
+        if outage.status == TOO_MANY_REQUESTS:
+            # Core is there, and has asked for patience.
+            self._breaker.abandoned(permit)
+        else:
+            self._breaker.failed(permit)
 
     def _wait(
         self, outage: Outage, permit: Permit, number: int, backoff: float, left: float, is_report: bool
@@ -277,7 +275,8 @@ class CoreGate:
         refusal = error if isinstance(error, GovernanceUnavailableError) else None
         self.counts.refused += refusal is not None
         if isinstance(error, OpenBoxAuthError) or (refusal is not None and refusal.status is not None):
-            self._answered()
+            self._breaker.answered()
+            self._outage_is_over()
         else:
             # Nothing: it was cancelled, most of the time, or the event could not be put to Core.
             self._breaker.abandoned(permit)
@@ -322,8 +321,7 @@ class CoreGate:
                 # Fail-open for the count: it must not keep the question from being asked.
                 log.exception("the metrics failed on a retry")
 
-    def _answered(self) -> None:
-        self._breaker.answered()
+    def _outage_is_over(self) -> None:
         if self._in_outage:
             self._in_outage = False
             log.warning("openbox core answers again")

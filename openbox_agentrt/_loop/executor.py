@@ -31,8 +31,8 @@ class GovernedExecutor(StandIn[ToolExecutor]):
 
         async def invoke(ready: ToolCall, tool_run: ToolRun) -> Any:
             return await tool_run.run(
-                ready.arguments,
                 lambda checked: inner.execute(_with_arguments(ready, checked), *args, **kwargs),
+                ready.arguments,
             )
 
         side_effect = judge.around(call.name).side_effect_of(call.name)

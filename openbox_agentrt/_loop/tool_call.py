@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_rt import (
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Work = Callable[[Mapping[str, Any]], Awaitable[Any]]
+Work = Callable[..., Awaitable[Any]]
 Invoke = Callable[[ToolCall, "ToolRun"], Awaitable[Any]]
 
 
@@ -72,8 +73,8 @@ class ToolRun:
         self._clock: asyncio.Timeout | None = None
         self._failure: BaseException | None = None
 
-    async def run(self, arguments: Mapping[str, Any], work: Work) -> Any:
-        """Do `work` with `arguments`, once it is sure that they are what was judged."""
+    async def run(self, work: Work, arguments: Mapping[str, Any], *more: Any) -> Any:
+        """Do `work` with `arguments`, once it is sure that they are what was judged, and with `more`."""
         activity = self.activity
         request = activity.request
         if not self._judged.is_same(arguments):
@@ -90,9 +91,9 @@ class ToolRun:
         self._failure = None
         try:
             if activity.request is request:
-                return await work(arguments)
+                return await work(arguments, *more)
             with activity.bound():  # nested work belongs to the new row
-                return await work(arguments)
+                return await work(arguments, *more)
         except BaseException as error:
             # Whoever called this may make a value of it: see `end`.
             self._failure = error
@@ -181,7 +182,8 @@ async def call_tool(
     adopt_conditions(run.contracts, call.name, handler)
     pauses = run.pausable and judge.options.approval_mode == "pause"
     key = call_key(call.id, call.name, call.arguments) if pauses else ""
-    activity = _paused_activity(run, key)
+    # In a run that has not been resumed, a second call with the same id and arguments is another call.
+    activity = _paused_activity(run, key) if run.resumed else None
     is_private = False
     try:
         arguments = run.redactions.value(call.arguments)
@@ -203,7 +205,7 @@ async def call_tool(
             side_effect=side_effect,
             shared=not (untouched and is_private),
         )
-        value = await perform(activity, lambda: invoke(ready, tool_run), runs_at_once=not prepares)
+        value = await perform(activity, partial(invoke, ready, tool_run), runs_at_once=not prepares)
         return await tool_run.end(value)
     except ApprovalPending:
         assert activity is not None  # only an activity that exists can wait
@@ -254,8 +256,7 @@ def _known(run: RunState, call_id: str, value: Any) -> Any:
 
 
 def _paused_activity(run: RunState, key: str) -> Activity | None:
-    # In a run that has not been resumed, a second call with the same id and arguments is another call.
-    waiting = run.paused.get(key) if run.resumed else None
+    waiting = run.paused.get(key)
     if not waiting:
         return None
     activity: Activity = waiting.pop(0)

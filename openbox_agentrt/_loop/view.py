@@ -51,13 +51,13 @@ class RegistryView(StandIn[ToolRegistry | Toolbase]):
                 if unlimited is not registered.definition:
                     limits = replace(context.limits, timeout_seconds=registered.definition.timeout_seconds)
                     context = replace(context, limits=limits)
-                return await tool_run.run(arguments, lambda checked: contextual(checked, context))
+                return await tool_run.run(contextual, arguments, context)
 
             return replace(registered, definition=unlimited, contextual_handler=contextual_handler)
         if handler is not None:
 
             async def plain_handler(arguments: Any, token: Any) -> Any:
-                return await tool_run.run(arguments, lambda checked: handler(checked, token))
+                return await tool_run.run(handler, arguments, token)
 
             return replace(registered, definition=unlimited, handler=plain_handler)
         return registered

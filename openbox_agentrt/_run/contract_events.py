@@ -86,7 +86,7 @@ async def reserve(
         raise refused_by(run, event, reservation, facts)
     violations = reservation.violations
     facts["acel"] = "shadow" if violations else "allowed"
-    facts["contracts"] = tuple(violation.name for violation in violations)
+    facts["contracts"] = tuple(violation.name for violation in violations) if violations else ()
     return reservation
 
 

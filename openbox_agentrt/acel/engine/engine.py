@@ -241,7 +241,8 @@ class Engine:
                 call.claim()
                 raise
             breaches = self._beside(call, breaches, more)
-        self._judged(call, failed or [], breaches or [], began)
+        if breaches or failed or began or call.extra is not None:
+            self._judged(call, failed or [], breaches or [], began)
         return call
 
     def start(self, call: Reservation) -> bool:
@@ -510,7 +511,8 @@ class Engine:
             self._trace(call, result)
         else:
             self.rows.add(call.step, call.tool, call.args, result)
-        self._report_late(call, over, result)
+        if over:
+            self._report_late(call, over, result)
 
     def _report_late(self, call: Reservation, over: list[Breach] | None, result: Any) -> None:
         # It could not be refused any more, and is not passed over.
