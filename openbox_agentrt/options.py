@@ -107,6 +107,8 @@ class GovernanceOptions(
             contracts' sessions, from which each decision can be derived again.
         redaction_key: Key of redaction markers, as bytes or as a file: equal secrets have equal markers in
             all logs and after a restart. By default it is derived from the signer, or random without one.
+        anchors: Who keeps signed checkpoints of the evidence: folders, URLs of witnesses, functions.
+        anchor_seconds: How long a record may be without a checkpoint there.
         on_tool_block: ``raise``, or ``return_error``: the model sees a tool error and the run goes on.
         on_unknown_verdict: What an answer that is not understood counts as. It is never an ALLOW.
         outputs: ``enforce``: what Core says about a result decides what the model and the caller see of it.

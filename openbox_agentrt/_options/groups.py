@@ -237,12 +237,23 @@ class EvidenceOptions:
     redaction_key: str | os.PathLike[str] | bytes | None = field(
         default=None, repr=False, metadata=holds(kinds.PATH_OR_OBJECT, is_secret=True)
     )
+    anchors: (
+        str
+        | os.PathLike[str]
+        | Callable[[str], object]
+        | Collection[str | os.PathLike[str] | Callable[[str], object]]
+        | None
+    ) = field(default=None, metadata=holds(kinds.PATH_OR_OBJECT))
+    anchor_seconds: float = field(default=60.0, metadata=holds(kinds.SECONDS))
     metrics: Meter | None = field(default=None, metadata=holds(kinds.OBJECT))
 
     def _check(self) -> None:
-        """Refuse a key that signs nothing."""
+        """Refuse a key that signs nothing, and anchors of nothing."""
         if self.signer is not None and self.evidence is None:
             raise OptionError("signer", "signs the evidence", remedy="set the option 'evidence' as well")
+        if self.anchors is not None and (self.signer is None or self.evidence is None):
+            remedy = "set the options 'evidence' and 'signer' as well"
+            raise OptionError("anchors", "keep signed checkpoints of the evidence", remedy=remedy)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -118,6 +118,8 @@ def open_evidence(
             redaction_key=redaction_key_of(options),
             record=options.record,
             rules_hash=rules.hash,
+            anchors=options.anchors or (),
+            anchor_interval=options.anchor_seconds,
         )
     except EvidenceError as error:
         raise OptionError("evidence", f"cannot be used: {error}", remedy=error.remedy) from error
@@ -126,6 +128,8 @@ def open_evidence(
     except OSError as error:
         problem = (error.strerror or str(error)).lower()
         raise OptionError("evidence", f"cannot be used: {problem}: {error.filename!r}") from error
+    except (TypeError, ValueError) as error:
+        raise OptionError("anchors", f"cannot be used: {error}") from error
     opened.callback(file.close)
     _warn_of_hidden(file, rules)
     return file

@@ -82,7 +82,7 @@ def foreign_evidence(log: Any, options: GovernanceOptions) -> EvidenceFile | Rec
     from ..evidence import EvidenceFile
 
     if isinstance(log, EvidenceFile):
-        for name in ("redact_fields", "redaction_key"):
+        for name in ("redact_fields", "redaction_key", "anchors"):
             if getattr(options, name) is not None:
                 raise OptionError(name, "has to be given to the evidence file that was opened")
         if options.record != "violations" and not log.records_decisions:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,8 +23,9 @@ from ..evidence.checkpoints import (
 )
 from ..evidence.keys import Ed25519Signer, ed25519_signer, read_public_key
 from ..evidence.merkle import consistency_proof
-from ..evidence.notes import Note, NoteKey, parse_note
+from ..evidence.notes import NoteKey
 from ..evidence.witness import Witness, write_request
+from ..evidence.witness_client import WitnessRefusedError, ask_witness, cosigned_checkpoint
 from .running import InputError
 from .text import compact_json, printable
 from .witness_server import serve
@@ -76,13 +75,17 @@ def submit(
 ) -> int:
     """Ask a witness for its signature under the latest checkpoint, and add it there."""
     path, latest = Path(log).expanduser(), _latest(log)
-    status, body = _post(witness, _request(path, latest, 0))
-    if status == 409 and body.strip().isdecimal() and int(body) <= latest.size:
-        status, body = _post(witness, _request(path, latest, int(body)))
-    if status != 200:
-        print(printable(f"FAIL — the witness refused ({status}): {body.strip()}"), file=sys.stderr)
+    leaves = list(leaves_of(path))[: latest.size]
+    try:
+        signed = ask_witness(witness, latest, leaves, seconds=_TIMEOUT_SECONDS)
+    except WitnessRefusedError as error:
+        print(printable(f"FAIL — {error}"), file=sys.stderr)
         return 1
-    return _add(path, latest, body)
+    except OSError as error:
+        raise InputError(f"the witness at {witness!r} does not answer ({error})") from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    return _put(path, signed)
 
 
 @app.command()
@@ -90,7 +93,11 @@ def add(
     log: _Log, signature: Annotated[str, typer.Argument(help="What the witness gave.", metavar="FILE")]
 ) -> int:
     """Add the signature of a witness to the latest checkpoint."""
-    return _add(Path(log).expanduser(), _latest(log), _read(signature).decode("utf-8", "replace"))
+    line = _read(signature).decode("utf-8", "replace")
+    try:
+        return _put(Path(log).expanduser(), cosigned_checkpoint(_latest(log), line))
+    except WitnessRefusedError as error:
+        raise InputError(str(error)) from error
 
 
 @app.command()
@@ -179,32 +186,10 @@ def _request(log: Path, latest: Checkpoint, old: int) -> str:
     return write_request(latest, old, consistency_proof(leaves, old))
 
 
-def _add(log: Path, latest: Checkpoint, line: str) -> int:
-    try:
-        read = parse_note(f"{latest.note.text}\n{line}".encode())
-    except ValueError as error:
-        raise InputError("the witness gave no signature line") from error
-    if read.text != latest.note.text:
-        raise InputError("the witness gave more than a signature line")
-    known = [each for each in latest.note.signatures if each not in read.signatures]
-    note = Note(text=latest.note.text, signatures=(*known, *read.signatures))
-    write_private(checkpoint_path(log), note.write().encode(), sync=True)
-    print(note.write(), end="")
+def _put(log: Path, signed: Checkpoint) -> int:
+    write_private(checkpoint_path(log), signed.note.write().encode(), sync=True)
+    print(signed.note.write(), end="")
     return 0
-
-
-def _post(address: str, body: str) -> tuple[int, str]:
-    if not address.startswith(("http://", "https://")):
-        raise InputError(f"a witness has an address with http, not {address!r}")
-    url = f"{address.rstrip('/')}/add-checkpoint"
-    asked = urllib.request.Request(url, data=body.encode(), method="POST")
-    try:
-        with urllib.request.urlopen(asked, timeout=_TIMEOUT_SECONDS) as answer:
-            return answer.status, answer.read().decode("utf-8", "replace")
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode("utf-8", "replace")
-    except OSError as error:
-        raise InputError(f"the witness at {address!r} does not answer ({error})") from error
 
 
 def _read(name: str) -> bytes:

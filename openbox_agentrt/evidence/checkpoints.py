@@ -35,6 +35,7 @@ __all__ = (
     "origin_of",
     "parse_checkpoint",
     "prove_line",
+    "signed_checkpoint",
 )
 
 _ORIGIN: Final = "openbox-agentrt/evidence/"
@@ -104,8 +105,13 @@ def make_checkpoint(log: Path, signer: Ed25519Signer) -> Checkpoint:
     """
     tree = MerkleRange(leaves_of(log))
     origin = origin_of(str((header_of(parts_of(log)[0]) or {}).get("log_id")))
-    text = f"{origin}\n{tree.size}\n{base64.b64encode(tree.root()).decode()}\n"
-    return Checkpoint(origin=origin, size=tree.size, root=tree.root(), note=sign(text, origin, signer))
+    return signed_checkpoint(origin, tree.size, tree.root(), signer)
+
+
+def signed_checkpoint(origin: str, size: int, root: bytes, signer: Ed25519Signer) -> Checkpoint:
+    """Sign that a log has `size` lines and this root over them."""
+    text = f"{origin}\n{size}\n{base64.b64encode(root).decode()}\n"
+    return Checkpoint(origin=origin, size=size, root=root, note=sign(text, origin, signer))
 
 
 def parse_checkpoint(data: bytes) -> Checkpoint:

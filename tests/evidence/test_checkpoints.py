@@ -320,6 +320,28 @@ def test_the_whole_way(
     assert "FAIL — " in capsys.readouterr().err
 
 
+def test_a_writer_asks_a_witness_by_itself(
+    served: tuple[str, str], log: Path, key: Ed25519Signer, violation: MakeViolation
+) -> None:
+    """Each checkpoint goes on from the last that it saw, and a log that was set back gets no signature."""
+    address, own = served
+    old = {path: path.read_bytes() for path in log.parent.glob("e.*")}
+    for step in range(3):
+        with EvidenceFile(log, signer=key, anchors=address) as file:
+            file.record(violation(step))
+        assert (file.failures, file.last_failure) == (0, None)
+        made = parse_checkpoint(Path(f"{log}.checkpoint").read_bytes())
+        assert made.size == file.head.count
+        assert check_checkpoint(log, made, witnesses=[NoteKey.read(own)]) == []
+    for path in log.parent.glob("e.*"):
+        path.unlink()
+    for path, data in old.items():
+        path.write_bytes(data)
+    with EvidenceFile(log, signer=key, anchors=address) as file:
+        pass
+    assert (file.failures, file.last_failure) == (1, "anchor: WitnessRefusedError")
+
+
 def test_a_witness_remembers_over_a_kill(
     tmp_path: Path, log: Path, key: Ed25519Signer, violation: MakeViolation
 ) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ..._files.lock import FileLock, FileLockedError
 from ..._files.whole_write import write_private
@@ -34,10 +34,14 @@ from .opening import open_log
 from .sealing import SealLane
 from .writing import LogIdentity
 
+if TYPE_CHECKING:
+    from ..anchors import Anchors, AnchorSpec
+
 __all__ = ("EvidenceFile",)
 
 _MAX_BYTES = 64 << 20
 _SEAL_INTERVAL = 0.05
+_ANCHOR_INTERVAL = 60.0
 
 _MARKER_KEY = b"openbox-agentrt evidence, key of redaction markers\n"
 
@@ -72,6 +76,9 @@ class EvidenceFile:
         seal_interval: How long a record may be without a signature, in seconds. 0 seals each record before
             `record` returns.
         durable: Wait for the disk whenever the head is replaced.
+        anchors: Who keeps checkpoints of the log: folders, URLs of witnesses, functions that are given the
+            text. Needs an `Ed25519Signer`. Failures are counted and logged, and tried again.
+        anchor_interval: How long a record may be without a checkpoint, in seconds. `close` makes the last.
         clock: The time, for the records.
 
     Raises:
@@ -94,12 +101,16 @@ class EvidenceFile:
         max_bytes: int | None = _MAX_BYTES,
         seal_interval: float = _SEAL_INTERVAL,
         durable: bool = False,
+        anchors: "AnchorSpec | Iterable[AnchorSpec]" = (),
+        anchor_interval: float = _ANCHOR_INTERVAL,
         clock: Callable[[], datetime.datetime] | None = None,
     ) -> None:
         if record not in ("violations", "all", "steps"):
             raise ValueError(f"record must be 'violations', 'all' or 'steps', not {record!r}")
         if signer is not None and not callable(signer):
             raise TypeError(f"signer must be callable, not {type(signer).__name__!r}")
+        if anchors and not isinstance(signer, Ed25519Signer):
+            raise ValueError("anchors keep signed checkpoints, give a signer made by ed25519_signer")
         self.path = _file_at(path)
         self.session_id = session_id
         self._now = utc_clock() if clock is None else lambda: clock().isoformat()
@@ -139,9 +150,12 @@ class EvidenceFile:
             self._writer.put_head(self._head)
             if isinstance(signer, Ed25519Signer):
                 _put_public_key(self.path, signer)
+            self._anchors = _anchors(self.path, signer, anchors, self._failures)
         except BaseException:
             self._writer_lock.release()
             raise
+        keeps = self._anchors is not None and anchor_interval > 0
+        self._anchor_lane = SealLane(self._anchor, anchor_interval) if keeps else None
         self._lane = SealLane(self.seal, seal_interval) if seal_interval > 0 else None
         atexit.register(self.close)
 
@@ -307,8 +321,13 @@ class EvidenceFile:
             return
         if self._lane is not None:
             self._lane.stop()
+        if self._anchor_lane is not None:
+            self._anchor_lane.stop()
         self._write_gap()
         self._seal("closed")
+        self._anchor()
+        if self._anchors is not None:
+            self._anchors.close()
         with self._lock:
             self._closed = True
             self._writer.close()
@@ -397,9 +416,15 @@ class EvidenceFile:
                     if head.count >= self._head.count:
                         self._writer.put_head(head)
                         self._head = head
+                if self._anchor_lane is not None:
+                    self._anchor_lane.wake()
             except Exception as error:  # noqa: BLE001
                 # Fail open: the lines are there, and the next seal covers them.
                 self._failures.add("seal", error)
+
+    def _anchor(self) -> None:
+        if self._anchors is not None and os.getpid() == self._pid:
+            self._anchors.keep(self._head)
 
     def _signed(self, head: Head) -> Head:
         return head if self._signer is None else replace(head, signature=self._signer(head.statement()))
@@ -412,6 +437,17 @@ def _marker_key(given: str | os.PathLike[str] | bytes | None, signer: Signer | N
         return None
     # Ed25519 gives one signature for one text, which only the holder of the key can make.
     return hashlib.sha256(bytes.fromhex(signer(_MARKER_KEY))).digest()
+
+
+def _anchors(
+    log: Path, signer: Signer | None, given: "AnchorSpec | Iterable[AnchorSpec]", failures: Failures
+) -> "Anchors | None":
+    if not given or not isinstance(signer, Ed25519Signer):
+        return None
+    # Loaded here: a hook has no time for it.
+    from ..anchors import Anchors
+
+    return Anchors(log, signer, given, failures)
 
 
 def _file_at(path: str | os.PathLike[str]) -> Path:
