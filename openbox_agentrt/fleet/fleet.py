@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import os
 import threading
 import time
@@ -30,6 +31,8 @@ OnOutage = Literal["refuse", "local"]
 
 PATIENCE = 0.25
 """Seconds that a call waits for the store."""
+
+_log = logging.getLogger("openbox_agentrt.fleet")
 
 # What a forked process inherited. Closing it would end the parent's connections, so nothing may collect it.
 _inherited: list[object] = []
@@ -205,6 +208,22 @@ class Fleet(ABC):
         if not (lease.local and worker.local.tell(end)):
             worker.dispatcher.tell(end, soon=soon)
         return end.future
+
+    def record(self, plan: FleetPlan, how: How) -> None:
+        """
+        Count a call that ran and was not reserved, whatever it breaks. Waits for nothing.
+
+        It is told until the store has taken it. What this worker asks later is judged after it.
+
+        Args:
+            plan: What the call would have asked.
+            how: How it ended.
+        """
+        if self._closed:
+            # Not raised, as in `finish`: the call ran, and whoever made it goes on.
+            _log.warning("a call ended after its fleet was closed, and is not counted as it ran")
+            return
+        self._worker().dispatcher.record(plan, how)
 
     def park(self, lease: Lease, seconds: float, *, timeout: float | None = None) -> bool:
         """

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from openbox_agentrt.acel import Reservation, Session, at_most_total
 from openbox_agentrt.fleet import (
     Fleet,
     FleetConfigError,
@@ -80,6 +81,29 @@ def test_a_server_that_is_away_refuses_and_comes_back(server: RedisServer, fleet
 
     assert spent(fleet) == 5
     assert fleet.counts.lost == 1
+
+
+def test_what_ran_otherwise_counts_though_the_server_hangs(server: RedisServer, fleet: Fleet) -> None:
+    """One customer was judged, and another was paid while nobody answered: that is known when it is over."""
+    rule = at_most_total("pay", "amount", 500, key="customer", scope="fleet", per="day")
+    session = Session(contracts=[rule], fleet=fleet)
+
+    def pay(customer: str, amount: int) -> Reservation:
+        return session.reserve("pay", {"customer": customer, "amount": amount})
+
+    when_it_answers(fleet, at_most(9))
+    reservation = pay("one", 500)
+    assert reservation.start()
+    server.stop()
+    reservation.commit({}, args={"customer": "another", "amount": 500})
+    assert not pay("a third", 1).allowed
+    server.go_on()
+    end = time.monotonic() + 20
+    while not pay("a third", 1).allowed:
+        assert time.monotonic() < end, "it answers, and nothing is let through"
+        time.sleep(0.05)
+
+    assert not pay("another", 1).allowed
 
 
 def test_an_emptied_server_is_told_again(server: RedisServer, fleet: Fleet) -> None:

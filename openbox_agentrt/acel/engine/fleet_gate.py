@@ -7,7 +7,6 @@ in the session.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -38,6 +37,8 @@ class FleetStore(Protocol):
     async def astart(self, lease: Lease) -> bool: ...
 
     def finish(self, lease: Lease, how: How, *, measured: Measured | None = None) -> Future[Finished]: ...
+
+    def record(self, plan: FleetPlan, how: How) -> None: ...
 
 
 TellLate: TypeAlias = Callable[[list[Breach]], None]
@@ -131,7 +132,7 @@ class FleetGate:
             if not question.is_same(ran):
                 # What only was judged stays counted where it limits, and what ran counts as it ended.
                 self._store.finish(lease, "lose")
-                threading.Thread(target=self._count, args=(ran.plan, how), daemon=True).start()
+                self._store.record(ran.plan, how)
                 return
         measured = question.measured(call, ran) if how != "undo" else {}
         future = self._store.finish(lease, how, measured=measured or None)
@@ -146,12 +147,6 @@ class FleetGate:
         call.lease = None
         self._store.finish(lease, "undo")
         return _unavailable(call, error)
-
-    def _count(self, plan: FleetPlan, how: How) -> None:
-        """Count a call that ran and was not reserved as it ran. In a thread of its own: it is rare."""
-        answer = self._store.reserve(plan, started=True, force=True)
-        if answer.lease is not None:
-            self._store.finish(answer.lease, how)
 
 
 def _reserved(call: PlannedCall, question: FleetQuestion, answer: Reserved) -> list[Breach]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice
 
 from ..._breaker import Breaker
-from ..answers import Finished, Lease, Reserved
+from ..answers import Finished, How, Lease, Reserved
 from ..errors import FleetConfigError, FleetError, FleetUnavailableError
 from ..periods import edges_around
 from ..plan import FleetPlan
@@ -85,6 +85,7 @@ class Dispatcher:
         self._closing = False
         self._names: set[tuple[str, int]] = set()
         self._again: list[JournalEntry] = []
+        self._ran: deque[tuple[FleetPlan, How]] = deque()
         self._dead = False
         self._unusable: str | None = None
         self.thread = threading.Thread(target=self._run, name="openbox-fleet", daemon=True)
@@ -98,6 +99,11 @@ class Dispatcher:
         self._ends.append(end)
         if self._asleep or not soon:
             self._asked.put(None)
+
+    def record(self, plan: FleetPlan, how: How) -> None:
+        """Put a call that ran without a lease into the queue."""
+        self._ran.append((plan, how))
+        self._asked.put(None)
 
     def wake(self) -> None:
         """Look whether there is something to do that nobody asked for."""
@@ -116,7 +122,7 @@ class Dispatcher:
         while True:
             requests = self._collect()
             ends = list(_taken(self._ends, AT_ONCE))
-            if ends or requests or self._standing.suspect or self._local.left():
+            if ends or requests or self._has_more():
                 self._serve(ends, requests)
             elif self._closing:
                 self._leave()
@@ -144,10 +150,13 @@ class Dispatcher:
         # INVARIANT: `_asleep` is set before the queue of ends is looked at, so whoever adds to it later wakes
         # this thread.
         self._asleep = True
-        if self._ends or self._local.left() or self._standing.suspect:
+        if self._ends or self._has_more():
             self._asleep = False
             return SOON
         return None
+
+    def _has_more(self) -> bool:
+        return bool(self._standing.suspect or self._ran or self._again or self._local.left())
 
     def _serve(self, ends: list[ToFinish], requests: list[Question]) -> None:
         permit = self._breaker.to_tell()
@@ -230,6 +239,8 @@ class Dispatcher:
             worker = self._standing.worker
             self._ask([Beat(worker=worker.id, lease_us=self._standing.lease_us, acked=worker.acked)])
             self._again += [self._adopted(entry) for entry in self._local.take()]
+        while self._ran:
+            self._again.append(self._as_entry(*self._ran.popleft()))
         if self._again:
             self._repeat(self._again)
             self._again = []
@@ -261,6 +272,12 @@ class Dispatcher:
                 entry.worker = worker
             self._ask([step for entry in some for step in steps_again(entry, worker)])
             self._standing.counts.repeated += len(some)
+
+    def _as_entry(self, plan: FleetPlan, how: How) -> JournalEntry:
+        now = self._standing.store_time()
+        sent, _ = wire(plan, lambda per, tz: edges_around(per, tz, now))
+        entry = JournalEntry(self.next_lease(), self._standing.worker.id, sent, True, how)
+        return self._adopted(entry)
 
     def _adopted(self, entry: JournalEntry) -> JournalEntry:
         self._journal.add(entry)
@@ -429,7 +446,7 @@ class Dispatcher:
 
     def _give_up(self) -> None:
         ends = list(_taken(self._ends, len(self._ends)))
-        if ends or self._local.left():
+        if ends or self._has_more():
             _log.warning("the fleet's store does not answer: how the last calls ended was not told")
         error = FleetUnavailableError("it was closed during an outage", retry_after=0.0)
         self._fail(ends, [], error)
