@@ -67,6 +67,24 @@ def test_lost_answers_count_once(server: RedisServer) -> None:
         assert spent(fleet) == calls
 
 
+def test_an_outage_is_said_once_and_so_is_its_end(
+    server: RedisServer, fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever reads the log learns when the store went away, why, and when it was back: one line each."""
+    granted(fleet)
+    server.kill()
+    for _ in range(3):
+        with pytest.raises(FleetUnavailableError):
+            fleet.reserve(spend())
+    server.start()
+    granted(fleet)
+
+    said = [line.getMessage() for line in caplog.records if "answer" in line.getMessage()]
+    assert len(said) == 2, said
+    assert said[0].startswith("the fleet's store does not answer (")
+    assert said[1] == "the fleet's store answers again"
+
+
 def test_a_server_that_is_away_refuses_and_comes_back(server: RedisServer, fleet: Fleet) -> None:
     """The reason is said, with a wait; nothing has to be done when it is back. What was done is repeated."""
     for _ in range(5):

@@ -172,6 +172,7 @@ class Dispatcher:
         except NoAnswerError as error:
             self._unusable = None
             self._breaker.failed(permit)
+            self._standing.unheard(str(error))
             self._ends.extendleft(reversed([end for end in ends if not end.future.done()]))
             self._refuse(requests, str(error))
             if not requests:
@@ -198,6 +199,7 @@ class Dispatcher:
             answers = self._ask(steps)
             self._breaker.answered()
             self._unusable = None
+            self._standing.answers()
             for end, answer in zip(ends, answers, strict=False):
                 self._ended(end, answer)
             asked = zip(requests, answers[len(ends) :], strict=True)

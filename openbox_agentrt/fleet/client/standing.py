@@ -68,6 +68,7 @@ class WorkerStanding:
         self.generation = ""
         self.counts = RunningCounts()
         self.suspect = False
+        self._away = False
         self._monotonic = monotonic
         self._offset: int | None = None
 
@@ -93,6 +94,18 @@ class WorkerStanding:
     def beaten(self, worker: WorkerId, asked: float) -> None:
         """Note that a lease was renewed by what was asked at a time of the monotonic clock."""
         worker.beaten = asked
+
+    def unheard(self, reason: str) -> None:
+        """Take note that the store gave no answer, and say so once for each outage."""
+        if not self._away:
+            self._away = True
+            _log.warning("the fleet's store does not answer (%s)", reason)
+
+    def answers(self) -> None:
+        """Take note that the store answers, and say so after an outage."""
+        if self._away:
+            self._away = False
+            _log.warning("the fleet's store answers again")
 
     def heard(self, worker: WorkerId, answer: StepAnswer) -> None:
         """Take note of what every answer tells: the store's time, its generation, and own steps."""
