@@ -104,6 +104,7 @@ class OpenBoxAgentRTGovernance:
         close_with: ExitStack | None = None,
         spans: Spans | None = None,
         marker_key: bytes | None = None,
+        evidence: Any = None,
     ) -> None:
         self.options = options
         self.core = core
@@ -129,7 +130,7 @@ class OpenBoxAgentRTGovernance:
             ),
         )
         self._runs = Runs(services, refusals)
-        self._watch_numbers(options.metrics)
+        self._watch_numbers(options.metrics, evidence)
         self._installation = Installation(self._runs)
         self._rules = rules
         self._contract_tools = ContractTools(() if rules.source is None else rules.source.contracts)
@@ -138,7 +139,7 @@ class OpenBoxAgentRTGovernance:
             watch = RulesFileWatch(cast("str", options.contracts), rules)
             self._close_with.callback(watch.close)
 
-    def _watch_numbers(self, metrics: Any) -> None:
+    def _watch_numbers(self, metrics: Any, evidence: Any) -> None:
         """Have metrics that can do so read how much is open, until this is closed."""
         if not callable(getattr(metrics, "watch", None)):
             return
@@ -150,6 +151,10 @@ class OpenBoxAgentRTGovernance:
             ),
             "open_sessions": ("Sessions that are remembered.", lambda: len(runs.services.sessions)),
             "pending_reports": ("Reports that Core does not have yet.", lambda: gate.reports.pending),
+            "evidence_failures": (
+                "Failures to record evidence, since the start.",
+                lambda: getattr(evidence, "failures", 0),
+            ),
         }
         for name, (description, read) in numbers.items():
             metrics.watch(name, description, read)
@@ -440,6 +445,7 @@ async def create_openbox_agentrt(
                 rules=rules,
                 close_with=opened.pop_all(),
                 marker_key=marker_key,
+                evidence=evidence,
                 spans=Spans() if opted_in(os.environ if environ is None else environ) else None,
             )
         except BaseException:

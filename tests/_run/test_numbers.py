@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from openbox_agentrt import GovernanceError
@@ -28,6 +31,10 @@ def samples(metrics: Metrics) -> dict[str, dict[tuple[str, ...], float]]:
 def policy(event: Any) -> Any:
     said = {"drop": "BLOCK", "ask": "REQUIRE_APPROVAL"}
     return said.get(event.get("activity_type", "")) if event["event_type"] == "ActivityStarted" else None
+
+
+def full(file: int, data: bytes) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 async def attempt(stage: Any, tool: str) -> None:
@@ -83,6 +90,19 @@ async def test_what_is_open_is_read_when_it_is_asked_for(make_stage: Any) -> Non
     assert samples(metrics)["openbox_agentrt_open_sessions"] == {(): 0}
 
 
+async def test_evidence_that_could_not_be_recorded_is_a_number(make_stage: Any, tmp_path: Path) -> None:
+    """A disk that is full stops no call, so whoever watches has to see it."""
+    metrics = Metrics()
+    stage = await make_stage(metrics=metrics, evidence=tmp_path / "evidence.jsonl", record="all")
+    assert samples(metrics)["openbox_agentrt_evidence_failures"] == {(): 0}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "write", full)
+        async with stage.governance.run_scope():
+            await attempt(stage, "pay")
+
+    assert samples(metrics)["openbox_agentrt_evidence_failures"][()] > 0
+
+
 async def test_the_dashboard_shows_numbers_that_there_are(make_stage: Any) -> None:
     """Each of its questions is about one of them, with its labels."""
     metrics = Metrics()
@@ -103,7 +123,7 @@ async def test_the_dashboard_shows_numbers_that_there_are(make_stage: Any) -> No
     asked = [target["expr"] for panel in panels for target in panel["targets"]]
     shown = {name for text in asked for name in re.findall(r"\b(?:openbox_agentrt|acel)_\w+", text)}
 
-    assert len(panels) == len({panel["id"] for panel in panels}) == 12
+    assert len(panels) == len({panel["id"] for panel in panels}) == 13
     assert shown <= labels.keys()
     own = {name for name in labels if name.startswith("openbox_agentrt_") and name.endswith("_total")}
     assert own <= shown
