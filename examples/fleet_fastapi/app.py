@@ -1,12 +1,12 @@
 """
 A web service whose workers share one budget for each customer.
 
-    pip install openbox-agentrt fastapi uvicorn
-    uvicorn app:app --workers 4
+    pip install . fastapi uvicorn                    # in a clone of the repository, in one go
+    cd examples/fleet_fastapi && uvicorn app:app --workers 4
     curl -X POST localhost:8000/customers/c-7/refunds -H "content-type: application/json" -d '{"amount": 100}'
 
 The sixth refund of 100 is refused, in whichever of the four workers it arrives, and also after a restart. The
-workers of one machine share a file. For many machines, only the URL changes:
+workers of one machine share a file. For many machines, only the URL changes (and `pip install '.[redis]'`):
 
     OPENBOX_AGENTRT_FLEET=redis://redis.internal/0 uvicorn app:app --workers 4
 """

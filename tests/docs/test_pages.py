@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import openbox_agentrt
+from openbox_agentrt.cli import main
 from openbox_agentrt.decision import Decision
 from openbox_agentrt.options import OPTIONS, GovernanceOptions
 from openbox_agentrt.testing import OpenAIServer
@@ -74,6 +75,16 @@ def test_links_lead_to_a_file(page: Path) -> None:
     missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
 
     assert not missing
+
+
+def test_the_rules_in_the_readme_are_rules(tmp_path: Path) -> None:
+    """They are read without a warning, and nothing in them contradicts the rest."""
+    (text,) = (b["text"] for b in BLOCK.finditer(PAGES[0].read_text("utf-8")) if b["language"] == "yaml")
+    file = tmp_path / "rules.yaml"
+    file.write_text(text, encoding="utf-8")
+
+    assert main(["validate", "--strict", str(file)]) == 0
+    assert main(["analyse", str(file)]) == 0
 
 
 def test_the_readme_leads_to_every_page() -> None:

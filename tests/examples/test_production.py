@@ -211,4 +211,7 @@ def test_the_containers_are_what_the_pages_say() -> None:
     assert "noeviction" in services["redis"]["command"]
     assert services["worker"]["deploy"]["replicas"] == 2
     assert "certificate.py" in services["console"]["command"]
+    assert "--key /data/evidence.key" in services["console"]["command"]
+    assert services["console"]["environment"] == services["worker"]["environment"]
+    assert services["console"]["depends_on"] == {"worker": {"condition": "service_healthy"}}
     assert services["console"]["ports"] == ["127.0.0.1:8087:8087"]
