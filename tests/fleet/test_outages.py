@@ -17,6 +17,7 @@ from openbox_agentrt.fleet import (
     FleetUnavailableError,
     Lease,
     RedisFleet,
+    SqliteFleet,
 )
 from tests.fleet.plans import after, at_most, spend, succeed, when_it_answers
 from tests.fleet.proxy import Proxy
@@ -83,6 +84,23 @@ def test_an_outage_is_said_once_and_so_is_its_end(
     assert len(said) == 2, said
     assert said[0].startswith("the fleet's store does not answer (")
     assert said[1] == "the fleet's store answers again"
+
+
+def test_a_store_that_cannot_be_used_is_said_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A folder that is not there is for whoever is on call, not only for whoever called."""
+    with closing(SqliteFleet(tmp_path / "none" / "fleet.db", timeout_seconds=5)) as fleet:
+        for _ in range(2):
+            with pytest.raises(FleetConfigError):
+                fleet.reserve(spend())
+
+    said = [
+        line.getMessage()
+        for line in caplog.records
+        if "does not answer (there is no folder" in line.getMessage()
+    ]
+    assert len(said) == 1
 
 
 def test_a_server_that_is_away_refuses_and_comes_back(server: RedisServer, fleet: Fleet) -> None:

@@ -181,6 +181,7 @@ class Dispatcher:
             # It may be mended under way - a password, a folder: how calls ended is told then.
             self._unusable = str(error)
             self._breaker.failed(permit)
+            self._standing.unheard(str(error))
             self._ends.extendleft(reversed([end for end in ends if not end.future.done()]))
             self._fail([], requests, error)
             if not requests:
