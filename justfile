@@ -13,6 +13,12 @@ test *folders:
 explore *folders:
     {{ python }} -m pytest --hypothesis-profile explore --hypothesis-show-statistics {{ folders }}
 
+# Run the tests with the lowest versions that are declared, in an environment of its own
+lowest *folders:
+    uv venv --quiet --clear --python 3.11 build/lowest
+    uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct -e '.[all,test]'
+    build/lowest/bin/python -m pytest {{ folders }}
+
 # Check style and types
 lint:
     {{ python }} -m ruff check .
