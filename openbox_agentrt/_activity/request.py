@@ -11,7 +11,7 @@ import msgspec
 from .._ids import new_id
 from .._wire.model_input import Element, fit_elements
 from .._wire.redaction_shapes import fit_redaction
-from ..acel.memory.total import Guess
+from ..acel.memory.deferred import Guess
 from ..lifecycle_events import (
     LLM_ACTIVITY,
     USER_PROMPT,

@@ -237,10 +237,6 @@ class Fleet(ABC):
         """
         return bool(self._wait(self._for_lease("park", lease, timeout, seconds)))
 
-    async def apark(self, lease: Lease, seconds: float, *, timeout: float | None = None) -> bool:
-        """Do as `park`, and let the event loop go on."""
-        return bool(await self._await(self._for_lease("park", lease, timeout, seconds)))
-
     def adopt(self, lease_id: str, *, timeout: float | None = None) -> Lease | None:
         """
         Take a parked lease for this worker.
@@ -253,12 +249,6 @@ class Fleet(ABC):
         """
         request = ForLease(self._until(timeout), step="adopt", lease=lease_id)
         answer: Lease | None = self._wait(request)
-        return answer
-
-    async def aadopt(self, lease_id: str, *, timeout: float | None = None) -> Lease | None:
-        """Do as `adopt`, and let the event loop go on."""
-        request = ForLease(self._until(timeout), step="adopt", lease=lease_id)
-        answer: Lease | None = await self._await(request)
         return answer
 
     def close(self) -> None:

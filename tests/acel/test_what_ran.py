@@ -27,7 +27,7 @@ from openbox_agentrt.acel import (
     response,
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
-from openbox_agentrt.acel.memory.total import Guess
+from openbox_agentrt.acel.memory.deferred import Guess
 from openbox_agentrt.acel.verdict import Verdict
 from openbox_agentrt.testing import ManualClock
 

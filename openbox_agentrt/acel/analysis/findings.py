@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from .traces import TraceRow, shown_rows
@@ -68,10 +68,6 @@ class Finding:
     def line(self) -> int | None:
         """The line of the first contract whose line is known."""
         return next((contract.line for contract in self.contracts if contract.line is not None), None)
-
-    def with_note(self, note: str) -> Finding:
-        """Give the finding with one more note."""
-        return replace(self, note=note if self.note is None else f"{self.note}; {note}")
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON data."""

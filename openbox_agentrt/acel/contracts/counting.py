@@ -16,7 +16,7 @@ from ..match.matchers import ToolMatcher
 from ..match.paths import FieldPath
 from ..match.selector import select
 from ..memory.clock import Clock
-from ..memory.total import read_estimate
+from ..memory.deferred import read_estimate
 from ..wording import shown
 from .declaration import Options, Role
 from .numbers import check_count, check_seconds

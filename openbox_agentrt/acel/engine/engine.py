@@ -22,9 +22,9 @@ from ..contracts.tools import Asked, Commits, ToolSpec
 from ..events import LIFECYCLE
 from ..match.keys import NOBODY, About
 from ..memory.clock import Clock
+from ..memory.deferred import read_deferred
 from ..memory.guard import Breach, NeverHolds
 from ..memory.state import StateStore
-from ..memory.total import read_deferred
 from ..refusal import Refusal
 from ..reservation import Reservation
 from ..verdict import Mode

@@ -23,9 +23,9 @@ from ..._plain.same import is_same
 from ..contracts.base import SessionRule, TemporalContract
 from ..contracts.identity import canonical, rules_hash
 from ..memory.clock import Clock
+from ..memory.deferred import Guess
 from ..memory.guard import Breach
 from ..memory.state import StateStore
-from ..memory.total import Guess
 from .as_ran import End
 from .plan import ArgumentRules, Plan
 from .planned_call import PlannedCall, seen_of

@@ -23,9 +23,9 @@ from ..contracts.rules import Cell
 from ..contracts.template import Template
 from ..match.keys import About
 from ..memory.cell import LearnsFrom, Mover
+from ..memory.deferred import read_deferred
 from ..memory.guard import Breach
 from ..memory.state import StateStore
-from ..memory.total import read_deferred
 from .plan import BoundContract
 from .planned_call import PlannedCall
 from .rule_set import RuleSet

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._plain.amounts import BIGGEST, Amount, AmountError, add, read_amount, show, subtract
 from ..contracts.rules import MAX_IN_WINDOW, Guard
 from ..match.paths import FieldError, FieldPath
-from ..wording import shown
 from .call import JudgedCall
 from .cell import LiveCell, after
 from .clock import MonotoneClock
+from .deferred import Guess
 from .guard import Breach, CellGuard, wait_for
 
 if TYPE_CHECKING:
@@ -31,56 +30,6 @@ class _Deferred(NamedTuple):
 
     taken: tuple[float | None, Amount] | None
     said: bool
-
-
-class Guess(NamedTuple):
-    """
-    Hold what an amount is taken for by somebody who cannot know, such as the most that a model may say.
-
-    It keeps calls side by side from passing a limit together; one that is alone is let through while anything
-    is left.
-    """
-
-    amount: Amount
-
-
-def read_estimate(value: object) -> Amount:
-    """
-    Accept what an amount that is measured later is taken for until then.
-
-    Raises:
-        ValueError: It is no amount.
-    """
-    try:
-        return read_amount(value)
-    except AmountError as error:
-        raise ValueError(f"estimate {error}, got {shown(value)}") from None
-
-
-def read_deferred(fields: Collection[str] | Mapping[str, Any]) -> Collection[str]:
-    """
-    Accept the fields that are measured later, with what each is taken for if that is said.
-
-    A guess may be written ``{"guess": amount}``, as it stands in evidence.
-
-    Raises:
-        ValueError: What one is taken for is no amount.
-    """
-    # One name given as text is one name, not its letters.
-    if isinstance(fields, str):
-        return (fields,)
-    if isinstance(fields, Mapping):
-        return {name: _taken_for(value) for name, value in fields.items()}
-    return frozenset(fields)
-
-
-def _taken_for(value: Any) -> Amount | Guess | None:
-    match value:
-        case None:
-            return None
-        case Guess(amount) | {"guess": amount}:
-            return Guess(read_estimate(amount))
-    return read_estimate(value)
 
 
 class Sum(LiveCell):
