@@ -30,7 +30,7 @@ from .._plain.strict_json import JsonError
 from .._wire.error_info import scrub
 from ..decision import Answer
 from ..errors import GovernanceUnavailableError
-from .parsing import UnknownVerdict, decoded, not_understood, parse_answer
+from .parsing import UnknownVerdict, decoded, not_understood, parse_answer, read_answer
 from .transport.direct import DirectClient
 from .transport.exchange import (
     EVALUATE,
@@ -114,7 +114,7 @@ async def attempt(
             # A fault of openbox_core's or of ours: nothing of it is an ALLOW.
             raise _unreadable(error) from error
         if exchange.status == 200:
-            return _answer_in(exchange, on_unknown)
+            return read_answer(exchange.body or b"", on_unknown=on_unknown)
         if exchange.status is not None:
             return _by_status(exchange, exchange.status, None, on_unknown, now)
         assert exchange.error is not None
@@ -156,15 +156,7 @@ def _by_status(
         # The answer to a question before the question, such as the bootstrap of an identity. Whatever it
         # says, it says nothing about the event.
         raise _refused("core's answer about the identity cannot be used", None) from failure
-    return _answer_in(exchange, on_unknown)
-
-
-def _answer_in(exchange: Exchange, on_unknown: UnknownVerdict) -> Answer:
-    try:
-        raw = decoded(exchange.body or b"")
-    except JsonError as error:
-        return not_understood(f"it is not one JSON document: {error}", on_unknown)
-    return parse_answer(raw, on_unknown=on_unknown)
+    return read_answer(exchange.body or b"", on_unknown=on_unknown)
 
 
 def _other_status(

@@ -24,7 +24,7 @@ from openbox_core.contracts.results import (
     handle_patch,
 )
 
-from .._plain.strict_json import read_json
+from .._plain.strict_json import JsonError, read_json
 from .._plain.words import word
 from .._wire.payloads import safe_text
 from ..decision import MISSING, Answer, Guardrails
@@ -36,6 +36,7 @@ __all__ = (
     "parse_answer",
     "parse_time",
     "patch_in",
+    "read_answer",
 )
 
 UnknownVerdict = Literal["block", "halt"]
@@ -85,6 +86,15 @@ def _keys(value: Any) -> int:
         if type(item) in _CONTAINERS:
             count += _keys(item)
     return count
+
+
+def read_answer(body: bytes, *, on_unknown: UnknownVerdict = "block") -> Answer:
+    """Read the answer in `body`, as `parse_answer` does. One that is no JSON document is not understood."""
+    try:
+        raw = decoded(body)
+    except JsonError as error:
+        return not_understood(f"it is not one JSON document: {error}", on_unknown)
+    return parse_answer(raw, on_unknown=on_unknown)
 
 
 def parse_answer(raw: object, *, on_unknown: UnknownVerdict = "block") -> Answer:

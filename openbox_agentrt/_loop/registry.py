@@ -68,8 +68,8 @@ class GovernedRegistry(StandIn[ToolRegistry | Toolbase]):
             handler = registered.handler or registered.contextual_handler
 
         async def invoke(ready: ToolCall, tool_run: ToolRun) -> Any:
-            clean_args, clean_kwargs = _without_redacted(tool_run, args, kwargs)
             seconds = None if definition is None else timeout_of(definition)
+            clean_args, clean_kwargs = _without_redacted(tool_run, args, kwargs)
             view = view_of(inner, judge, tool_run)
             if seconds is None:
                 return await view.execute(ready, *clean_args, **clean_kwargs)
