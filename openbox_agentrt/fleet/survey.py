@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -194,21 +195,7 @@ class SqliteSurvey(Survey):
             told = {name: _ABOUT.decode(text) for name, text in tables.read("select id, told from about")}
         held, now = self.outstanding(), self.now()
         for name, live, total, unread, at, period, values in rows:
-            digits, _, key = name.partition(":")
-            about = told.get(digits)
-            yield (
-                digits,
-                CellStand(
-                    id=name,
-                    about=about,
-                    key=key,
-                    spent=_spent(about, live, total, values),
-                    outstanding=held.get(name, 0),
-                    unread=unread is not None,
-                    ahead=max(0.0, (at - now) / 1e6),
-                    period=period,
-                ),
-            )
+            yield _stand(name, (live, total, unread, at, period), values, told, held, now)
 
 
 class RedisSurvey(Survey):
@@ -285,28 +272,13 @@ class RedisSurvey(Survey):
         held, now = self.outstanding(), self.now()
         told = self._told({name.partition(":")[0] for name in names})
         for name in names:
-            digits, _, key = name.partition(":")
             stored, values = self.line.execute(
                 [
                     ("HMGET", f"{self._prefix}:c:{name}", "l", "t", "u", "n", "p"),
                     ("ZCARD", f"{self._prefix}:z:{name}"),
                 ]
             )
-            live, total, unread, at, period = stored
-            about = told.get(digits)
-            yield (
-                digits,
-                CellStand(
-                    id=name,
-                    about=about,
-                    key=key,
-                    spent=_spent(about, int(live or 0), int(total or 0), values),
-                    outstanding=held.get(name, 0),
-                    unread=unread is not None,
-                    ahead=max(0.0, (int(at or 0) - now) / 1e6),
-                    period=int(period) if period else None,
-                ),
-            )
+            yield _stand(name, stored, values, told, held, now)
 
     def _told(self, digits: Iterable[str]) -> dict[str, CellDescription]:
         names = list(digits)
@@ -328,6 +300,30 @@ def survey(url: str) -> Survey:
     if urlsplit(url).scheme == "sqlite":
         return SqliteSurvey(sqlite_path(url))
     return RedisSurvey(url)
+
+
+def _stand(
+    name: str,
+    stored: Sequence[Any],
+    values: int,
+    told: Mapping[str, CellDescription],
+    held: Mapping[str, int],
+    now: int,
+) -> tuple[str, CellStand]:
+    """Put together what a store keeps of one cell. A server keeps numbers as text, and leaves out zeros."""
+    live, total, unread, at, period = stored
+    digits, _, key = name.partition(":")
+    about = told.get(digits)
+    return digits, CellStand(
+        id=name,
+        about=about,
+        key=key,
+        spent=_spent(about, int(live or 0), int(total or 0), values),
+        outstanding=held.get(name, 0),
+        unread=unread is not None,
+        ahead=max(0.0, (int(at or 0) - now) / 1e6),
+        period=int(period) if period else None,
+    )
 
 
 def _spent(about: CellDescription | None, live: int, total: int, values: int) -> int:
