@@ -82,7 +82,9 @@ def _visible(text: str) -> str:
 
 
 def _by_value(text: str) -> str:
+    # Tools read digits of every script: int("\u0661") is 1.
+    digits = "".join(str(unicodedata.decimal(c, c)) for c in text)
     try:
-        return spelt_number(read_amount(text, text=True, negative=True))
+        return spelt_number(read_amount(digits, text=True, negative=True))
     except AmountError:
         return text

@@ -11,7 +11,7 @@ import typer
 
 from ..acel.analysis.mining import Mined, Suggestion, mine
 from ..acel.analysis.recorded import Recorded
-from ..acel.events import Outcome, ToolCallEvent
+from ..acel.events import LIFECYCLE, Outcome, ToolCallEvent
 from ..traces.events import Began, Ended, TraceEvent
 from ..traces.formats import FORMATS, Recordings
 from .progress import Progress
@@ -65,11 +65,15 @@ def mine_recordings(
 
 
 def recorded_sessions(events: Iterable[TraceEvent]) -> list[Recorded]:
-    """Put the calls of recordings together by session, those that ran, in the order in which they began."""
+    """
+    Put the calls of recordings together by session, those that ran, in the order in which they began.
+
+    Events that are no tools are left out: that a model was called before a tool was holds always.
+    """
     calls: dict[str, list[Began]] = {}
     ended: dict[Began, Ended] = {}
     for event in events:
-        if isinstance(event, Began) and not event.refused:
+        if isinstance(event, Began) and not event.refused and event.tool not in LIFECYCLE:
             calls.setdefault(event.session, []).append(event)
         elif isinstance(event, Ended):
             ended[event.call] = event

@@ -49,6 +49,8 @@ ONE = [
     pytest.param("7", "+007", "number", id="signs and leading zeros"),
     pytest.param(1.1, "1.10", "number", id="trailing zeros"),
     pytest.param("1e2", 100, "number", id="an exponent"),
+    pytest.param("\uff11\uff12", 12, "number", id="digits of full width"),
+    pytest.param("\u0661", "1", "number", id="digits of another script"),
     pytest.param(uuid.UUID(int=1), str(uuid.UUID(int=1)), None, id="an id as an object"),
 ]
 
@@ -61,6 +63,8 @@ TWO = [
     pytest.param("Ann", "ann", None, id="case"),
     pytest.param("1_0", "10", "number", id="an underscore"),
     pytest.param("x7", "x07", "number", id="no number"),
+    pytest.param("\u00b2", "2", "number", id="no digit of a number"),
+    pytest.param("x\uff11", "x1", "number", id="a digit in a text"),
 ]
 
 

@@ -54,3 +54,19 @@ def test_what_is_no_trace_is_an_input_error(text: str, capsys: pytest.CaptureFix
 
     assert main(["mine", "odd.jsonl"]) == 2
     assert "'odd.jsonl'" in capsys.readouterr().err
+
+
+def test_events_that_are_no_tools_are_suggested_nothing_about(capsys: pytest.CaptureFixture[str]) -> None:
+    """That the user asked, and that a model was called, came before every call there is."""
+    rows = [
+        {"tool": tool, "args": {}, "session_id": f"s-{number}"}
+        for number in range(20)
+        for tool in ("user_prompt", "llm_call", "look", "llm_call", "cancel")
+    ]
+    Path("run.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+    assert main(["mine", "run.jsonl"]) == 0
+    printed = capsys.readouterr().out
+    assert "must_precede" in printed
+    assert "llm_call" not in printed
+    assert "user_prompt" not in printed
