@@ -31,8 +31,11 @@ PROMPT = [ModelMessage(role="user", content=(ContentPart(type="text", text="go")
     [
         "only: [find_order]\n",
         "unknown_tools: refuse\ncontracts:\n  - {template: at_most_n_times, args: [find_order, 9]}\n",
+        "unknown_tools: refuse\ncontracts:\n"
+        "  - {template: at_most_n_times, args: [find_order, 9]}\n"
+        "  - {template: rate_limit, args: ['*', 60, 60]}\n",
     ],
-    ids=["only", "unknown tools"],
+    ids=["only", "unknown tools", "beside a contract about all"],
 )
 async def test_a_run_has_these_tools_and_no_others(tmp_path: Path, rules: str) -> None:
     """Prompts, model calls, the start and the end are no tools, and go on; the others never run."""

@@ -18,6 +18,7 @@ from openbox_agentrt.acel import (
     matching,
     must_precede,
     never_after,
+    rate_limit,
     suspicious_names,
 )
 from openbox_agentrt.acel.match.matchers import FieldPattern, label
@@ -264,6 +265,9 @@ def test_unknown_tools_can_be_refused() -> None:
             must_precede("a", any_of("b", matching("c", "x"))),
             at_most_n_times("db_*", 5),
             at_most_n_times(lambda tool, args: True, 100),
+            # Nor does a pattern that every name fits.
+            never_after("*", "done"),
+            rate_limit(any_of("?*", matching("*", "x")), 60, 60),
         ],
         unknown_tools="refuse",
         tools=["d", "cafe\u0301"],

@@ -269,6 +269,11 @@ def is_glob(name: str) -> bool:
     return "*" in name or "?" in name
 
 
+def names_any(name: str) -> bool:
+    """Tell whether a name stands for every tool there may be, and so names none in particular."""
+    return is_glob(name) and not name.strip("*?")
+
+
 def name_matches(pattern: str, tool: str) -> bool:
     """Tell whether a name or a pattern over names stands for `tool`, a name in NFC."""
     return bool(_glob(canonical(pattern))(tool)) if is_glob(pattern) else canonical(pattern) == tool

@@ -22,6 +22,7 @@ from .matchers import (
     is_glob,
     label,
     name_matches,
+    names_any,
 )
 from .names import canonical
 from .paths import FieldError
@@ -84,7 +85,7 @@ class Selector(ABC):
         """Say in JSON which calls are meant: the same for every way of writing it."""
 
     def knows(self, tool: str) -> bool:
-        """Tell whether it names `tool`. A function that is asked about every call names none."""
+        """Tell whether it names `tool`. What is about every tool, ``*`` or a function, names none."""
         return self.on(tool) is not False
 
 
@@ -140,6 +141,9 @@ class _Names(Selector):
     def on(self, tool: str, *, strict: bool = True) -> Hit:
         return name_matches(self._pattern, tool)
 
+    def knows(self, tool: str) -> bool:
+        return not names_any(self._pattern) and name_matches(self._pattern, tool)
+
     def form(self) -> list[Any]:
         return ["tool", self._pattern]
 
@@ -162,6 +166,9 @@ class _Contents(Selector):
             return predicate.may_match if strict else predicate.must_match
         # Somebody else's code, which must not change what is recorded.
         return lambda args: predicate(plain_args(args))
+
+    def knows(self, tool: str) -> bool:
+        return not names_any(self._pattern) and name_matches(self._pattern, tool)
 
     def form(self) -> list[Any]:
         predicate = self._predicate

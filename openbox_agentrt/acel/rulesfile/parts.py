@@ -9,6 +9,7 @@ from ..contracts.fact_spec import facts_from
 from ..contracts.shapes import Field, Place, SpecError, kind_of, shaped, written
 from ..contracts.spec import build_contract, tools_in
 from ..contracts.template import Template
+from ..match.matchers import names_any
 from .document import Document
 
 __all__ = ("Parts", "Placed")
@@ -138,6 +139,6 @@ def _has_condition(spec: dict[Any, Any]) -> bool:
 def _names_of(spec: Any) -> Iterator[str]:
     # What is no contract is found when it is built.
     try:
-        yield from (name for _, name in tools_in(spec))
+        yield from (name for _, name in tools_in(spec) if not names_any(name))
     except (TypeError, KeyError, AttributeError):
         return
