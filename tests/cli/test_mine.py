@@ -59,7 +59,7 @@ def test_what_is_no_trace_is_an_input_error(text: str, capsys: pytest.CaptureFix
 def test_events_that_are_no_tools_are_suggested_nothing_about(capsys: pytest.CaptureFixture[str]) -> None:
     """That the user asked, and that a model was called, came before every call there is."""
     rows = [
-        {"tool": tool, "args": {}, "session_id": f"s-{number}"}
+        {"tool": tool, "session_id": f"s-{number}"}
         for number in range(20)
         for tool in ("user_prompt", "llm_call", "look", "llm_call", "cancel")
     ]
