@@ -124,6 +124,9 @@ class Session:
             if number is not None:
                 check_count(name, number, least=0)
         check_count("max_keys", max_keys, least=1)
+        if isinstance(fleet, str) and fleet != "alone":
+            # A URL may hold a password.
+            raise TypeError("a fleet must be a store, as open_fleet(url) gives, got text")
         if clock is not None and not callable(clock):
             raise TypeError(f"a clock must be callable, got {shown(clock)}")
         if evidence is not None and not hasattr(evidence, "record"):

@@ -457,6 +457,7 @@ def test_many_sources_are_no_burden() -> None:
         (lambda: came_from("a", "f", ["prompt"], scope="fleet", per="day"), "cannot have|no option"),
         (lambda: keeps_out("a", "f", "prompt"), "secrets must be named by a tool and a path"),
         (lambda: keeps_out("a", "f", {"tool": "b", "named": True}), "secrets must be named"),
+        (lambda: keeps_out("a", "f", {"values": ["x"]}), "secrets must be named by a tool and a path"),
     ],
 )
 def test_what_cannot_be_meant_is_an_error(build: Any, match: str) -> None:

@@ -188,6 +188,7 @@ def test_required_per_value() -> None:
         ({"halt_on_violation": "x"}, ValueError),
         ({"unknown_tools": "x"}, ValueError),
         ({"clock": 5}, TypeError),
+        ({"fleet": "sqlite:///fleet.db"}, TypeError),
         ({"max_trace": -1}, ValueError),
         ({"trace_window": -1}, ValueError),
         ({"max_keys": 0}, ValueError),
@@ -494,15 +495,18 @@ def test_an_amount_that_was_not_measured(measured: Any) -> None:
 
 
 def test_a_failed_call_may_have_been_measured() -> None:
-    """If it was, it counts; if not, nothing is known to have been spent."""
+    """If it was, it counts; if not, it may have spent anything, and if it never ran, nothing."""
     session = Session(contracts=[at_most_total("llm_call", "tokens", 100)])
     session.reserve("llm_call", deferred=["tokens"]).abort(ran=True, measured={"tokens": 100})
     assert not session.reserve("llm_call", deferred=["tokens"]).allowed
 
     session = Session(contracts=[at_most_total("llm_call", "tokens", 100)])
-    session.reserve("llm_call", deferred=["tokens"]).abort(ran=True)
     session.reserve("llm_call", deferred=["tokens"]).abort(measured={"tokens": 100})
     assert session.reserve("llm_call", deferred=["tokens"]).allowed
+
+    session = Session(contracts=[at_most_total("llm_call", "tokens", 100)])
+    session.reserve("llm_call", deferred=["tokens"]).abort(ran=True)
+    assert not session.reserve("llm_call", deferred=["tokens"]).allowed
 
 
 def test_values_measured_afterwards() -> None:

@@ -141,9 +141,10 @@ class KeepsOut(Template):
     ) -> None:
         what = select(tool)
         FieldPath(field)
-        (secret,), listed = read_sources([source])
-        if secret.named or listed:
+        calls, listed = read_sources([source])
+        if listed or any(one.named for one in calls):
             raise ValueError(f"secrets must be named by a tool and a path, got {shown(source)}")
+        (secret,) = calls
         super().__init__([what.label, field, f"source={secret.text()}"], options)
         self.tool = tool
         self.field = field
