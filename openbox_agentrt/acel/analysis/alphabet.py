@@ -18,7 +18,9 @@ from ..._plain.amounts import Amount, add, subtract
 from ..contracts.declaration import Declaration
 from ..match.matchers import is_glob, name_matches
 from .automata import of_name, of_pattern
+from .components import values_needed
 from .known import guards_of, patterns_of
+from .provenance import fields_of, looked_for, slot_of, sources_of, texts_for
 from .texts import combinations
 
 __all__ = (
@@ -35,6 +37,7 @@ __all__ = (
 ALL_ARGUMENTS = "*"
 _MAX_TEXTS = 64
 _MAX_GLOBS = 14
+_MAX_FOUND = 3
 _OTHER = "other_tool"
 
 
@@ -48,12 +51,14 @@ class CallKind:
         args: Their other arguments, by path.
         slots: The arguments that are keys, each with the group of values that it is of.
         complete: Whether no other argument that a contract reads is missing.
+        results: Those of the slots that stand for parts of the result, each with its path there.
     """
 
     tool: str
     args: tuple[tuple[str, Any], ...]
     slots: tuple[tuple[str, str], ...]
     complete: bool
+    results: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,7 +69,8 @@ class Alphabet:
     Attributes:
         kinds: The kinds of calls.
         groups: Of each path of a key, the group of values that it is of.
-        fixed: Groups whose values patterns look at, with these values.
+        fixed: Groups whose values patterns or sources tell apart, with these values.
+        found: Of each group whose values calls find out, those that they can find.
         waits: Times that are waited.
         whole: Whether there is a call of every kind that contracts tell apart.
     """
@@ -72,6 +78,7 @@ class Alphabet:
     kinds: list[CallKind] = field(default_factory=list)
     groups: dict[str, str] = field(default_factory=dict)
     fixed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    found: dict[str, tuple[str, ...]] = field(default_factory=dict)
     waits: tuple[float, ...] = ()
     whole: bool = True
 
@@ -150,6 +157,7 @@ def alphabet_of(
     made = Alphabet()
     made.groups = _groups(contracts)
     made.waits = tuple(sorted({_after(w) for w in _windows(contracts)}))
+    _add_found(made, contracts)
     amounts = _amounts([*contracts, *more_amounts])
     for name in names:
         _add_kinds(made, contracts, name, amounts)
@@ -159,7 +167,8 @@ def alphabet_of(
 def with_values(kind: CallKind, values: Mapping[str, str]) -> dict[str, Any]:
     """Write the arguments of a call, with these values of its keys by path."""
     args: dict[str, Any] = {}
-    plain = {**values, **dict(kind.args)}
+    in_result = dict(kind.results)
+    plain = {path: value for path, value in values.items() if path not in in_result} | dict(kind.args)
     for path, value in plain.items():
         parts = path.split(".")
         nested = len(parts) > 1 and parts[0] not in plain and not any(p == "*" or p.isdigit() for p in parts)
@@ -188,6 +197,7 @@ def _add_kinds(
 ) -> None:
     texts: dict[str, dict[str, None]] = {}
     slots: dict[str, str] = {}
+    results: dict[str, str | None] = {}
     sums: dict[str, tuple[Amount, ...]] = {}
     for contract in contracts:
         if not _is_about(contract, name):
@@ -200,6 +210,12 @@ def _add_kinds(
             slots[path] = made.groups[path]
         for path in _paths(contract, "distinct"):
             slots[path] = made.groups[path]
+        for path in fields_of(contract, name):
+            slots[path] = made.groups[path]
+        for source in sources_of(contract):
+            if source.selector.on(name) is not False:
+                slots[slot_of(source)] = made.groups[slot_of(source)]
+                results.update({} if source.given else {slot_of(source): source.path})
         for path in _paths(contract, "spend"):
             sums[path] = amounts[path]
     choices: dict[str, list[Any]] = {path: [*of, _MISSING] for path, of in sums.items()}
@@ -209,13 +225,23 @@ def _add_kinds(
         made.whole = made.whole and found.whole and len(some) <= _MAX_TEXTS and path not in sums
         if path in slots:
             group = slots[path]
+            # Whether one text that a pattern fits is vouched for, and another is not, is not tried.
+            made.whole = made.whole and group not in made.found
             made.fixed[group] = tuple(dict.fromkeys((*made.fixed.get(group, ()), *some[:_MAX_TEXTS])))
         elif path not in sums:
             choices[path] = [*some[:_MAX_TEXTS], _MISSING]
     for chosen in itertools.product(*choices.values()):
         args = tuple((p, v) for p, v in zip(choices, chosen, strict=True) if v is not _MISSING)
         complete = len(args) == len(choices)
-        made.kinds.append(CallKind(tool=name, args=args, slots=tuple(slots.items()), complete=complete))
+        made.kinds.append(
+            CallKind(
+                tool=name,
+                args=args,
+                slots=tuple(slots.items()),
+                complete=complete,
+                results=tuple(results.items()),
+            )
+        )
 
 
 _MISSING: Any = object()
@@ -255,7 +281,9 @@ def _groups(contracts: Iterable[Declaration]) -> dict[str, str]:
         joined = (
             [list(form.values())] if isinstance(form, dict) else [[p] for p in _key_paths(contract, None)]
         )
-        for together in (*joined, *([path] for path in _paths(contract, "distinct"))):
+        joined += [[path] for path in _paths(contract, "distinct")]
+        joined += [[path, *map(slot_of, sources_of(contract))] for path in looked_for(contract)]
+        for together in joined:
             names = {groups.setdefault(path, path) for path in together}
             for path, group in groups.items():
                 if group in names:
@@ -263,10 +291,29 @@ def _groups(contracts: Iterable[Declaration]) -> dict[str, str]:
     return groups
 
 
+def _add_found(made: Alphabet, contracts: Sequence[Declaration]) -> None:
+    """Choose the values that calls find out, for each group of arguments in which they are looked for."""
+    looking: dict[str, list[Declaration]] = {}
+    for contract in contracts:
+        for path in looked_for(contract):
+            looking.setdefault(made.groups[path], []).append(contract)
+    counted = {made.groups[path] for contract in contracts for path in _counted(contract)}
+    for group, some in looking.items():
+        count = min(values_needed(contracts), _MAX_FOUND) if group in counted else 1
+        found, others, whole = texts_for(some, count)
+        made.found[group] = found
+        made.fixed[group] = (*found, *others)
+        made.whole = made.whole and whole and (group not in counted or values_needed(contracts) <= count)
+
+
+def _counted(contract: Declaration) -> set[str]:
+    return {*_key_paths(contract, None), *_paths(contract, "distinct")}
+
+
 def _windows(contracts: Iterable[Declaration]) -> Iterator[float]:
     for contract in contracts:
         for guard in guards_of(contract):
-            cells = (guard.cell, guard.other)
+            cells = (guard.cell, guard.other, *guard.sources)
             yield from (cell.within for cell in cells if cell is not None and cell.within is not None)
             if guard.within is not None:
                 yield guard.within

@@ -10,7 +10,14 @@ from ..rulesfile import Rules
 from .alphabet import alphabet_of, names_of
 from .budget import Budget
 from .components import Component, components, remembers, taken_apart, touched, values_needed
-from .conclusions import SearchResult, Subject, end_findings, tool_findings, watch_findings
+from .conclusions import (
+    SearchResult,
+    Subject,
+    end_findings,
+    source_findings,
+    tool_findings,
+    watch_findings,
+)
 from .findings import KINDS, Analysis, Finding, Named
 from .inspection import inspected
 from .known import why_unknown
@@ -102,6 +109,7 @@ class _Work:
         """Search everything, and conclude."""
         searched = self._search_all()
         yield from tool_findings(self._subject, searched, self._names)
+        yield from source_findings(self._subject, searched, self._names)
         yield from watch_findings(self._subject, searched)
         for some in searched:
             yield from end_findings(self._subject, some)

@@ -16,6 +16,7 @@ from ..contracts.declaration import Declaration
 from .findings import Finding, Named
 from .known import guards_of
 from .machine import Transition
+from .provenance import sources_of
 from .search import Explored, row_of, way_to
 from .traces import TraceRow
 from .witness import played
@@ -25,6 +26,7 @@ __all__ = (
     "Subject",
     "end_findings",
     "may_need_more_values",
+    "source_findings",
     "tool_findings",
     "watch_findings",
 )
@@ -98,6 +100,31 @@ def tool_findings(
             advice="look for contracts that contradict each other; if no call is meant to pass, say never",
             note=_amounts_note(subject, shut[0]),
         )
+
+
+def source_findings(
+    subject: Subject, searched: Sequence[SearchResult], names: Iterable[str]
+) -> Iterator[Finding]:
+    """Find the sources of values whose calls are never let through, so that nothing comes from them."""
+    shut = {
+        name: some
+        for some in searched
+        for name in some.found.denied
+        if some.whole and name not in some.found.allowed
+    }
+    for place, contract in enumerate(subject.contracts):
+        for source in sources_of(contract) if contract.template == "came_from" else ():
+            calls = [name for name in names if source.selector.on(name) is not False]
+            if not calls or not all(name in shut for name in calls):
+                continue
+            places, first = _first_denial(shut[calls[0]], calls[0])
+            yield Finding(
+                kind="source-never-vouches",
+                message=f"no value ever comes from {source.described()}: its calls are never let through",
+                contracts=(subject.named[place], *subject.names(places - {place})),
+                witness=tuple(played(shut[calls[0]].trace(*first), subject.every, subject.state)),
+                advice="let its calls through, or take the source out",
+            )
 
 
 def _first_denial(some: SearchResult, name: str) -> tuple[set[int], tuple[int, Transition]]:

@@ -11,6 +11,7 @@ __all__ = ("KINDS", "Analysis", "Finding", "FindingKind", "Named")
 
 FindingKind: TypeAlias = Literal[
     "tool-never-allowed",
+    "source-never-vouches",
     "contract-never-decides",
     "contract-implied-by",
     "obligation-cannot-be-met",
@@ -18,6 +19,7 @@ FindingKind: TypeAlias = Literal[
     "matcher-matches-nothing",
     "pattern-names-no-tool",
     "looks-like-a-pattern",
+    "source-is-free-text",
     "shadow-contract-would-halt",
 ]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)

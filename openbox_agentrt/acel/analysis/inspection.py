@@ -15,6 +15,7 @@ from .alphabet import tools_in
 from .automata import UnknownPatternError, of_pattern
 from .findings import Finding, Named
 from .known import patterns_of
+from .provenance import sources_of
 from .texts import combinations
 
 __all__ = ("inspected", "matches_nothing")
@@ -36,6 +37,7 @@ def inspected(
                 witness=None,
                 advice="an anchor holds at the ends of the text only: ^ begins a pattern and $ ends it",
             )
+        yield from _free_texts(contract, name)
         if tools is not None:
             yield from _unknown_names(contract, name, tools)
 
@@ -61,6 +63,19 @@ def _odd_names(contract: Declaration, name: Named) -> Iterator[Finding]:
             witness=None,
             advice=message.partition(": ")[2],
         )
+
+
+def _free_texts(contract: Declaration, name: Named) -> Iterator[Finding]:
+    """Find the sources that are texts which somebody else may have written, and not the user."""
+    for source in sources_of(contract):
+        if source.named and not source.given:
+            yield Finding(
+                kind="source-is-free-text",
+                message=f"whoever writes the text vouches for any value: {source.described()}",
+                contracts=(name,),
+                witness=None,
+                advice="name a field that holds the value alone, or the prompt; or leave it if you write it",
+            )
 
 
 def _unknown_names(contract: Declaration, name: Named, tools: Collection[str]) -> Iterator[Finding]:

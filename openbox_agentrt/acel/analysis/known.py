@@ -29,7 +29,10 @@ _OPTIONS = frozenset(
     )
 )
 _CELLS = frozenset(
-    ("tally", "stamps", "marks", "sum", "distinct", "tokens", "pending", "latest", "step", "fresh")
+    (
+        *("tally", "stamps", "marks", "sum", "distinct", "tokens", "pending", "latest", "step", "fresh"),
+        *("values", "words", "secrets"),
+    )
 )
 _GUARDS = frozenset(
     (
@@ -45,12 +48,14 @@ _GUARDS = frozenset(
         "overdue",
         "never",
         "fresh",
+        "known",
+        "kept_out",
     )
 )
 _PARTS = frozenset(
     (
         *("kind", "of", "label", "forms", "key", "within", "field", "fold", "refund"),
-        *("text", "negative", "saving", "lasting", "estimate"),
+        *("text", "negative", "saving", "lasting", "estimate", "match", "given"),
     )
 )
 # What an option is that says nothing, or nothing that matters to one session.
@@ -60,10 +65,12 @@ _TEMPLATES = frozenset(
         "alternate_precedence",
         "at_most_n_times",
         "at_most_total",
+        "came_from",
         "cannot_follow_without",
         "chain_precedence",
         "existence",
         "init",
+        "keeps_out",
         "max_distinct",
         "must_precede",
         "mutually_exclusive",
@@ -132,7 +139,7 @@ def _unknown_of(cell: Cell) -> Iterator[str]:
 def _cells(rule: Rule) -> Iterator[Cell]:
     yield from (move.cell for move in rule.moves)
     for guard in rule.guards:
-        yield from (cell for cell in (guard.cell, guard.other) if cell is not None)
+        yield from (cell for cell in (guard.cell, guard.other, *guard.sources) if cell is not None)
 
 
 def _unknown_matcher(contract: Declaration) -> str | None:

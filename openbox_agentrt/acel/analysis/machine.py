@@ -24,6 +24,7 @@ from .alphabet import Alphabet, CallKind, unit_of, with_values
 from .known import guards_of
 from .memory import views_of
 from .naming import Names, groups_of, names_in, related_groups, renamed_names
+from .provenance import alike_sources, result_with, slots_of_cells
 
 __all__ = ("Answer", "Entries", "Machine", "Outcome", "State", "Transition", "Try")
 
@@ -65,6 +66,14 @@ class Transition:
     seconds: float = 0.0
     entry: tuple[str, Any, str | None] | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a call that has every argument that is a key."""
+        given = dict(self.values)
+        return self.kind is not None and all(
+            path in given for path, _ in self.kind.slots if path not in dict(self.kind.results)
+        )
+
 
 @dataclass(slots=True)
 class Try:
@@ -91,6 +100,7 @@ class _Letter:
     args: dict[str, Any]
     plan: Any
     extra: Any
+    result: Any
 
 
 @dataclass(slots=True)
@@ -134,6 +144,12 @@ class Machine:
         self._store = SessionStore(RuleSet(own, alone=True), StateStore(state), lambda: _NOW, max_keys=10_000)
         self._store.memory.timeline.advance(_NOW)
         self._views = views_of(own, self._store.memory, unit_of(own))
+        slots = slots_of_cells(own)
+        for view in self._views:
+            if view.cell in slots:
+                view.texts = alphabet.found[alphabet.groups[slots[view.cell]]]
+        places = {view.cell: place for place, view in enumerate(self._views)}
+        self._alike = [[places[cell] for cell in cells] for cells in alike_sources(own) if len(cells) > 1]
         self._alphabet = alphabet
         self._letters: dict[tuple[CallKind, tuple[tuple[str, str], ...]], _Letter] = {}
         self.entries = _wanted(own, alphabet)
@@ -158,7 +174,7 @@ class Machine:
         tried, call = self._judge(state, step.kind.tool, letter)
         if not tried.admitted:
             return tried, {"refused": self._read(state)} if self._halts or self._late else {}
-        self._store.commit(call)
+        self._store.commit(call, result=letter.result)
         succeeded = self._read(state)
         _, call = self._judge(state, step.kind.tool, letter)
         self._store.abort(call, ran=True)
@@ -193,7 +209,8 @@ class Machine:
         if letter is None:
             args = with_values(kind, dict(values))
             plan = self._store.book.plan(kind.tool)
-            letter = _Letter(args, plan, plan.ask(args) if plan.asked else None)
+            result = result_with(kind.results, dict(values))
+            letter = _Letter(args, plan, plan.ask(args) if plan.asked else None, result)
             self._letters[kind, values] = letter
         return letter
 
@@ -209,8 +226,19 @@ class Machine:
             memory.resume({name: -age for name, _, age in state.entries})
 
     def _read(self, before: State) -> State:
-        cells = tuple(_hashable(view.freeze()) for view in self._views)
-        return State(cells, before.entries, self._store.shut is not None)
+        return State(self._frozen(), before.entries, self._store.shut is not None)
+
+    def _frozen(self) -> tuple[Any, ...]:
+        cells = [_hashable(view.freeze()) for view in self._views]
+        for first, *others in self._alike:
+            # Whichever of them has found a value, it is as well known: by the latest of them.
+            latest: dict[str, float] = {}
+            for place in (first, *others):
+                for age, text in cells[place]:
+                    latest[text] = min(age, latest.get(text, age))
+                cells[place] = ()
+            cells[first] = tuple(sorted((age, text) for text, age in latest.items()))
+        return tuple(cells)
 
     def _moved(self, state: State, step: Transition) -> State:
         if step.entry is None:
@@ -221,7 +249,7 @@ class Machine:
             most = self.entries.oldest
             later = tuple((name, value, min(age + step.seconds, most)) for name, value, age in state.entries)
             self._load(State(tuple(aged), later))
-            return State(tuple(_hashable(view.freeze()) for view in self._views), later, state.shut)
+            return State(self._frozen(), later, state.shut)
         name, value, of = step.entry
         known = {entry: (value, age) for entry, value, age in state.entries}
         if of is not None:

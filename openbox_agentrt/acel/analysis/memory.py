@@ -7,7 +7,8 @@ and what no comparison looks at is left out. The engine's own cells are read and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,10 +21,12 @@ from ..memory.fresh import Fresh, FreshByKey
 from ..memory.keyed import Keyed
 from ..memory.order import Latest, StepMark
 from ..memory.owed import Pending
+from ..memory.secrets import Secrets
 from ..memory.session_memory import SessionMemory
 from ..memory.tally import Tally
 from ..memory.tokens import Token, Tokens
 from ..memory.total import Sum
+from ..memory.values import LearningCell, Values, Words
 from ..memory.window import Marks, Stamps
 from .known import guards_of, rules_of
 
@@ -50,6 +53,7 @@ class CellView:
         tokens: So many unused prerequisites are told apart.
         oldest: The age from which all are alike.
         latest: The cell that tells which call was the last, for one that marks a step.
+        texts: The values that a source can find.
     """
 
     cell: Cell
@@ -60,6 +64,7 @@ class CellView:
     tokens: int = 2
     oldest: float = 0.0
     latest: CellView | None = None
+    texts: tuple[str, ...] = ()
 
     def freeze(self) -> Frozen:
         """Give what it remembers."""
@@ -120,6 +125,8 @@ class CellView:
             return _latest((-token.at for token in cell.tokens), self.tokens)
         if kind is Fresh:
             return tuple(-at for _, at in cell.marks)
+        if isinstance(cell, LearningCell):
+            return self._found(cell)
         assert kind is Pending
         return tuple(sorted({self._age(-at) for at in cell._owed.values()}, reverse=True))
 
@@ -154,6 +161,10 @@ class CellView:
                 cell.counts = {}
                 for _, value in frozen:
                     cell.counts[value] = cell.counts.get(value, 0) + 1
+        elif isinstance(cell, LearningCell):
+            _forget(cell)
+            for age, text in sorted(frozen, reverse=True):
+                cell._put(_read(cell, text), -age)
         elif kind is Fresh:
             cell.load({"voided": 0, "marks": [(_BEFORE, -age) for age in frozen]})
             cell.own.seen = _BEFORE
@@ -178,12 +189,22 @@ class CellView:
             return tuple(age + seconds for age in frozen[0]), frozen[1]
         if kind == "sum":
             return frozen[0], frozen[1], tuple((age + seconds, amount) for age, amount in frozen[2])
-        if kind == "distinct":
+        if kind in ("distinct", "values", "words"):
             return tuple((age + seconds, value) for age, value in frozen)
         return self._age(frozen + seconds)
 
     def _age(self, age: float) -> float:
         return min(age, self.oldest)
+
+    def _found(self, cell: LearningCell) -> Frozen:
+        """Give the values that a source has found, with their ages where they matter."""
+        known = {_spelt(kept): at for kept, at in _kept(cell)}
+        found = []
+        for text in self.texts:
+            at = known.get(_spelt(_read(cell, text)))
+            if at is not None and cell._counts(at):
+                found.append((0.0 if cell.within is None else -at, text))
+        return tuple(sorted(found))
 
     def _last(self, name: str | None) -> int:
         assert self.latest is not None
@@ -245,3 +266,32 @@ def _note_limits(
 def _latest(ages: Iterable[float], most: int) -> tuple[float, ...]:
     every = tuple(ages)
     return every[len(every) - most :] if len(every) > most else every
+
+
+def _read(cell: LearningCell, text: str) -> list[Any]:
+    """Read a text as a source does that finds it."""
+    return cell._read(iter((text,)))
+
+
+def _kept(cell: LearningCell) -> Iterator[tuple[list[Any], float]]:
+    """Give what a source remembers, each as it was read, and as of when."""
+    if isinstance(cell, Values):
+        yield from (([digest], at) for digest, at in cell._last.items())
+    elif isinstance(cell, Words):
+        yield from (([words], at) for at, _, words in cell._texts)
+    else:
+        assert isinstance(cell, Secrets)
+        yield from (([[length, digest]], 0.0) for digest, (length, _) in cell._known.items())
+
+
+def _forget(cell: LearningCell) -> None:
+    if isinstance(cell, Values):
+        cell.load({})
+    elif isinstance(cell, Words):
+        cell.load([])
+    else:
+        cell.load({"secrets": [], "full": False})
+
+
+def _spelt(read: list[Any]) -> str:
+    return json.dumps(read)

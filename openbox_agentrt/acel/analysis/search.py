@@ -107,7 +107,7 @@ def _expand(found: Explored, place: int, reach: Callable[[Beside, _Edge | None],
             (tried,) = tries
             for contract in tried.broken:
                 found.fired.setdefault(contract, (place, step))
-                if step.kind.complete and len(step.values) == len(step.kind.slots):
+                if step.kind.complete and step.is_whole:
                     found.fired_whole.setdefault(contract, (place, step))
             if tried.admitted:
                 found.allowed.add(step.kind.tool)
@@ -143,7 +143,13 @@ def row_of(world: World, step: Transition, called: Called, outcome: str) -> Trac
     if step.kind is not None:
         groups = dict(step.kind.slots)
         names = {g: called.of(g, [v for p, v in step.values if groups[p] == g]) for g in groups.values()}
-        return TraceRow(kind="call", tool=step.kind.tool, args=world.args_of(step, names), outcome=outcome)
+        return TraceRow(
+            kind="call",
+            tool=step.kind.tool,
+            args=world.args_of(step, names),
+            outcome=outcome,
+            result=world.result_of(step, names) if outcome == "ok" else None,
+        )
     if step.entry is None:
         return TraceRow(kind="wait", seconds=step.seconds)
     entry, value, of = step.entry

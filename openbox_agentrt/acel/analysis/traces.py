@@ -24,6 +24,7 @@ class TraceRow:
         outcome: Of a call, how it ended: "ok", "failed", or "refused".
         seconds: Of a time, how long.
         entry: Of what is written, the entry and its value.
+        result: Of a call that succeeded, what it returned, where that matters.
         by: Of a call that is refused, and of the end, the contracts that object.
     """
 
@@ -34,6 +35,7 @@ class TraceRow:
     seconds: float = 0.0
     entry: tuple[str, Any] | None = None
     by: tuple[str, ...] = ()
+    result: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON data."""
@@ -45,6 +47,7 @@ class TraceRow:
         if self.kind == "end":
             return {"end": True, "unmet": list(self.by)}
         said: dict[str, Any] = {"tool": self.tool, "args": _json(self.args), "outcome": self.outcome}
+        said |= {} if self.result is None else {"result": self.result}
         return {**said, **({"by": list(self.by)} if self.by else {})}
 
     def __str__(self) -> str:
@@ -57,6 +60,7 @@ class TraceRow:
             return "the session ends" + (f", unmet: {', '.join(self.by)}" if self.by else "")
         args = ", ".join(f"{name}={_written(value)}" for name, value in (self.args or {}).items())
         ended = {"ok": "", "failed": " fails"}.get(self.outcome, f" {self.outcome}")
+        ended += "" if self.result is None else f" gives {_written(self.result)}"
         return f"{self.tool}({args}){ended}" + (f" by {', '.join(self.by)}" if self.by else "")
 
 

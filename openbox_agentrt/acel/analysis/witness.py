@@ -57,12 +57,12 @@ class _Player:
         call = self._session.reserve(row.tool, row.args)
         if not call.allowed:
             broken = () if call.refusal is None else call.refusal.broken
-            return replace(row, outcome="refused", by=tuple(b.id or b.contract for b in broken))
+            return replace(row, outcome="refused", result=None, by=tuple(b.id or b.contract for b in broken))
         watched = tuple(v.id or v.spec for v in call.violations)
         if row.outcome == "failed":
             call.abort(ran=True)
         else:
-            call.commit()
+            call.commit(result=row.result)
         return replace(row, outcome="failed" if row.outcome == "failed" else "ok", by=watched)
 
     def _written(self, row: TraceRow, entry: str, value: Any) -> TraceRow:

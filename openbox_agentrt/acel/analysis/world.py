@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from .alphabet import ALL_ARGUMENTS, Alphabet, CallKind, with_values
 from .machine import Machine, Outcome, State, Transition, Try
 from .naming import Names
+from .provenance import result_with
 
 __all__ = ("Beside", "Ends", "World")
 
@@ -24,6 +25,9 @@ Ends: TypeAlias = "list[tuple[Outcome, Beside, Names]]"
 """The ways in which a step can end, each with how values are called after it."""
 
 _Present: TypeAlias = dict[str, dict[str, list[Any]]]
+
+# What a result has in the place of a value, if it has none there.
+_NOTHING = ""
 
 _ALIVE = "abcdefghijklmnopqrstuvwxyz"
 
@@ -95,9 +99,18 @@ class World:
     def args_of(self, step: Transition, names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
         """Write the arguments of a call, with its values called as `names` says of each group."""
         assert step.kind is not None
-        groups = dict(step.kind.slots)
-        values = {path: names[groups[path]].get(value, value) for path, value in step.values}
-        return with_values(step.kind, values)
+        return with_values(step.kind, self._called(step.kind, step, names))
+
+    def result_of(self, step: Transition, names: Mapping[str, Mapping[str, str]]) -> Any:
+        """Write what a call returns that contracts look at; None if there is nothing."""
+        assert step.kind is not None
+        return result_with(step.kind.results, self._called(step.kind, step, names))
+
+    def _called(
+        self, kind: CallKind, step: Transition, names: Mapping[str, Mapping[str, str]]
+    ) -> dict[str, str]:
+        groups = dict(kind.slots)
+        return {path: names[groups[path]].get(value, value) for path, value in step.values}
 
     def group_of_entry(self, entry: str) -> str | None:
         """Give the group of the names in an entry of the state that is a mapping, or None."""
@@ -114,15 +127,23 @@ class World:
         if not kind.slots:
             yield ()
             return
+        results = dict(kind.results)
         groups = [group for _, group in kind.slots]
-        choices = [self._choices(group, present, fresh=groups.count(group)) for group in groups]
+        choices = [
+            [*self._alphabet.found[group], _NOTHING]
+            if path in results
+            else self._choices(group, present, fresh=groups.count(group))
+            for path, group in kind.slots
+        ]
         paths = [path for path, _ in kind.slots]
         for chosen in itertools.product(*choices):
-            yield tuple(zip(paths, chosen, strict=True))
+            yield tuple((p, value) for p, value in zip(paths, chosen, strict=True) if value != _NOTHING)
 
     def _values_without(self, kind: CallKind, present: _Present) -> Iterator[tuple[tuple[str, str], ...]]:
-        paths = [path for path, _ in kind.slots]
-        choices = [self._choices(group, present) for _, group in kind.slots]
+        results = dict(kind.results)
+        slots = [(path, group) for path, group in kind.slots if path not in results]
+        paths = [path for path, _ in slots]
+        choices = [self._choices(group, present) for _, group in slots]
         for left_out in paths:
             if left_out != ALL_ARGUMENTS:
                 some = zip(paths, choices, strict=True)
