@@ -18,6 +18,7 @@ FindingKind: TypeAlias = Literal[
     "session-cannot-end-well",
     "matcher-matches-nothing",
     "pattern-names-no-tool",
+    "fact-is-never-known",
     "looks-like-a-pattern",
     "source-is-free-text",
     "shadow-contract-would-halt",

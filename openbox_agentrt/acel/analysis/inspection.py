@@ -40,6 +40,7 @@ def inspected(
         yield from _free_texts(contract, name)
         if tools is not None:
             yield from _unknown_names(contract, name, tools)
+            yield from _unknown_facts(contract, name, tools)
 
 
 def matches_nothing(contract: Declaration) -> Iterator[tuple[str, str]]:
@@ -92,6 +93,22 @@ def _unknown_names(contract: Declaration, name: Named, tools: Collection[str]) -
             witness=None,
             advice=f"did you mean {near[0]!r}?" if near else "name a tool of the list",
         )
+
+
+def _unknown_facts(contract: Declaration, name: Named, tools: Collection[str]) -> Iterator[Finding]:
+    """Find the facts that conditions read and that no tool tells, so that they are never known."""
+    known = {canonical(tool) for tool in (*tools, *LIFECYCLE)}
+    for fact in contract.facts:
+        if not known.intersection(fact.tools):
+            near = [name for tool in fact.tools for name in get_close_matches(tool, known, n=1)]
+            told_by = ", ".join(map(repr, fact.tools))
+            yield Finding(
+                kind="fact-is-never-known",
+                message=f"none of the {len(tools)} tools tells facts.{fact.name}, which {told_by} would",
+                contracts=(name,),
+                witness=None,
+                advice=f"did you mean {near[0]!r}?" if near else "let a tool of the list tell it",
+            )
 
 
 def _names(contract: Declaration) -> Iterable[str]:

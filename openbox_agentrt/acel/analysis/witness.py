@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..._plain.amounts import Amount
 from ..contracts.base import TemporalContract
+from ..contracts.declaration import Declaration
 from ..session import Session, engine_of
+from .alphabet import unit_of
 from .traces import TraceRow
 
 __all__ = ("played", "until_refused")
@@ -76,15 +79,31 @@ class _Player:
 def played(
     rows: Iterable[TraceRow], contracts: Sequence[TemporalContract], state: Mapping[str, Any]
 ) -> list[TraceRow]:
-    """Let a trace happen in a new session of all contracts, and tell how each row did."""
-    player = _Player(contracts, state)
-    return [player.play(row) for row in rows]
+    """
+    Let a trace happen in a new session of all contracts, and tell how each row did.
+
+    An amount of nothing is written as the smallest that there is, where that goes as well.
+    """
+    return _best_read(list(rows), lambda some: _played(some, contracts, state), contracts)
 
 
 def until_refused(
     rows: Iterable[TraceRow], contracts: Sequence[TemporalContract], state: Mapping[str, Any]
 ) -> list[TraceRow]:
     """Do as `played`, as far as to the first call that is refused."""
+    return _best_read(list(rows), lambda some: _until_refused(some, contracts, state), contracts)
+
+
+def _played(
+    rows: Sequence[TraceRow], contracts: Sequence[TemporalContract], state: Mapping[str, Any]
+) -> list[TraceRow]:
+    player = _Player(contracts, state)
+    return [player.play(row) for row in rows]
+
+
+def _until_refused(
+    rows: Sequence[TraceRow], contracts: Sequence[TemporalContract], state: Mapping[str, Any]
+) -> list[TraceRow]:
     player = _Player(contracts, state)
     found = []
     for row in rows:
@@ -92,6 +111,31 @@ def until_refused(
         if found[-1].outcome == "refused":
             break
     return found
+
+
+def _best_read(
+    rows: list[TraceRow],
+    play: Callable[[Sequence[TraceRow]], list[TraceRow]],
+    contracts: Sequence[TemporalContract],
+) -> list[TraceRow]:
+    plain = play(rows)
+    unit = unit_of(contract for contract in contracts if isinstance(contract, Declaration))
+    filled = [replace(row, args=_without_nothing(row.args, unit)) for row in rows]
+    if filled == rows:
+        return plain
+    found = play(filled)
+    return found if list(map(_ending, found)) == list(map(_ending, plain)) else plain
+
+
+def _without_nothing(value: Any, unit: Amount) -> Any:
+    """Write 1 in the last place of the limits for each amount of 0. Texts are no amounts."""
+    if isinstance(value, dict):
+        return {name: _without_nothing(inner, unit) for name, inner in value.items()}
+    return unit if type(value) is int and value == 0 else value
+
+
+def _ending(row: TraceRow) -> tuple[str, tuple[str, ...]]:
+    return row.outcome, row.by
 
 
 def _name(contract: Any) -> str:

@@ -270,6 +270,32 @@ def test_tools_that_there_are_show_a_name_that_is_wrong(analysed: Analysed) -> N
     assert "'delete_record'" in finding.advice
 
 
+def test_a_fact_that_no_tool_tells_is_named() -> None:
+    """A condition that reads it can never hold; one that a tool tells is fine."""
+    rules = parse_rules(
+        {
+            "facts": [{"tool": "get_order", "as": "order", "values": {"status": "status"}}],
+            "contracts": [c("requires", "pay", "facts.order.status == 'open'", id="open")],
+        }
+    )
+
+    (finding,) = analyse(rules, tools=["pay", "get_orders"]).findings
+    assert finding.kind == "fact-is-never-known"
+    assert "facts.order" in finding.message
+    assert "'get_orders'" in finding.advice
+    assert analyse(rules, tools=["pay", "get_order"]).findings == ()
+
+
+def test_an_amount_that_does_not_matter_is_the_smallest() -> None:
+    """A witness has no amount of nothing where 1 in the last place of the limits shows the same."""
+    limits = [c("at_most_total", "pay", "amount", 0.5, id="sum"), c("at_most_n_times", "pay", 1, id="one")]
+    rules = [*limits, c("at_most_n_times", "pay", 2, id="two")]
+    (finding,) = analyse(parse_rules({"contracts": rules})).findings
+
+    assert [str(row.args["amount"]) for row in finding.witness or () if row.args] == ["0.1", "0.1"]
+    assert [row.by for row in finding.witness or ()] == [(), ("one",)]
+
+
 def test_ten_thousand_contracts_end_in_time() -> None:
     """What there is no time for is named; nothing breaks, and nothing is called safe."""
     contracts = [must_precede(f"a{n}", f"a{n + 1}") for n in range(10_000)]
