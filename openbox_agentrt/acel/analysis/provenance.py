@@ -15,6 +15,7 @@ from ..contracts.declaration import Declaration
 from ..contracts.provenance import CameFrom, KeepsOut
 from ..contracts.rules import Cell, Guard
 from ..contracts.sources import Source
+from ..match.results import Result
 from .known import guards_of
 
 __all__ = (
@@ -126,6 +127,9 @@ def result_with(places: Iterable[tuple[str, str | None]], values: Mapping[str, s
     for slot, path in places:
         if slot in values:
             made = _joined(made, _standing(None if path is None else path.split("."), values[slot]))
+    if isinstance(made, dict) and Result(made).data is not made:
+        # With one more entry it is no wrapping, such as that of MCP, which would be taken off.
+        made["id"] = 1
     return made
 
 

@@ -170,6 +170,23 @@ def test_each_contract_is_seen_to_refuse(rules: str) -> None:
         assert _ends(found.stricter, rest)[-1] is True
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("content", "content.*.iban", "content.text", "structuredContent.iban", "update.messages.0.content"),
+        *("*", "*.*", "1", "a.1.b", "*.text", "result"),
+    ],
+)
+def test_a_value_is_found_at_any_path(analysed: Analysed, path: str) -> None:
+    """The result that is tried has the value where the source looks for it, whatever else is read into it."""
+    contracts = [c("came_from", "pay", "iban", [{"tool": "look", "path": path}], id="known")]
+
+    assert analysed(*contracts).findings == ()
+    found = compare(_rules([*contracts, c("never", "pay")]), _rules(contracts))
+    assert found.looser is not None
+    assert _ends(found.looser, contracts) == [True, True]
+
+
 def test_a_source_that_no_tool_is_is_named(analysed: Analysed) -> None:
     """With the tools that there are, a source of another name is named with the nearest."""
     contract = c("came_from", "pay", "iban", ["prompt", {"tool": "get_contract", "path": "iban"}])
