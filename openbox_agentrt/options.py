@@ -107,6 +107,7 @@ class GovernanceOptions(
             contracts' sessions, from which each decision can be derived again.
         redaction_key: Key of redaction markers, as bytes or as a file: equal secrets have equal markers in
             all logs and after a restart. By default it is derived from the signer, or random without one.
+        previous_signer: Key file that signed the evidence so far, where ``signer`` takes over.
         anchors: Who keeps signed checkpoints of the evidence: folders, URLs of witnesses, functions.
         anchor_seconds: How long a record may be without a checkpoint there.
         on_tool_block: ``raise``, or ``return_error``: the model sees a tool error and the run goes on.

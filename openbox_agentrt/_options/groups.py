@@ -233,6 +233,9 @@ class EvidenceOptions:
     signer: str | os.PathLike[str] | Callable[[bytes], str] | None = field(
         default=None, repr=False, metadata=holds(kinds.PATH_OR_OBJECT, is_secret=True)
     )
+    previous_signer: str | os.PathLike[str] | None = field(
+        default=None, repr=False, metadata=holds(kinds.PATH_OR_OBJECT, is_secret=True)
+    )
     redact_fields: Collection[str] | None = field(default=None, metadata=holds(kinds.NAMES))
     redaction_key: str | os.PathLike[str] | bytes | None = field(
         default=None, repr=False, metadata=holds(kinds.PATH_OR_OBJECT, is_secret=True)
@@ -251,6 +254,10 @@ class EvidenceOptions:
         """Refuse a key that signs nothing, and anchors of nothing."""
         if self.signer is not None and self.evidence is None:
             raise OptionError("signer", "signs the evidence", remedy="set the option 'evidence' as well")
+        if self.previous_signer is not None and self.signer is None:
+            raise OptionError(
+                "previous_signer", "hands over to the option 'signer'", remedy="set that as well"
+            )
         if self.anchors is not None and (self.signer is None or self.evidence is None):
             remedy = "set the options 'evidence' and 'signer' as well"
             raise OptionError("anchors", "keep signed checkpoints of the evidence", remedy=remedy)

@@ -111,9 +111,13 @@ def open_evidence(
             signer, _ = ed25519_signer(signer)
         elif signer is not None and not callable(signer):
             raise OptionError("signer", f"must be a key file or sign, not {type(signer).__name__}")
+        previous = None
+        if options.previous_signer is not None:
+            previous, _ = ed25519_signer(options.previous_signer)
         file = EvidenceFile(
             target,
             signer=signer,
+            previous_signer=previous,
             redact_fields=redactor_of(options.redact_fields),
             redaction_key=redaction_key_of(options),
             record=options.record,

@@ -155,12 +155,20 @@ class _Question:
         )
         _refuse_what_is_none(log, report)
         again = rerun_file(log, counted=Progress("entries").counted) if self.rerun and report.ok else None
-        wrong = list(self._wrong_checkpoints(Path(log).expanduser())) if report.ok else []
+        wrong = []
+        if report.ok:
+            wrong = list(self._wrong_checkpoints(Path(log).expanduser(), report.handed_over))
         return Outcome(report, again, self.rules, wrong, has_key=self.public_key is not None)
 
-    def _wrong_checkpoints(self, log: Path) -> Iterator[str]:
+    def _wrong_checkpoints(self, log: Path, handed_over: tuple[str, ...]) -> Iterator[str]:
         for name, checkpoint in self.checkpoints.items():
-            wrong = check_checkpoint(log, checkpoint, public_key=self.public_key, witnesses=self.witnesses)
+            wrong = check_checkpoint(
+                log,
+                checkpoint,
+                public_key=self.public_key,
+                handed_over=handed_over,
+                witnesses=self.witnesses,
+            )
             yield from (f"{name}: {problem}" for problem in wrong)
 
 

@@ -139,6 +139,7 @@ def check_checkpoint(
     checkpoint: Checkpoint,
     *,
     public_key: str | None = None,
+    handed_over: Sequence[str] = (),
     witnesses: Sequence[NoteKey] = (),
 ) -> list[str]:
     """
@@ -148,6 +149,7 @@ def check_checkpoint(
         log: The log, which was verified.
         checkpoint: The checkpoint, kept elsewhere.
         public_key: Key that it has to be signed with, in hexadecimal; None to take it at its word.
+        handed_over: Keys that may have signed it instead, see `Report.handed_over`.
         witnesses: Keys of witnesses, each of which has to have seen it.
 
     Returns:
@@ -157,7 +159,8 @@ def check_checkpoint(
         UnreadableLogError: See `leaves_of`.
     """
     wrong = []
-    if public_key is not None and checkpoint.key(public_key).signed_at(checkpoint.note) is None:
+    keys = () if public_key is None else (public_key, *handed_over)
+    if keys and all(checkpoint.key(key).signed_at(checkpoint.note) is None for key in keys):
         wrong.append("the checkpoint is not signed with this key")
     wrong += [
         f"witness {witness.name!r} has not seen the checkpoint"

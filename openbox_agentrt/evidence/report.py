@@ -45,6 +45,8 @@ class Report:
         session_id: Session that the log was opened for.
         rules_hash: Hash of the rules that it was opened with.
         key_id: Short name of the key that the log says it is signed with.
+        handed_over: Public keys, in hexadecimal, that the given key handed the log over to, one after the
+            other; the last has signed it. Without a key nothing is followed.
         log_id: Identity of the log (format 2).
         lost: How many records are missing by the log's own account: they could not be written, or could not
             be taken down.
@@ -74,6 +76,7 @@ class Report:
     session_id: str | None = None
     rules_hash: str | None = None
     key_id: str | None = None
+    handed_over: tuple[str, ...] = ()
     log_id: str | None = None
     lost: int = 0
     state: Literal["open", "closed", "rotated"] | None = None
@@ -86,4 +89,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON data."""
-        return {**asdict(self), "notes": list(self.notes), "sessions": list(self.sessions)}
+        data = {**asdict(self), "notes": list(self.notes), "sessions": list(self.sessions)}
+        del data["handed_over"]
+        # Left out where nothing was: reports of logs with one key stay what they were.
+        return {**data, "handed_over": list(self.handed_over)} if self.handed_over else data

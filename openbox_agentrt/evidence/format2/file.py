@@ -62,6 +62,8 @@ class EvidenceFile:
             and is not there yet, each log gets a file of its own. The file and what stands beside it
             (``.head``, ``.lock``, ``.pub`` with the public key) are readable by their owner only.
         signer: Signs the head, see `ed25519_signer`.
+        previous_signer: The signer of the log so far, where `signer` takes over: it vouches for the new key
+            in the log itself, so that whoever trusts the old one can follow. Not needed once that is done.
         session_id: Session of records that do not name one.
         rules_hash: Hash of the rules in force.
         redact_fields: Names of secrets, or a `Redactor`. One without a key of its own gets one that is
@@ -93,6 +95,7 @@ class EvidenceFile:
         path: str | os.PathLike[str],
         *,
         signer: Signer | None = None,
+        previous_signer: Ed25519Signer | None = None,
         session_id: str | None = None,
         rules_hash: str | None = None,
         redact_fields: Redactor | Iterable[str] | str | None = None,
@@ -141,7 +144,8 @@ class EvidenceFile:
                     key_id=None if signer is None else str(getattr(signer, "key_id", "unnamed")),
                     record=record,
                 ),
-                verifier=signer.verifier() if isinstance(signer, Ed25519Signer) else None,
+                signer=signer if isinstance(signer, Ed25519Signer) else None,
+                previous=previous_signer,
                 now=self._now,
                 max_bytes=max_bytes,
                 durable=durable,

@@ -17,6 +17,7 @@ The first line of every file has the type ``header``. The others:
     ``step``       an event of a session: a call that was asked for, how one ended, a write to its state
     ``gap``        records were lost before this one, e.g. because the disk was full
     ``resumed``    the log was opened again
+    ``key``        the log is signed with another key from here on, which the one before it vouches for
 """
 
 import functools
@@ -28,7 +29,7 @@ from ..canonical import canonical, decoded, sha256_hex
 __all__ = ("LineType", "LogLine", "parse_line", "session_text", "write_line")
 
 LineType: TypeAlias = Literal[
-    "header", "violation", "decision", "outcome", "session", "gap", "resumed", "rules", "step"
+    "header", "violation", "decision", "outcome", "session", "gap", "resumed", "rules", "step", "key"
 ]
 
 _TYPES = "|".join(get_args(LineType)).encode()

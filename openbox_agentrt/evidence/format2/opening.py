@@ -12,10 +12,11 @@ from typing import Any
 
 from ..canonical import canonical, sha256_hex
 from ..errors import DamagedLogError
-from ..keys import Verifier
+from ..keys import Ed25519Signer
 from .heads import Head, read_head
 from .lines import parse_line, session_text
 from .parts import header_of, iterate_lines, part_path, parts_of, torn_end_of
+from .succession import handover
 from .verification import Expectation, verify_lines
 from .writing import LogIdentity, LogWriter
 
@@ -26,14 +27,22 @@ _BEGINNING = b'{"body":{"format":2,'
 _SET_ASIDE = "keep it for whoever looks into it: move it and its .head away, and a new log begins"
 
 
-def open_log(log: Path, wanted: LogIdentity, *, verifier: Verifier | None, **settings: Any) -> LogWriter:
+def open_log(
+    log: Path,
+    wanted: LogIdentity,
+    *,
+    signer: Ed25519Signer | None,
+    previous: Ed25519Signer | None = None,
+    **settings: Any,
+) -> LogWriter:
     """
     Begin a log, or continue the one that is there.
 
     Args:
         log: Where it is.
         wanted: What the header of a new log says. A log that is continued keeps its own.
-        verifier: Check of the signature of the head that is there, or None to take it as it is.
+        signer: Key that the head which is there has to be signed with, or None to take it as it is.
+        previous: Key that may have signed it instead. It hands the log over to `signer` then.
         settings: The settings of `LogWriter`.
 
     Raises:
@@ -48,12 +57,19 @@ def open_log(log: Path, wanted: LogIdentity, *, verifier: Verifier | None, **set
         ) from error
     if head is None:
         return _begin(log, wanted, settings)
-    _check_key(log, head, wanted, verifier)
+    takes_over = previous is not None and signer is not None and head.key_id == previous.key_id
+    takes_over = takes_over and head.key_id != wanted.key_id
+    key = previous if takes_over else signer
+    _check_key(log, head, previous.key_id if takes_over and previous else wanted.key_id, key)
     if head.state == "rotated":
         raise DamagedLogError(
             "the log is a part that another one follows", path=str(log), remedy="continue the last part"
         )
-    return _continue(log, head, wanted, verifier, settings)
+    writer = _continue(log, head, wanted, key, settings)
+    if takes_over and previous is not None and signer is not None:
+        body = handover(head.log_id, writer.count, previous, signer)
+        writer.write(canonical(body), session=session_text(wanted.session_id), type="key")
+    return writer
 
 
 def _begin(log: Path, wanted: LogIdentity, settings: dict[str, Any]) -> LogWriter:
@@ -74,21 +90,21 @@ def _may_be_a_header(log: Path) -> bool:
     return _BEGINNING.startswith(start)
 
 
-def _check_key(log: Path, head: Head, wanted: LogIdentity, verifier: Verifier | None) -> None:
-    if (head.signature is None) != (wanted.key_id is None) or head.key_id != wanted.key_id:
+def _check_key(log: Path, head: Head, key_id: str | None, signer: Ed25519Signer | None) -> None:
+    if (head.signature is None) != (key_id is None) or head.key_id != key_id:
         before = "not signed" if head.signature is None else f"signed with key {head.key_id!r}"
-        now = "no key" if wanted.key_id is None else f"key {wanted.key_id!r}"
+        now = "no key" if key_id is None else f"key {key_id!r}"
         raise DamagedLogError(
             f"the log was {before} so far, and {now} is given now",
             path=str(log),
-            remedy="move it and its .head away, and a new log begins",
+            remedy="give the key so far as previous_signer, or move it and its .head away for a new log",
         )
-    if verifier is not None and not verifier(head.statement(), head.signature or ""):
+    if signer is not None and not signer.verifier()(head.statement(), head.signature or ""):
         raise DamagedLogError("the head of the log is forged", path=str(log), remedy=_SET_ASIDE)
 
 
 def _continue(
-    log: Path, head: Head, wanted: LogIdentity, verifier: Verifier | None, settings: dict[str, Any]
+    log: Path, head: Head, wanted: LogIdentity, key: Ed25519Signer | None, settings: dict[str, Any]
 ) -> LogWriter:
     put_away = part_path(log, head.part)
     # A crash while a new part was begun leaves the old one put away and nothing in its place.
@@ -98,7 +114,12 @@ def _continue(
     end = _End()
     report = verify_lines(
         ((file.name, end.watch(iterate_lines(file, skip_torn=file == last))) for file in files),
-        Expectation(head=head, verifier=verifier, key_id=wanted.key_id, partial=True),
+        Expectation(
+            head=head,
+            verifier=None if key is None else key.verifier(),
+            key_id=None if key is None else key.key_id,
+            partial=True,
+        ),
     )
     if not report.ok:
         raise DamagedLogError(

@@ -12,10 +12,11 @@ from typing import Any
 from ..canonical import GENESIS_HASH
 from ..course import Course
 from ..findings import NO_KEY, BadEntry, moved_or_missing
-from ..keys import Verifier
+from ..keys import Verifier, ed25519_verifier, key_id_of
 from ..report import Problem, Report
 from .heads import Head
 from .lines import LogLine, parse_line
+from .succession import successor
 
 __all__ = ("Expectation", "verify_lines")
 
@@ -30,7 +31,8 @@ class Expectation:
 
     Attributes:
         head: Its head, or None if there is none.
-        verifier: Check of the head's signature, or None to authenticate nothing.
+        verifier: Check of the head's signature, or None to authenticate nothing. Where this key hands the log
+            over to another, that one has to have signed from there on.
         key_id: Short name of the key that the verifier stands for.
         session_id: Session that the log has to be of, or None for any.
         rules_hash: Rules that all its sessions have to have run under, by one of their hashes, or None for
@@ -50,6 +52,14 @@ class Expectation:
     partial: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """Hold the key that has to sign a log at some line of it."""
+
+    key_id: str
+    verify: Verifier
+
+
 @dataclass(slots=True)
 class _Walk:
     """Keep the position that verification has reached in a log."""
@@ -65,6 +75,14 @@ class _Walk:
     course: Course = field(default_factory=Course)
     names_rules: bool = False
     unsigned: list[tuple[int, int]] = field(default_factory=list)
+    handed_over: list[str] = field(default_factory=list)
+    key: _Key | None = None
+    head_key: _Key | None = None
+    kept_key: _Key | None = None
+
+    def __post_init__(self) -> None:
+        if self.expected.verifier is not None:
+            self.key = _Key(self.expected.key_id or "", self.expected.verifier)
 
 
 def verify_lines(parts: Iterable[tuple[str, Iterable[bytes]]], expected: Expectation) -> Report:
@@ -168,13 +186,29 @@ def _check_link(walk: _Walk, name: str, line: LogLine) -> None:
         _check_rules(walk, name, f"session {line.session!r} runs", line.data())
     if line.type == "rules":
         _check_rules(walk, name, "a session runs", {"rules_hash": line.data().get("hash")})
+    if line.type == "key":
+        _follow_key(walk, name, line)
     _take_note(walk, line)
     walk.prev = line.hash
     walk.seq += 1
     if walk.expected.head is not None and walk.seq == walk.expected.head.count:
-        walk.sealed_hash = line.hash
+        walk.sealed_hash, walk.head_key = line.hash, walk.key
     if walk.expected.kept is not None and walk.seq == walk.expected.kept.count:
-        walk.kept_hash = line.hash
+        walk.kept_hash, walk.kept_key = line.hash, walk.key
+
+
+def _follow_key(walk: _Walk, name: str, line: LogLine) -> None:
+    if walk.key is None or walk.header is None:
+        return
+    try:
+        next_key = successor(walk.header["log_id"], line.seq, line.data(), walk.key.key_id, walk.key.verify)
+    except ValueError as error:
+        raise BadEntry(
+            "wrong_signer", f"line {line.seq}: the new key {error}", at=line.seq, file=name
+        ) from None
+    if next_key is not None:
+        walk.key = _Key(key_id_of(next_key), ed25519_verifier(next_key))
+        walk.handed_over.append(next_key)
 
 
 def _take_note(walk: _Walk, line: LogLine) -> None:
@@ -199,12 +233,12 @@ def _note_unsigned(walk: _Walk, line: LogLine) -> None:
 
 
 def _check_head(walk: _Walk) -> None:
-    head, verifier = walk.expected.head, walk.expected.verifier
+    head, key = walk.expected.head, walk.head_key or walk.key
     if head is None:
         raise BadEntry("headless", "the head is missing: lines may have been cut from the end", at=walk.seq)
-    if verifier is not None:
+    if key is not None:
         # The signature first: what an unsigned head says is worth nothing.
-        _check_signature(head, "the head", verifier, walk.expected.key_id)
+        _check_signature(head, "the head", key)
     if walk.header is None:
         raise BadEntry("emptied", f"the log is empty, its head vouches for {head.count} lines", at=0)
     if head.log_id != walk.header["log_id"]:
@@ -221,21 +255,21 @@ def _check_head(walk: _Walk) -> None:
         raise BadEntry("appended", f"the log was {ended} after {head.count} lines", at=head.count)
 
 
-def _check_signature(head: Head, which: str, verifier: Verifier, key_id: str | None) -> None:
+def _check_signature(head: Head, which: str, key: _Key) -> None:
     if head.signature is None:
         raise BadEntry("unsigned", f"{which} is not signed", at=0)
-    if not verifier(head.statement(), head.signature):
-        whose = "" if head.key_id == key_id else f", but with {head.key_id!r}"
+    if not key.verify(head.statement(), head.signature):
+        whose = "" if head.key_id == key.key_id else f", but with {head.key_id!r}"
         raise BadEntry("wrong_signer", f"{which} is not signed with this key{whose}", at=0)
 
 
 def _check_kept_head(walk: _Walk) -> None:
     """Check that what the log was when the head was kept is how it still begins."""
-    kept, verifier = walk.expected.kept, walk.expected.verifier
+    kept, key = walk.expected.kept, walk.kept_key or walk.key
     if kept is None:
         return
-    if verifier is not None:
-        _check_signature(kept, "the head that was kept", verifier, walk.expected.key_id)
+    if key is not None:
+        _check_signature(kept, "the head that was kept", key)
     if walk.header is None or kept.log_id != walk.header["log_id"]:
         raise BadEntry("foreign", "the head that was kept belongs to another log", at=walk.first)
     if walk.seq < kept.count:
@@ -267,6 +301,7 @@ def _report(walk: _Walk, bad: BadEntry | None) -> Report:
         session_id=header.get("session_id"),
         rules_hash=header.get("rules_hash"),
         key_id=None if head is None else head.key_id,
+        handed_over=tuple(walk.handed_over),
         log_id=header.get("log_id"),
         lost=course.lost,
         state=None if head is None else head.state,
@@ -292,6 +327,8 @@ def _notes(walk: _Walk, bad: BadEntry | None) -> Iterator[str]:
         yield f"the last {unsealed} lines are not covered by the head yet"
     for start, end in walk.unsigned:
         yield f"lines {start} to {end - 1} were not signed when the log was opened again"
+    for key in walk.handed_over:
+        yield f"the key handed the log over to key {key_id_of(key)}, which signs from there on"
     if walk.first:
         yield f"the {walk.first} lines before this part were not looked at"
     if bad is None and head is not None and head.state == "rotated":
