@@ -31,12 +31,14 @@ _OPTIONS = (
     "--state-dir",
     "--evidence-dir",
     "--key",
+    "--record",
     "--redact-field",
     "--redaction-key",
     "--on-rules-change",
     "--fleet",
 )
 _CHANGES = ("deny", "replay")
+_RECORDS = ("violations", "steps")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -55,6 +57,7 @@ def main(argv: Sequence[str]) -> int:
         project_dir=os.environ.get("CLAUDE_PROJECT_DIR") or None,
         evidence_dir=options.get("evidence_dir"),
         key=options.get("key"),
+        record="steps" if options.get("record") == "steps" else "violations",
         redact_fields=options.get("redact_field") or (),
         redaction_key=options.get("redaction_key"),
         fleet=options.get("fleet") or os.environ.get("OPENBOX_AGENTRT_FLEET") or None,
@@ -90,7 +93,8 @@ def _read(argv: Sequence[str]) -> Mapping[str, Any] | None:
             options[name[2:].replace("-", "_")] = value
     changes = options.get("on_rules_change", "deny")
     complete = options["event"] == "post" or "rules" in options
-    return options if complete and changes in _CHANGES else None
+    records = options.get("record", "violations")
+    return options if complete and changes in _CHANGES and records in _RECORDS else None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,6 +125,11 @@ def _parser() -> argparse.ArgumentParser:
             "--evidence-dir", metavar="DIR", help="folder of the evidence (default: the state folder)"
         )
         event.add_argument("--key", metavar="FILE", help="Ed25519 key file that signs the evidence")
+        event.add_argument(
+            "--record",
+            choices=_RECORDS,
+            help="what goes into the evidence: what was refused, or also every step, at the end",
+        )
         event.add_argument(
             "--redact-field",
             action="append",

@@ -13,6 +13,7 @@ from openbox_agentrt.cli.hook import _parser, _read
         ["post"],
         ["post", "--state-dir", "a dir"],
         ["end", "--rules", "a=b.yaml", "--on-rules-change", "replay"],
+        ["pre", "--rules", "r", "--record", "steps", "--redact-field", "pin", "--redact-field=card"],
     ],
     ids=" ".join,
 )
@@ -37,6 +38,7 @@ def test_both_ways_read_the_same(argv: list[str]) -> None:
         ["pre", "--rules", "r.yaml", "--shadow", "x"],
         ["pre", "--rules", "r.yaml", "extra"],
         ["pre", "--rules", "r.yaml", "--on-rules-change", "ignore"],
+        ["pre", "--rules", "r.yaml", "--record", "all"],
         ["--help"],
         ["pre", "--help"],
     ],

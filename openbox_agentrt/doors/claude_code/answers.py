@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager
 
 from openbox_agentrt.doors.claude_code.event import POST_EVENTS, PROMPT_EVENT, HookEvent, read_event
 from openbox_agentrt.doors.claude_code.folder import HookFault
-from openbox_agentrt.doors.claude_code.history import end_call
+from openbox_agentrt.doors.claude_code.history import end_call, read_history
 from openbox_agentrt.doors.claude_code.log import SessionLog, file_stem, open_log
 
 TYPE_CHECKING = False
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from openbox_agentrt.acel import Violation
+    from openbox_agentrt.doors.claude_code.history import History
     from openbox_agentrt.doors.claude_code.rules import HookRules
     from openbox_agentrt.doors.claude_code.session import OnRulesChange, Ruling
-    from openbox_agentrt.evidence import Redactor
+    from openbox_agentrt.evidence import EvidenceFile, Redactor
 
 __all__ = (
     "HookAnswer",
@@ -56,6 +57,8 @@ class HookSettings:
         project_dir: The project's folder, or None for the working directory.
         evidence_dir: Folder of the evidence, one file per session; the state folder if None.
         key: Ed25519 key file that signs the evidence, or None.
+        record: What goes into the evidence: "violations", or at the end of the session also all of its
+            "steps", from which each decision can be derived again.
         redact_fields: Names of arguments that the evidence shows as markers only. With one, or with a key,
             what looks like a key or a token is hidden as well.
         redaction_key: File of the key of these markers, or None.
@@ -73,6 +76,7 @@ class HookSettings:
         "key",
         "on_rules_change",
         "project_dir",
+        "record",
         "redact_fields",
         "redaction_key",
         "rules",
@@ -87,6 +91,7 @@ class HookSettings:
         project_dir: str | None = None,
         evidence_dir: str | None = None,
         key: str | None = None,
+        record: Literal["violations", "steps"] = "violations",
         redact_fields: Sequence[str] = (),
         redaction_key: str | None = None,
         on_rules_change: OnRulesChange = "deny",
@@ -98,6 +103,7 @@ class HookSettings:
         self.project_dir = project_dir
         self.evidence_dir = evidence_dir
         self.key = key
+        self.record = record
         self.redact_fields = redact_fields
         self.redaction_key = redaction_key
         self.on_rules_change = on_rules_change
@@ -203,6 +209,7 @@ def _begin(log: SessionLog, event: HookEvent, settings: HookSettings) -> tuple[R
         now=settings.clock(),
         on_rules_change=settings.on_rules_change,
         fleet=settings.fleet,
+        keeps_refused=settings.record == "steps",
     )
     return ruling, _record(event, settings, ruling.violations, rules.rules_hash)
 
@@ -228,10 +235,12 @@ def _at_end(data: bytes, settings: HookSettings) -> HookAnswer:
     from openbox_agentrt.doors.claude_code.session import unmet_obligations
 
     event = read_event(data, expected=("Stop", "SessionEnd"))
-    final = event.name == "SessionEnd"
+    final, trouble = event.name == "SessionEnd", ""
     try:
         with _log(settings, event) as log:
             rules = _rules(settings, log)
+            # Before the end is written down, which is no step.
+            history = _steps_of(log, event, settings) if final else None
             violations = unmet_obligations(
                 log,
                 event,
@@ -240,7 +249,9 @@ def _at_end(data: bytes, settings: HookSettings) -> HookAnswer:
                 on_rules_change=settings.on_rules_change,
                 final=final,
             )
-            trouble = _record(event, settings, violations, rules.rules_hash, always=True) if final else ""
+            steps = None if history is None else (lambda evidence: _record_steps(history, rules, evidence))
+            if final:
+                trouble = _record(event, settings, violations, rules.rules_hash, steps, always=True)
     except HookFault as fault:
         if event.repeated_stop:
             # Blocking again would keep the client from ever stopping. The user is told.
@@ -288,10 +299,16 @@ def _record(
     settings: HookSettings,
     violations: Sequence[Violation],
     rules_hash: str,
+    steps: Callable[[EvidenceFile], str | None] | None = None,
     *,
     always: bool = False,
 ) -> str:
-    """Put violations into the session's evidence. Gives a line about what went wrong, if something did."""
+    """
+    Put violations into the session's evidence, and `steps`, which says why if it cannot.
+
+    Returns:
+        A line about what went wrong; empty if nothing did.
+    """
     if not violations and not always:
         return ""
     from openbox_agentrt.evidence import EvidenceError, EvidenceFile, ed25519_signer
@@ -308,15 +325,28 @@ def _record(
             rules_hash=rules_hash,
             redact_fields=_redactor(settings),
             redaction_key=settings.redaction_key,
-            seal_interval=0,
+            record=settings.record,
+            seal_interval=0 if steps is None else 0.05,
         ) as evidence:
             for violation in violations:
                 evidence.record(violation)
-            failure = evidence.last_failure
+            failure = (None if steps is None else steps(evidence)) or evidence.last_failure
     except (EvidenceError, OSError) as error:
         # Fail-open for the call: it was judged and written down in the log, and the user is told.
         failure = str(error)
     return "" if failure is None else f"openbox-agentrt: the evidence is incomplete: {_one_line(failure)}"
+
+
+def _steps_of(log: SessionLog, event: HookEvent, settings: HookSettings) -> History | None:
+    if settings.record != "steps":
+        return None
+    return read_history(log, event.session_id, whole=True)
+
+
+def _record_steps(history: History, rules: HookRules, evidence: EvidenceFile) -> str | None:
+    from openbox_agentrt.doors.claude_code.steps import record_steps
+
+    return record_steps(history, rules, evidence)
 
 
 def _redactor(settings: HookSettings) -> Redactor | None:

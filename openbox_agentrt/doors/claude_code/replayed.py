@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from openbox_agentrt.acel import Reservation, Violation
     from openbox_agentrt.doors.claude_code.rules import HookRules
 
-__all__ = ("Replica", "StaleSnapshotError")
+__all__ = ("TRACE", "Replica", "StaleSnapshotError", "outcome_of")
 
-# How many calls a violation in the evidence shows.
-_TRACE = 20
+TRACE = 20
+"""How many calls a violation in the evidence shows."""
 
 
 class StaleSnapshotError(Exception):
@@ -114,7 +114,7 @@ class Replica:
         options: dict[str, Any] = {
             "clock": self._clock,
             "evidence": self._findings,
-            "max_trace": _TRACE,
+            "max_trace": TRACE,
             "contracts": rules.local,
         }
         if self._history.snapshot is None:
@@ -148,7 +148,7 @@ class Replica:
             )
         else:
             end = self._ends.get(entry["call"])
-            outcome = "unknown" if end is None else _outcome(end)
+            outcome = "unknown" if end is None else outcome_of(end)
             self._happened(entry, outcome, None if end is None else end.get("result"))
             self._open[entry["call"]] = None
 
@@ -166,7 +166,7 @@ class Replica:
         reservation = self._open.pop(entry["call"], None)
         if reservation is None:
             return
-        outcome: Outcome = "unknown" if entry["event"] == "lost" else _outcome(entry)
+        outcome: Outcome = "unknown" if entry["event"] == "lost" else outcome_of(entry)
         conclude(reservation, entry.get("result"), outcome=outcome, args=entry.get("args"))
 
     def _happened(self, entry: Mapping[str, Any], outcome: Outcome, result: Any = None) -> None:
@@ -202,7 +202,8 @@ def _first_line_under(rules: str, history: History) -> int:
     return changes[-1] if changes else 0
 
 
-def _outcome(entry: Mapping[str, Any]) -> Outcome:
+def outcome_of(entry: Mapping[str, Any]) -> Outcome:
+    """Tell what became of a call, by the line of its end."""
     if entry["ok"]:
         return "ok"
     return "failed" if entry["ran"] else "aborted"

@@ -57,6 +57,7 @@ def begin_call(
     now: float,
     on_rules_change: OnRulesChange,
     fleet: str | None = None,
+    keeps_refused: bool = False,
 ) -> Ruling:
     """
     Judge a call that is about to run, and write down what was decided.
@@ -70,6 +71,7 @@ def begin_call(
         now: The time.
         on_rules_change: What to do if the rules are not those that the session began under.
         fleet: URL of the store that contracts with scope "fleet" count in.
+        keeps_refused: Whether the log keeps the arguments of a call that is refused.
 
     Raises:
         HookFault: It cannot be judged. Nothing was let through.
@@ -123,7 +125,7 @@ def begin_call(
         {
             **line,
             "event": "deny",
-            "args": dict(event.args) if halted else None,
+            "args": dict(event.args) if halted or keeps_refused else None,
             "reason": reason,
             "halted": halted,
         }
