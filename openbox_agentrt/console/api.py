@@ -67,7 +67,7 @@ def api_routes(sources: Sources, reports: Reports) -> list[Route]:
         Route("/api/v1/approvals", _as_json(approvals)),
         Route("/api/v1/approvals/{id}", _as_json(approval)),
         Route("/api/v1/runs", _as_json(runs)),
-        Route("/api/v1/runs/{id}", _as_json(run)),
+        Route("/api/v1/runs/{id:path}", _as_json(run)),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
@@ -55,8 +55,9 @@ def application(sources: Sources, access: Access, where: str) -> Starlette:
         Route("/approvals/{id}", site.decide, methods=["POST"]),
         Route("/approvals/{id}/values/{index:int}", site.whole),
         Route("/runs", site.runs),
-        Route("/runs/{id}", site.run),
-        Route("/runs/{id}/halt", site.halt, methods=["POST"]),
+        # Whoever writes its own SDK names its runs, also with slashes: each can be seen and halted.
+        Route("/runs/{id:path}/halt", site.halt, methods=["POST"]),
+        Route("/runs/{id:path}", site.run),
         Route("/contracts", reports.contracts),
         Route("/contracts", reports.would, methods=["POST"]),
         Route("/shadow", reports.shadow),
@@ -90,11 +91,7 @@ class _Site:
 
     async def _follow(self) -> None:
         while True:
-            try:
-                await asyncio.to_thread(self._sources.refresh)
-            except Exception as error:  # noqa: BLE001
-                # A log that cannot be followed is shown as such; the others are followed on.
-                logger.error("the evidence cannot be followed: %s", type(error).__name__)
+            await asyncio.to_thread(self._sources.refresh)
             await asyncio.sleep(_REFRESH_SECONDS)
 
     # What everybody may ask
@@ -162,7 +159,7 @@ class _Site:
 
     def whole(self, request: Request) -> Response:
         approval = self._sources.reader.approval(request.path_params["id"])
-        named = [] if approval is None else values.named_values(self._sources.shown(approval.event))
+        named = [] if approval is None else _listed(self._sources, approval)
         index = request.path_params["index"]
         if approval is None or index >= len(named):
             return Response("there is no such value\n", 404)
@@ -315,6 +312,10 @@ _HEADLINES = {
     "rejected": "was rejected",
     "expired": "was answered by nobody",
 }
+
+
+def _listed(sources: Sources, approval: Approval) -> Sequence[tuple[str, Any]]:
+    return values.listed_values(values.named_values(sources.shown(approval.event)))
 
 
 def _already(approval: Approval, now: float, *, late: bool = False) -> tuple[str, ...] | None:

@@ -317,6 +317,7 @@ def _line_at(path: Path, place: int, number: int) -> Line:
 
 
 def _decided(at: float, number: int, data: dict[str, Any]) -> Decided:
+    contracts = data.get("contracts")
     return Decided(
         at=at,
         number=number,
@@ -327,7 +328,7 @@ def _decided(at: float, number: int, data: dict[str, Any]) -> Decided:
         source=str(data.get("source", "")),
         agent=str(data.get("agent") or ""),
         reason=str(data.get("reason") or ""),
-        contracts=tuple(map(str, data.get("contracts") or ())),
+        contracts=tuple(map(str, contracts)) if isinstance(contracts, list) else (),
         ungoverned=is_ungoverned(data),
         acel_seconds=_number(data.get("acel_seconds")),
         core_seconds=_number(data.get("core_seconds")),

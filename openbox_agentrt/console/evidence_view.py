@@ -239,5 +239,7 @@ def _about(kind: str, data: dict[str, Any]) -> tuple[str, str]:
     if kind == "gap":
         return "", f"{data.get('lost', 'some')} records were lost before this one"
     if kind == "rules":
-        return "", f"{len(data.get('texts') or ())} contracts, rules {str(data.get('hash', ''))[:8]}"
+        texts = data.get("texts")
+        told = len(texts) if isinstance(texts, list) else "unreadable"
+        return "", f"{told} contracts, rules {str(data.get('hash', ''))[:8]}"
     return "", f"rules {str(data.get('rules_hash', ''))[:8]}" if kind == "session" else kind

@@ -37,13 +37,18 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
 
 
 class Pages:
-    """Write pages from the templates of the package. Everything in them is escaped."""
+    """
+    Write pages from the templates of the package.
+
+    Everything in them is escaped; names and reasons are short, and nothing in them can hide or move.
+    """
 
     def __init__(self) -> None:
         self._templates = Environment(
             loader=PackageLoader("openbox_agentrt.console"),
             autoescape=True,
             undefined=StrictUndefined,
+            finalize=_shown,
             trim_blocks=True,
             lstrip_blocks=True,
         )
@@ -53,3 +58,8 @@ class Pages:
     def write(self, name: str, **values: Any) -> str:
         """Write one page."""
         return self._templates.get_template(f"{name}.html").render(values)
+
+
+def _shown(value: Any) -> Any:
+    # What is Markup was written by a template, or taken apart by `values.pieces`.
+    return values.visible(value) if type(value) is str else value

@@ -202,7 +202,7 @@ def _rebuilt(said: Mapping[str, Any]) -> dict[str, TemporalContract]:
         return {}
     try:
         built = [rebuilt(form) for form in forms]
-    except (LookupError, TypeError, ValueError):
+    except (AttributeError, LookupError, TypeError, ValueError):
         return {}  # rules that were tampered with: verification says so
     return {str(text): one for text, one in zip(texts, built, strict=False) if one is not None}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +19,8 @@ from .evidence_log import FollowedLog
 from .fleet_state import FleetState
 
 __all__ = ("Sources",)
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,14 +86,15 @@ class Sources:
         """
         followed = tuple(FollowedLog(path, public_key) for path in _logs(evidence))
         meant = None if rules is None else read_rules(rules)
+        redactor = redactor_of(redact_fields)
         return cls(
             core=core,
             # Last: it is what has to be closed again.
-            reader=CoreReader(db),
+            reader=CoreReader(db, hide=redactor.redact_text),
             logs=followed,
             rules=meant,
             rules_file="" if rules is None else Path(rules).name,
-            redactor=redactor_of(redact_fields),
+            redactor=redactor,
             who=who,
             now=now,
             began=now(),
@@ -109,7 +113,11 @@ class Sources:
     def refresh(self) -> None:
         """Read what has come to the logs."""
         for log in self.logs:
-            log.refresh()
+            try:
+                log.refresh()
+            except Exception as error:  # noqa: BLE001
+                # Whoever can write one log must not keep the others from being followed.
+                logger.error("%s cannot be followed: %s", log.name, type(error).__name__)
 
     def log_called(self, name: str) -> FollowedLog | None:
         """Find a log by its name."""

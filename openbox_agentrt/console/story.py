@@ -21,6 +21,7 @@ MOST_EVENTS = 2_000
 """So many events of a run are read; a longer one is told up to there, and says so."""
 
 _SHOWN = 160
+_NAMED = 30
 
 Kind = Literal["prompt", "model", "tool", "end"]
 Outcome = Literal["ran", "ran ungoverned", "failed", "did not run", "waits", "is running", ""]
@@ -203,9 +204,9 @@ def tell(sources: Sources, run: RunRow) -> Story:
         if kind == "SignalReceived" and event.get("signal_name") != "user_prompt":
             told_of += _told_of(record, event)
         elif kind == "SignalReceived":
-            steps[f"signal {record.seq}"] = _prompt(record, event)
+            steps[f"signal {record.seq}"] = _prompt(sources, record, event)
         elif kind == "ActivityStarted":
-            steps[str(event["activity_id"])] = _started(record, event)
+            steps[str(event["activity_id"])] = _started(sources, record, event)
         elif kind == "ActivityCompleted" and str(event["activity_id"]) in steps:
             _completed(steps[str(event["activity_id"])], event)
         elif kind in ("WorkflowCompleted", "WorkflowFailed"):
@@ -245,18 +246,18 @@ def _told_of(record: Record, event: Mapping[str, Any]) -> list[Step]:
     return [step]
 
 
-def _prompt(record: Record, event: Mapping[str, Any]) -> Step:
+def _prompt(sources: Sources, record: Record, event: Mapping[str, Any]) -> Step:
     said = event.get("signal_args") or ("",)
     return Step(
         at=record.received_at,
         kind="prompt",
         name="user_prompt",
-        said=_some(values.text_of(said[0] if len(said) == 1 else said), 600),
-        **_answer(record),
+        said=values.some(values.text_of(said[0] if len(said) == 1 else said), 600),
+        **_answer(sources, record),
     )
 
 
-def _started(record: Record, event: Mapping[str, Any]) -> Step:
+def _started(sources: Sources, record: Record, event: Mapping[str, Any]) -> Step:
     name = str(event["activity_type"])
     given = values.named_values(event)
     kind: Kind = "model" if name == "llm_call" else "tool"
@@ -267,12 +268,12 @@ def _started(record: Record, event: Mapping[str, Any]) -> Step:
         activity_id=str(event["activity_id"]),
         call=() if kind == "model" else _call(given),
         title=values.title_of(given),
-        **_answer(record),
+        **_answer(sources, record),
     )
 
 
-def _answer(record: Record) -> dict[str, Any]:
-    answer = record.answer
+def _answer(sources: Sources, record: Record) -> dict[str, Any]:
+    answer = sources.shown(record.answer)
     verdict = str(answer.get("verdict", ""))
     guardrails = answer.get("guardrails_result")
     notes = []
@@ -298,7 +299,7 @@ def _answer(record: Record) -> dict[str, Any]:
         "reason": str(answer.get("reason") or ""),
         "policy": str(answer.get("policy_id") or ""),
         "notes": notes,
-        "proposes": () if proposed is None else _some(values.text_of(proposed), 400),
+        "proposes": () if proposed is None else values.some(values.text_of(proposed), 400),
         "asked_core": True,
     }
 
@@ -315,9 +316,9 @@ def _completed(step: Step, event: Mapping[str, Any]) -> None:
         step.tokens = tokens if isinstance(tokens, int) else None
         step.asks_for_calls = bool(output.get("has_tool_calls"))
         if output.get("completion"):
-            step.said = _some(str(output["completion"]), 400)
+            step.said = values.some(str(output["completion"]), 400)
     elif output is not None and step.kind == "tool":
-        step.out = _some(values.text_of(output) if isinstance(output, str) else _json(output), 400)
+        step.out = values.some(values.text_of(output) if isinstance(output, str) else _json(output), 400)
     error = event.get("error")
     if isinstance(error, dict) and not step.stopped:
         step.notes.append(f"{error.get('type', 'Error')}: {str(error.get('message', ''))[:300]}")
@@ -334,7 +335,9 @@ def _join(sources: Sources, steps: dict[str, Step], log: FollowedLog, decisions:
     """Add what the evidence says: who judged and how long, and calls that Core was not asked about."""
     prompts = [step for step in steps.values() if step.kind == "prompt"]
     for line in decisions:
-        data = line.parsed.data() if line.parsed is not None else {}
+        if line.parsed is None:
+            continue  # the log was changed since it was read: verification says so
+        data = sources.shown(line.parsed.data())
         activity = str(data.get("activity_id") or "")
         step = steps.get(activity)
         if step is None and data.get("event") == "user_prompt" and prompts:
@@ -437,26 +440,19 @@ def _person(step: Step, approval: Approval, now: float) -> None:
 
 def _call(given: Sequence[tuple[str, Any]]) -> tuple[Piece, ...]:
     found: list[Piece] = []
-    for place, (name, value) in enumerate(given):
+    for place, (name, value) in enumerate(given[:_NAMED]):
         gap = " " if place else ""
-        found += [Piece(kind="text", text=gap), *values.pieces(name), Piece(kind="text", text="=")]
-        found += _some(_json(value), _SHOWN) if not isinstance(value, str) else _text(value)
+        found += [Piece(kind="text", text=gap), *values.some(name, _SHOWN), Piece(kind="text", text="=")]
+        found += values.some(_json(value), _SHOWN) if not isinstance(value, str) else _text(value)
+    if len(given) > _NAMED:
+        found.append(Piece(kind="text", text=f" and {len(given) - _NAMED:,} more"))
     return tuple(found)
 
 
 def _text(value: str) -> tuple[Piece, ...]:
     if len(value) <= _SHOWN:
         return values.json_pieces(value)
-    return _some(value, _SHOWN)
-
-
-def _some(text: str, most: int) -> tuple[Piece, ...]:
-    """Show a text whole, or its beginning and end and how much is between."""
-    if len(text) <= most:
-        return values.pieces(text)
-    half = most // 2
-    between = Piece(kind="text", text=f" … {len(text) - 2 * half:,} characters … ")
-    return (*values.pieces(text[:half]), between, *values.pieces(text[-half:]))
+    return values.some(value, _SHOWN)
 
 
 def _json(value: Any) -> str:

@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Literal
 
 from . import words
@@ -23,14 +24,20 @@ __all__ = (
     "Piece",
     "arguments_of",
     "json_pieces",
+    "listed_values",
     "named_values",
     "pieces",
+    "some",
     "text_of",
     "title_of",
+    "visible",
 )
 
 INLINE = 2_000
 """Longer text is loaded when a person opens it."""
+
+MOST_ARGUMENTS = 100
+"""Further arguments are one long value, which is loaded when a person opens it."""
 
 _SHORT = 300
 _EDGE = 60
@@ -105,16 +112,25 @@ def named_values(event: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 def arguments_of(event: Mapping[str, Any]) -> Arguments:
     """Take the arguments of an event, in which secrets have marks already."""
     values = named_values(event)
-    items = tuple(_argument(place, name, value) for place, (name, value) in enumerate(values))
+    listed = listed_values(values)
+    items = tuple(_argument(place, name, value) for place, (name, value) in enumerate(listed))
     written = json.dumps(values, ensure_ascii=True, separators=(",", ":"))
-    every = [piece for name, value in values for piece in (*pieces(name), *_json(value))]
+    texts = tuple(_texts(values))
     return Arguments(
         items=items,
         sha256=hashlib.sha256(written.encode()).hexdigest(),
-        redacted=sum(piece.kind == "hidden" for piece in every),
-        unseen=sum(piece.kind == "unseen" for piece in every),
+        redacted=sum(len(_MARK.findall(text)) for text in texts),
+        unseen=sum(sum(map(_is_unseen, text)) for text in texts if not text.isprintable()),
         values=values,
     )
+
+
+def listed_values(named: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+    """Give values as they are listed: where there are very many, those after the first hundred are one."""
+    if len(named) <= MOST_ARGUMENTS + 1:
+        return named
+    rest = dict(named[MOST_ARGUMENTS:])
+    return (*named[:MOST_ARGUMENTS], (f"and {len(rest):,} more", rest))
 
 
 def title_of(values: tuple[tuple[str, Any], ...]) -> str:
@@ -144,26 +160,40 @@ def pieces(text: str) -> tuple[Piece, ...]:
     return tuple(_joined(_text(text)))
 
 
+def some(text: str, most: int) -> tuple[Piece, ...]:
+    """Show a text whole, or its beginning and end and how much is between."""
+    if len(text) <= most:
+        return pieces(text)
+    half = most // 2
+    between = Piece(kind="text", text=f" … {len(text) - 2 * half:,} characters … ")
+    return (*pieces(text[:half]), between, *pieces(text[-half:]))
+
+
+def visible(text: str) -> str:
+    """Give a name or a reason as one text: short, and with numbers for characters that cannot be seen."""
+    if len(text) <= _SHORT and text.isprintable():
+        return text
+    return "".join(piece.text for piece in some(text.replace("\r\n", "\n"), INLINE))
+
+
 def json_pieces(value: Any) -> tuple[Piece, ...]:
     """Write a value as JSON, taken apart as `pieces` does."""
     return tuple(_joined(_json(value)))
 
 
 def _argument(place: int, name: str, value: Any) -> Argument:
-    shown = json_pieces(value)
-    length = sum(len(piece.text) for piece in shown)
-    if length <= _SHORT:
+    if len(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) <= _SHORT:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return Argument(
-            name=pieces(name),
-            pieces=shown,
+            name=some(name, _SHORT),
+            pieces=json_pieces(value),
             note="number" if number else _note(value),
             large=number,
             index=place,
         )
     text, quote = text_of(value), '"' if isinstance(value, str) else ""
     return Argument(
-        name=pieces(name),
+        name=some(name, _SHORT),
         pieces=(_plain(quote), *pieces(text[:_EDGE]), _plain(" … "), *pieces(text[-_EDGE:]), _plain(quote)),
         whole=pieces(text) if len(text) <= INLINE else (),
         about=f"{_kind(value)}, {len(text):,} characters, sha-256 {words.short_hash(_hash(text))}",
@@ -228,15 +258,35 @@ def _text(text: str, *, quoted: bool = False) -> Iterator[Piece]:
 
 
 def _characters(text: str, quoted: bool) -> Iterator[Piece]:
-    if text.isprintable() and text.isascii():
+    if text.isprintable():
         yield _plain(_escaped(text) if quoted else text)
         return
-    for character in text:
-        if character in "\n\t" or unicodedata.category(character) not in _UNSEEN:
-            yield _plain(_escaped(character) if quoted else character)
-        else:
+    for hidden, found in groupby(text, _is_unseen):
+        if not hidden:
+            part = "".join(found)
+            yield _plain(_escaped(part) if quoted else part)
+            continue
+        for character in found:
             name = unicodedata.name(character, "a character that cannot be seen").lower()
             yield Piece(kind="unseen", text=f"U+{ord(character):04X}", name=name)
+
+
+def _is_unseen(character: str) -> bool:
+    if character.isprintable() or character in "\n\t":
+        return False
+    return unicodedata.category(character) in _UNSEEN
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, one in value.items():
+            yield str(name)
+            yield from _texts(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one)
 
 
 def _escaped(text: str) -> str:

@@ -6,8 +6,8 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -89,11 +89,15 @@ class CoreReader:
     """
     Ask the database of a local Core, read-only, while others write it. Any thread may use it.
 
+    Args:
+        hide: Puts marks in the place of secrets in what a policy has said.
+
     Raises:
         StoreError: There is no such file, or it is not the database of a local Core.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, hide: Callable[[str], str] = str) -> None:
+        self._hide = hide
         self.path = os.fspath(path)
         self._lock = threading.Lock()
         if not Path(self.path).is_file():
@@ -162,7 +166,7 @@ class CoreReader:
                 activity_id=row[5],
                 activity_type=row[6],
                 verdict=str(row[7] or ""),
-                reason=str(row[8] or ""),
+                reason=self._hide(str(row[8] or "")),
                 policy_id=str(row[9] or ""),
                 asks=bool(row[10]),
                 contracts=tuple(json.loads(row[11])) if row[11] else (),
@@ -266,7 +270,8 @@ class CoreReader:
 
     def _approvals(self, where: str, values: Sequence[Any]) -> list[Approval]:
         rows = self._all(f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE {where}", values)
-        return [approval_of(row) for row in rows]
+        found = [approval_of(row) for row in rows]
+        return [replace(one, reason=self._hide(one.reason)) for one in found]
 
     def _run(self, workflow_id: str, run_id: str, events: int, first: int, last: int) -> RunRow:
         began = self._one(
