@@ -52,7 +52,7 @@ class _Worker:
         self.process = os.getpid()
         self.standing = WorkerStanding(fleet.lease_seconds)
         self.local = LocalCounts(self.standing.store_time)
-        self.dispatcher = Dispatcher(fleet._connect, self.standing, self.local, keeps=fleet._keeps_journal)
+        self.dispatcher = Dispatcher(fleet._connect, self.standing, self.local)
         self.heartbeat = Heartbeat(fleet._connect, self.standing, self.dispatcher.wake)
         self.dispatcher.thread.start()
         self.heartbeat.thread.start()
@@ -82,8 +82,6 @@ class Fleet(ABC):
     Raises:
         FleetConfigError: An argument makes no sense.
     """
-
-    _keeps_journal = False
 
     def __init__(
         self,

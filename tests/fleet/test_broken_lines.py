@@ -116,3 +116,25 @@ def test_a_window_that_no_store_can_count_is_said_at_once(seconds: float) -> Non
     with pytest.raises(ValueError, match="a window of the fleet is from"):
         rate_limit("pay", 3, seconds, scope="fleet")
     rate_limit("pay", 3, seconds, scope="session")
+
+
+def test_a_file_that_was_removed_is_told_what_was_done_lately(tmp_path: Path) -> None:
+    """Two workers count on in the file that takes its place, from what they remember."""
+    path, paid = tmp_path / "fleet.db", 0
+    with (
+        closing(SqliteFleet(path, timeout_seconds=20)) as one,
+        closing(SqliteFleet(path, timeout_seconds=20)) as another,
+    ):
+        for number in range(20):
+            worker = (one, another)[number % 2]
+            lease = worker.reserve(at_most(10), started=True).lease
+            if lease is not None:
+                paid += 1
+                assert worker.finish(lease, "commit", soon=False).result(20).said == "ok"
+            if number == 5:
+                for file in tmp_path.iterdir():
+                    file.unlink()
+                for each in (one, another):
+                    each.reserve(at_most(0, name="look"))
+
+    assert paid == 10

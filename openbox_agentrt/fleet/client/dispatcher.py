@@ -66,16 +66,15 @@ class Dispatcher:
         connect: Makes a connection; it connects when it is first used.
         standing: What the worker knows of itself.
         local: What is counted here while the store is away.
-        keeps: Whether the store can lose what it has acknowledged, so that a journal is kept.
     """
 
     def __init__(
-        self, connect: Callable[[], StoreLine], standing: WorkerStanding, local: LocalCounts, *, keeps: bool
+        self, connect: Callable[[], StoreLine], standing: WorkerStanding, local: LocalCounts
     ) -> None:
         self._line = connect()
         self._standing = standing
         self._local = local
-        self._journal = Journal(keeps=keeps)
+        self._journal = Journal()
         self._breaker = Breaker()
         self._numbers = count(1)
         self._asked: queue.SimpleQueue[Question | None] = queue.SimpleQueue()

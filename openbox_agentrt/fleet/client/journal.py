@@ -35,15 +35,9 @@ class JournalEntry:
 
 
 class Journal:
-    """
-    Keep the leases that are open, and those that ended within the last seconds.
+    """Keep the leases that are open, and those that ended within the last seconds."""
 
-    Args:
-        keeps: Whether the store can lose what it has acknowledged; else only open leases are kept.
-    """
-
-    def __init__(self, *, keeps: bool, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._kept_seconds = KEPT_SECONDS if keeps else 0.0
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._entries: dict[str, JournalEntry] = {}
         self._ended: deque[JournalEntry] = deque()
@@ -80,9 +74,9 @@ class Journal:
         now = self._monotonic()
         entry.ended = now
         self._ended.append(entry)
-        while self._ended and now - self._ended[0].ended >= self._kept_seconds:
+        while self._ended and now - self._ended[0].ended >= KEPT_SECONDS:
             over = self._ended.popleft()
-            if now - over.ended >= self._kept_seconds:
+            if now - over.ended >= KEPT_SECONDS:
                 self._entries.pop(over.lease, None)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 
 from ..answers import Finished, Lease, Reserved
@@ -51,7 +52,7 @@ class LocalCounts:
     def reserve(self, plan: FleetPlan, prefix: str, *, started: bool, force: bool) -> Reserved:
         """Judge a plan by what was counted here. `prefix` makes the lease's id one of its own."""
         with self._lock:
-            self._settle()
+            self._settle(self._entries)
             now = self._store_time()
             sent, guards = wire(plan, lambda per, tz: edges_around(per, tz, now))
             lease = f"{prefix}.local{next(self._numbers)}"
@@ -78,28 +79,34 @@ class LocalCounts:
         if end.lease.id not in self._entries:
             return False
         self._ends.append(end)
-        return True
+        # Given away meanwhile, and perhaps without this end.
+        return end.lease.id in self._entries or not self._claim(end)
 
     def take(self) -> list[JournalEntry]:
         """Give away what was counted here, for the store. What is open goes on there."""
         with self._lock:
-            if not self._entries:
-                return []
-            self._settle()
-            entries = [entry for entry in self._entries.values() if entry.how != "undo"]
-            self._entries = {}
+            given, self._entries = self._entries, {}
+            # INVARIANT: after they are given away, so that no end is put into the queue and found by nobody.
+            self._settle(given)
             self._clear()
-            return entries
+            return [entry for entry in given.values() if entry.how != "undo"]
 
     def _clear(self) -> None:
         self._line = MemoryLine(MemoryTables(), clock=self._store_time)
         self._line.run([Beat(worker=_WORKER, lease_us=_FOREVER, join=True)])
 
-    def _settle(self) -> None:
-        while self._ends:
-            end = self._ends.popleft()
-            entry = self._entries.get(end.lease.id)
-            if entry is None or entry.how is not None:
+    def _claim(self, end: ToFinish) -> bool:
+        """Take an end out of the queue. Of two threads that do, one has it."""
+        with suppress(ValueError):
+            self._ends.remove(end)
+            return True
+        return False
+
+    def _settle(self, entries: dict[str, JournalEntry]) -> None:
+        for end in list(self._ends):
+            entry = entries.get(end.lease.id)
+            # What was given away before it came is found by whoever told it.
+            if entry is None or not self._claim(end) or entry.how is not None:
                 continue
             entry.how, entry.measured = end.how, end.measured
             step = Finish(

@@ -33,8 +33,6 @@ class RedisFleet(Fleet):
         MissingExtraError: The extra ``redis`` is not installed.
     """
 
-    _keeps_journal = True
-
     def __init__(
         self,
         url: str,
