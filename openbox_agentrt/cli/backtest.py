@@ -47,7 +47,7 @@ def backtest_(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> int:
     """
-    TraceJudge recorded calls by a rules file. Nothing is run.
+    Judge recorded calls by a rules file. Nothing is run.
 
     Recordings: our evidence with steps, OTLP JSON, Claude Code transcripts, OpenAI messages, MCP lines, and
     traces as replay reads them.

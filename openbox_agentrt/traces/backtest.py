@@ -112,7 +112,7 @@ def backtest(
     events: Iterable[TraceEvent], rules: Rules, *, against: Rules | None = None, decided: bool = False
 ) -> Backtest:
     """
-    TraceJudge what was recorded by rules.
+    Judge what was recorded by rules.
 
     Args:
         events: What happened, see `Recordings`.

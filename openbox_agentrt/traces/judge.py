@@ -70,7 +70,7 @@ class _Silent:
 
 class TraceJudge:
     """
-    TraceJudge the calls of any number of sessions by one set of rules.
+    Judge the calls of any number of sessions by one set of rules.
 
     Attributes:
         contracts: The contracts, by their positions.
@@ -90,7 +90,7 @@ class TraceJudge:
         return len(self._sessions)
 
     def began(self, call: Began) -> Judged:
-        """TraceJudge a call in its session."""
+        """Judge a call in its session."""
         kept = self._session(call.session)
         if call.at is not None:
             kept.now = max(kept.now, call.at)
