@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from ._core.connection import Connection
     from ._options.in_process import InProcessCore
+    from ._run.parking import LeaseStore
     from ._run.rules_in_force import RulesInForce
     from ._run.sessions import Sessions
     from .acel.violations import Violation
@@ -101,6 +102,7 @@ class OpenBoxAgentRTGovernance:
         rules: RulesInForce,
         core: Any = None,
         fleet: Fleet | None = None,
+        leases: LeaseStore | None = None,
         close_with: ExitStack | None = None,
         spans: Spans | None = None,
         marker_key: bytes | None = None,
@@ -129,7 +131,7 @@ class OpenBoxAgentRTGovernance:
                 on_approval=_told_of_approvals(options),
             ),
         )
-        self._runs = Runs(services, refusals)
+        self._runs = Runs(services, refusals, leases)
         self._watch_numbers(options.metrics, evidence)
         self._installation = Installation(self._runs)
         self._rules = rules
@@ -372,7 +374,8 @@ class OpenBoxAgentRTGovernance:
         Tell Core what it does not know yet, remove the hooks and close the connections. May be called
         twice, and from another event loop.
 
-        Runs that wait for an approval are closed: they can be resumed in this governance only.
+        Runs that wait for an approval are closed, unless the store of the fleet keeps them: those can be
+        resumed by another governance.
         """
         if self._runs.closed:
             return
@@ -442,6 +445,7 @@ async def create_openbox_agentrt(
                 core=core,
                 sessions=contract_sessions(resolved, rules, evidence, fleet),
                 fleet=cast("Fleet", fleet) if isinstance(resolved.fleet, str) else None,
+                leases=cast("LeaseStore", fleet) if hasattr(fleet, "aadopt") else None,
                 rules=rules,
                 close_with=opened.pop_all(),
                 marker_key=marker_key,

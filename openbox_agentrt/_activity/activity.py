@@ -142,6 +142,10 @@ class Activity:
         """Tell whether a person approved this input, or it has only got more since: a hook may add fields."""
         return self.approved is not None and self.approved.is_in(self.content)
 
+    def is_redacted(self) -> bool:
+        """Tell whether Core has put something in the place of the input."""
+        return self.content is not self.request.content
+
     def write(self, verdict: Verdict, source: DecisionSource) -> Decision:
         """Write the decision about it, with what is known."""
         self.decision = record.write(self.run, self.request.event, verdict, source, **self.facts)
@@ -346,6 +350,19 @@ class Activity:
             self._post("completed", output=NO_RESPONSE)
         else:
             self.leave(OUTLIVED_RUN if error is None else self.run.redactions.value(error_info(error)))
+
+    def let_go(self) -> None:
+        """Forget it if it waits for a person, since another process may have it; else close it."""
+        if self.state != "waiting":
+            self.abandon(None)
+            return
+        self.move("close")
+        self.run.open_activities.pop(self.id, None)
+        self.run.services.store.clear_activity_aborted(self.run.identity.workflow_id, self.id)
+        reservation, self.reservation = self.reservation, None
+        if reservation is not None:
+            reservation.lease = None  # the store keeps it
+            reservation.lose()
 
     def leave(self, error: Mapping[str, Any]) -> None:
         """Close it because nobody goes on with it any more. Does not wait."""

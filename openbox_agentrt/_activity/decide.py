@@ -34,11 +34,13 @@ from .obligations import put_in_place
 
 if TYPE_CHECKING:
     from .._core.approvals import PollAnswer
+    from .._run.parking import ParkedCall
     from ..decision import Answer, ApprovalOutcome
+    from ..fleet.answers import Lease
     from .activity import Activity
     from .request import DecisionRequest
 
-__all__ = ("decide", "decide_again", "reserve", "resume", "start")
+__all__ = ("decide", "decide_again", "reserve", "resume", "start", "take_over")
 
 LONG_WAIT = 1.0
 """Seconds after which the contracts are asked again about what is about to run."""
@@ -115,6 +117,33 @@ async def resume(activity: Activity) -> None:
         raise
 
 
+async def take_over(activity: Activity, call: ParkedCall) -> None:
+    """
+    Go on with a call that another process left waiting for a person, as `resume` does.
+
+    What contracts of the fleet have reserved for it is held by its lease. Those of the session judge it anew,
+    since their memory is that of a process.
+
+    Raises:
+        GovernanceError: As of `resume`.
+        ApprovalPending: As of `resume`.
+    """
+    activity.move("ask")
+    activity.answer = call.answer
+    activity.facts.update(facts_of(call.answer))
+    activity.move("wait")
+    try:
+        await reserve(activity, lease=call.lease)
+    except BaseException as error:
+        await _stop(activity, error)
+        raise
+    finally:
+        held = None if activity.reservation is None else activity.reservation.lease
+        if held is None or held.id != call.lease.id:
+            call.store.finish(call.lease, "undo")
+    await resume(activity)
+
+
 async def decide_again(activity: Activity, request: DecisionRequest) -> None:
     """
     Have `request` judged in the place of what was judged before.
@@ -133,13 +162,14 @@ async def decide_again(activity: Activity, request: DecisionRequest) -> None:
         raise
 
 
-async def reserve(activity: Activity, *, started: bool = False) -> None:
+async def reserve(activity: Activity, *, started: bool = False, lease: Lease | None = None) -> None:
     """
     Have the contracts judge the activity, if there are any. What they allow is in flight from here on.
 
     Args:
         activity: The activity.
         started: Whether it runs as soon as they allow it.
+        lease: What is reserved for it in the store of the fleet already.
 
     Raises:
         ContractRefusedError: They refuse it.
@@ -155,6 +185,7 @@ async def reserve(activity: Activity, *, started: bool = False) -> None:
         activity.facts,
         deferred=request.deferred,
         started=started,
+        lease=lease,
     )
 
 

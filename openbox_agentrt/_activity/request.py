@@ -172,11 +172,16 @@ def _said(elements: Sequence[Element]) -> dict[str, Any]:
 
 
 def tool_request(
-    run: RunState, tool: str, arguments: Mapping[str, Any], *, side_effect: str | None
+    run: RunState,
+    tool: str,
+    arguments: Mapping[str, Any],
+    *,
+    side_effect: str | None,
+    activity_id: str | None = None,
 ) -> DecisionRequest:
-    """Ask for a tool call, with a fresh row."""
+    """Ask for a tool call, with a fresh row if it has none."""
     options = run.services.options
-    row = new_id()
+    row = activity_id or new_id()
     max_bytes = options.max_payload_bytes
     return DecisionRequest(
         event=tool,

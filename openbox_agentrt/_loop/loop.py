@@ -202,6 +202,8 @@ async def run_governed(
             work = _not_losing_cancellation(work)
         result = await _structured(run, work)
         if run.paused and result.termination_reason == "waiting_for_approval":
+            if judge.parking is not None:
+                await judge.parking.park(run, result.messages)
             result = marked(result, run)
         run.result = result
     return result

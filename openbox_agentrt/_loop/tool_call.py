@@ -22,13 +22,14 @@ from agent_rt import (
 )
 
 from .._activity.activity import Activity, ApprovalPending
-from .._activity.decide import decide, decide_again, resume
+from .._activity.decide import decide, decide_again, resume, take_over
 from .._activity.judged_input import JudgedInput, own_copy, snapshot
 from .._activity.outputs import WITHHELD, seen
 from .._activity.perform import perform
 from .._activity.request import tool_request
 from .._run.contracts import adopt_conditions
 from .._run.current import current_run
+from .._run.parking import call_digest
 from .._run.record import write
 from .._run.suspended import call_key
 from .._wire.model_input import content_elements
@@ -38,6 +39,7 @@ from ..errors import GovernanceBlockedError, GovernanceError
 from .denial import denial, is_soft, withheld
 
 if TYPE_CHECKING:
+    from .._run.parking import ParkedCall
     from .._run.runs import Runs
     from .._run.state import RunState
 
@@ -193,8 +195,11 @@ async def call_tool(
             await resume(activity)
         else:
             copied, is_private = snapshot(arguments)
-            activity = Activity(run, tool_request(run, call.name, copied, side_effect=side_effect))
-            await decide(activity)
+            parked = _parked_call(run, key) if run.taken_over else None
+            row = None if parked is None else parked.activity_id
+            request = tool_request(run, call.name, copied, side_effect=side_effect, activity_id=row)
+            activity = Activity(run, request)
+            await (decide(activity) if parked is None else take_over(activity, parked))
         if activity.content is not activity.request.content:
             await _check_content(activity, definition)
         untouched = arguments is call.arguments and activity.content is activity.request.content
@@ -263,6 +268,12 @@ def _paused_activity(run: RunState, key: str) -> Activity | None:
     if not waiting:
         del run.paused[key]
     return activity
+
+
+def _parked_call(run: RunState, key: str) -> ParkedCall | None:
+    """Find the call among those that another process left waiting, if it is one."""
+    waiting = run.taken_over.get(call_digest(key))
+    return waiting.pop(0) if waiting else None
 
 
 def _approval_required(

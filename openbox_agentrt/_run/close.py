@@ -62,6 +62,23 @@ def close_run(run: RunState, error: BaseException | None) -> BaseException | Non
     return unmet
 
 
+def let_go(run: RunState) -> None:
+    """
+    Forget `run`, with which another process goes on, or may. Nothing is reported of it. Does not wait.
+
+    What it reserved in this process stays counted where it limits: nobody here knows how it ends.
+    """
+    run.ending = True
+    run.suspended = False
+    for activity in tuple(run.open_activities.values()):
+        activity.let_go()
+    run.ended = True
+    spans, span = run.services.observers.spans, run.span
+    if spans is not None and span is not None:
+        spans.end(span, None)
+    run.services.sessions.leave(run.identity)
+
+
 async def settle_run(run: RunState, error: BaseException | None) -> None:
     """Wait for what `close_run` left to do: providers close their streams, and Core is told."""
     if isinstance(error, GeneratorExit):

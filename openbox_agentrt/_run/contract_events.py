@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..acel.violations import Violation
     from ..decision import AcelOutcome, Decision
     from ..errors import GovernanceError
+    from ..fleet.answers import Lease
     from .services import Services
     from .sessions import EndedSession
     from .state import RunState
@@ -61,6 +62,7 @@ async def reserve(
     *,
     deferred: Collection[str] | Mapping[str, Any] = (),
     started: bool = False,
+    lease: Lease | None = None,
 ) -> Reservation:
     """
     Have the contracts judge `event`. What they allow is in flight from here on.
@@ -68,13 +70,14 @@ async def reserve(
     Args:
         facts: What is known of the decision; what the contracts said is added.
         started: Whether it happens as soon as they allow it. If not, `start` is asked before it does.
+        lease: What is reserved for it in the store of the fleet already.
 
     Raises:
         ContractRefusedError: They refuse it. Nothing moved, and Core will hear of it by a signal.
     """
     began = perf_counter()
     reservation = await contracts.areserve(
-        event, arguments, deferred=deferred, about=run.about, started=started
+        event, arguments, deferred=deferred, about=run.about, started=started, lease=lease
     )
     facts["acel_seconds"] = perf_counter() - began
     facts["step"] = reservation.step

@@ -12,11 +12,13 @@ from .contract_events import tell_ended
 from .conversations import Conversation
 from .current import POSITION
 from .halts import Halts
+from .parking import Parking
 from .state import RunState
 from .suspended import SuspendedRuns
 
 if TYPE_CHECKING:
     from .hooks import HookRefusals
+    from .parking import LeaseStore, ParkedRun
     from .services import Services
     from .sessions import ContractSession
 
@@ -31,16 +33,19 @@ class Runs:
         services: What the governance gives to each of them.
         options: The options of the governance.
         suspended: Runs that wait for a person.
+        parking: Where they are kept for other processes; None without a store of the fleet.
         refusals: Told of what is refused inside an activity.
         halts: What somebody has halted.
         loop_classes: Classes of governed loops, by the class that they govern.
         closed: Whether the governance was closed: no run starts any more.
     """
 
-    def __init__(self, services: Services, refusals: HookRefusals) -> None:
+    def __init__(self, services: Services, refusals: HookRefusals, leases: LeaseStore | None = None) -> None:
         self.services = services
         self.options = services.options
-        self.suspended = SuspendedRuns(services.options.approval_max_wait_ms)
+        max_wait_ms = services.options.approval_max_wait_ms
+        self.parking = None if leases is None else Parking(leases, max_wait_ms)
+        self.suspended = SuspendedRuns(max_wait_ms, self.parking)
         self.refusals = refusals
         self.halts = Halts()
         self.loop_classes: dict[type[Any], type[Any]] = {}
@@ -72,9 +77,18 @@ class Runs:
         session_id: str | None = None,
         pausable: bool = False,
         subject: Mapping[str, Any] | None = None,
+        parked: ParkedRun | None = None,
     ) -> RunState:
         """
         Make a run, nested in the one around the calling task if there is one. Nothing is sent.
+
+        Args:
+            prompt: What the user asked.
+            agent_name: Name of the agent.
+            session_id: Its session.
+            pausable: Whether it can stop for an approval and come back.
+            subject: What it is about.
+            parked: The run of another process that it goes on with, under its ids.
 
         Raises:
             GovernanceBlockedError: Too many sessions are open.
@@ -85,12 +99,16 @@ class Runs:
         position = POSITION.get()
         around = position if position is not None and not position.run.ended else None
         own = None if around is None else around.in_run_of(services)
-        identity = RunIdentity.mint(
-            task_queue=options.task_queue,
-            session_id=session_id or options.session_id,
-            agent_name=services.name_of_agent(agent_name),
-            parent_workflow_id=None if around is None else around.run.workflow_id,
-            multi_agent_session_id=None if around is None else around.run.share_session(),
+        identity = (
+            parked.identity
+            if parked is not None
+            else RunIdentity.mint(
+                task_queue=options.task_queue,
+                session_id=session_id or options.session_id,
+                agent_name=services.name_of_agent(agent_name),
+                parent_workflow_id=None if around is None else around.run.workflow_id,
+                multi_agent_session_id=None if around is None else around.run.share_session(),
+            )
         )
         session, conversation = self._membership(identity, None if own is None else own.run)
         run = RunState(
@@ -105,6 +123,8 @@ class Runs:
             session=session,
             subject=subject,
         )
+        if parked is not None:
+            parked.enter(run)
         self.refusals.watch(run)
         self.halts.watch(run)
         return run

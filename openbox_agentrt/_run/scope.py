@@ -9,14 +9,22 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
+from ..errors import (
+    GovernanceError,
+    GovernanceHaltError,
+    GovernanceUnavailableError,
+    find_governance_error,
+)
+from ..fleet.errors import FleetError
 from ..lifecycle_events import handoff, workflow_started
-from .close import close_run, settle_run
+from .close import close_run, let_go, settle_run
 from .contract_events import admit_run
 from .current import POSITION, Position
 from .report_answers import note_start_answer
+from .suspended import leases_in
 
 if TYPE_CHECKING:
+    from .parking import ParkedRun
     from .runs import Runs
     from .state import RunState
 
@@ -81,17 +89,20 @@ class RunScope:
             raise GovernanceError(
                 "the governance has been closed", remedy="make another one for further runs"
             )
-        resumed = self._resumed()
-        run = self._run = resumed or self._opened()
+        resumed = await self._resumed()
+        parked = None if resumed is not None else await self._parked()
+        run = self._run = resumed or self._opened(parked)
         self._token = POSITION.set(Position(run, None, POSITION.get()))
         if resumed is None:
             spans = run.services.observers.spans
             if spans is not None:
                 run.span = spans.begin(run.identity, None if run.parent is None else run.parent.span)
             try:
-                await _announce(run)
+                if parked is None:
+                    await _announce(run)
                 await admit_run(run)
-                await self._screen(run)
+                if parked is None:
+                    await self._screen(run)
             except BaseException as error:
                 # Refused, failed or cancelled: the workflow is open at Core and has to be closed.
                 await self._end(run, error)
@@ -119,23 +130,60 @@ class RunScope:
         if unmet is not None:
             raise unmet
 
-    def _resumed(self) -> RunState | None:
+    async def _resumed(self) -> RunState | None:
+        """Find the run of this process that is resumed, unless another process has gone on with it."""
         if self._checkpoint is None:
             return None
-        return self._runs.suspended.take(
-            self._checkpoint,
-            agent_name=self._runs.services.name_of_agent(self._agent_name),
-            session_id=self._session_id or self._runs.options.session_id,
-        )
+        run = self._runs.suspended.take(self._checkpoint, **self._whose())
+        parking = self._runs.parking
+        if run is not None and run.parked and parking is not None:
+            try:
+                mine = await parking.retake(run)
+            except BaseException as error:
+                self._runs.suspended.suspend(run)
+                raise _not_resumed(error) from error
+            if not mine:
+                let_go(run)
+                return None
+        if run is not None:
+            run.result = None
+        return run
 
-    def _opened(self) -> RunState:
-        return self._runs.open(
-            prompt=self._prompt,
-            agent_name=self._agent_name,
-            session_id=self._session_id,
-            subject=self._subject,
-            pausable=self._pausable,
-        )
+    async def _parked(self) -> ParkedRun | None:
+        """Take over the run of another process that is resumed, if it was kept for that."""
+        parking = self._runs.parking
+        if self._checkpoint is None or parking is None or self._runs.is_around():
+            return None
+        messages = self._checkpoint.messages
+        leases = leases_in(messages)
+        if not leases:
+            return None
+        try:
+            return await parking.take(leases, messages, **self._whose())
+        except FleetError as error:
+            raise _not_resumed(error) from error
+
+    def _whose(self) -> dict[str, str | None]:
+        return {
+            "agent_name": self._runs.services.name_of_agent(self._agent_name),
+            "session_id": self._session_id or self._runs.options.session_id,
+        }
+
+    def _opened(self, parked: ParkedRun | None) -> RunState:
+        try:
+            return self._runs.open(
+                prompt=self._prompt,
+                agent_name=self._agent_name,
+                session_id=self._session_id,
+                subject=self._subject,
+                pausable=self._pausable,
+                parked=parked,
+            )
+        except BaseException:
+            # Too many sessions, or a subject that is none.
+            if parked is not None:
+                parked.give_back()
+            raise
 
     async def _end(self, run: RunState, error: BaseException | None) -> BaseException | None:
         self._unbind()
@@ -152,6 +200,13 @@ class RunScope:
         except ValueError:
             # Left in another task than it was entered in; that task never saw the binding.
             log.debug("a run scope was left in another task")
+
+
+def _not_resumed(error: BaseException) -> BaseException:
+    """Say that a run was not resumed because the store that keeps it does not answer."""
+    if not isinstance(error, FleetError):
+        return error
+    return GovernanceUnavailableError(str(error), event="resume", remedy="resume the same checkpoint later")
 
 
 async def _announce(run: RunState) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..acel.session import Session
     from ..decision import Decision
     from ..errors import GovernanceError
+    from ..fleet.answers import Lease
     from .conversations import Conversation
     from .services import Services
     from .spans import RunSpan
@@ -33,6 +34,9 @@ class OpenActivity(Protocol):
 
     def abandon(self, error: BaseException | None) -> None:
         """Close it, since its run ends: with `error`, or well. Does not wait."""
+
+    def let_go(self) -> None:
+        """Forget it if it waits for a person, since another process may have it; else close it."""
 
 
 class OpenStream(Protocol):
@@ -78,6 +82,8 @@ class RunState:
         contracts: The `acel.Session` that the run belongs to; None without contracts.
         keeps_decisions: Whether each decision, and what becomes of it, is kept as evidence.
         admitted: Whether the contracts have seen the run start.
+        parked: What is kept in the store of the fleet of the calls that wait, by their rows.
+        taken_over: Calls that another process left waiting, by the hash of what was judged.
         estimate_cost: What a model's response has cost, when the loop has a way to tell.
         about: Whose calls those of the run are: its subject, and the run whose contracts of scope "run" they
             belong to.
@@ -125,6 +131,8 @@ class RunState:
         self.span: RunSpan | None = None
         self.pausable = pausable
         self.paused: dict[str, list[Any]] = {}
+        self.parked: dict[str, Lease] = {}
+        self.taken_over: dict[str, list[Any]] = {}
         self.suspended = False
         self.resumed = False
         self.ending = False

@@ -8,7 +8,8 @@ would reset the person's decision.
 Which run a checkpoint continues is never guessed from its content: two users may say the same words, and
 models repeat call ids. Agent-RT leaves a placeholder in the messages for each call that waits; the id of the
 run is written into it, and so comes back with the checkpoint, wherever that was kept. A checkpoint that is
-resumed in another process finds nothing here, and its calls are judged afresh.
+resumed in another process finds nothing here: what waits is in the store of the fleet, see `parking`, or its
+calls are judged afresh.
 """
 
 from __future__ import annotations
@@ -23,17 +24,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._plain.same import canonical
 from ..message_extraction import last_user_text
-from .close import close_run
+from .close import close_run, let_go
 
 if TYPE_CHECKING:
     from agent_rt import AgentCheckpoint, AgentRunResult, ModelMessage
 
+    from .parking import Parking
     from .state import RunState
 
-__all__ = ("SuspendedRuns", "call_key", "marked")
+__all__ = ("SuspendedRuns", "call_key", "leases_in", "marked")
 
 RUN_ID: Final = "openbox_run_id"
 """Name of the run's id in the placeholder of a call that waits."""
+
+LEASES: Final = "openbox_leases"
+"""Name of the leases in the store of the fleet, in the same place."""
 
 
 def call_key(call_id: str, tool: str, arguments: Mapping[str, Any]) -> str:
@@ -42,8 +47,11 @@ def call_key(call_id: str, tool: str, arguments: Mapping[str, Any]) -> str:
 
 
 def marked(result: AgentRunResult, run: RunState) -> AgentRunResult:
-    """Write the id of `run` into the placeholders of the calls that wait in `result`."""
-    messages = tuple(_marked(message, run.run_id) for message in result.messages)
+    """Write the id of `run`, and what is kept of it elsewhere, into the placeholders of what waits."""
+    told: dict[str, Any] = {RUN_ID: run.run_id}
+    if run.parked:
+        told[LEASES] = [lease.id for lease in run.parked.values()]
+    messages = tuple(_marked(message, told) for message in result.messages)
     return replace(result, messages=messages)
 
 
@@ -64,9 +72,11 @@ class SuspendedRuns:
     Args:
         max_wait_ms: A run that nobody resumes in this time is closed; None keeps it until the governance
             closes.
+        parking: Where they are kept for other processes, if anywhere.
     """
 
-    def __init__(self, max_wait_ms: int | None) -> None:
+    def __init__(self, max_wait_ms: int | None, parking: Parking | None = None) -> None:
+        self._parking = parking
         self._max_wait = None if max_wait_ms is None else max_wait_ms / 1000
         self._suspended: dict[str, _Suspended] = {}
         self._lock = threading.Lock()
@@ -108,13 +118,20 @@ class SuspendedRuns:
             return None  # taken by another thread meanwhile
         run.suspended = False
         run.resumed = True
-        run.result = None
         return run
 
     def close(self) -> None:
-        """Close every suspended run: nobody can resume it any more. Does not wait."""
+        """
+        Close every suspended run that nobody can resume any more, and forget those that another process can.
+        Does not wait.
+        """
         for run_id in tuple(self._suspended):
-            self._close(run_id)
+            found = self._remove(run_id)
+            if found is not None and found.run.suspended:
+                if found.run.parked:
+                    let_go(found.run)
+                else:
+                    close_run(found.run, None)
 
     def _close_forgotten(self) -> None:
         for run_id, each in tuple(self._suspended.items()):
@@ -124,7 +141,11 @@ class SuspendedRuns:
 
     def _close(self, run_id: str) -> None:
         found = self._remove(run_id)
-        if found is not None and found.run.suspended:
+        if found is None or not found.run.suspended:
+            return
+        if found.run.parked and self._parking is not None:
+            self._parking.end(found.run)
+        else:
             close_run(found.run, None)
 
     def _remove(self, run_id: str) -> _Suspended | None:
@@ -135,24 +156,42 @@ class SuspendedRuns:
         return found
 
 
-def _marked(message: ModelMessage, run_id: str) -> ModelMessage:
+def _marked(message: ModelMessage, told: Mapping[str, Any]) -> ModelMessage:
     if not any(_waits(part.data) for part in message.content):
         return message
     parts = tuple(
-        replace(part, data={"error": {**part.data["error"], RUN_ID: run_id}}) if _waits(part.data) else part
+        replace(part, data={"error": {**_untold(part.data["error"]), **told}}) if _waits(part.data) else part
         for part in message.content
     )
     return replace(message, content=parts)
 
 
 def _run_ids(messages: Sequence[ModelMessage]) -> Iterator[str]:
-    """Give the ids in the placeholders of the last turn, which are those of the calls that wait."""
+    return (run_id for run_id in _told(messages, RUN_ID) if isinstance(run_id, str))
+
+
+def _told(messages: Sequence[ModelMessage], name: str) -> Iterator[Any]:
+    """Give what stands under `name` in the placeholders of the last turn, those of the calls that wait."""
     for message in reversed(messages):
         if message.role != "tool":
             return
         for part in message.content:
-            if _waits(part.data) and isinstance(part.data["error"].get(RUN_ID), str):
-                yield part.data["error"][RUN_ID]
+            if _waits(part.data) and name in part.data["error"]:
+                yield part.data["error"][name]
+
+
+def leases_in(messages: Sequence[ModelMessage]) -> tuple[str, ...]:
+    """Give the names of the leases of the calls that wait; none unless all placeholders name the same."""
+    told = {tuple(names) for names in _told(messages, LEASES) if _are_names(names)}
+    return told.pop() if len(told) == 1 else ()
+
+
+def _are_names(names: object) -> bool:
+    return isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+
+
+def _untold(error: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in error.items() if name not in (RUN_ID, LEASES)}
 
 
 def _waits(data: object) -> bool:

@@ -42,6 +42,7 @@ from .violations import ContractViolation, Violation
 from .wording import shown
 
 if TYPE_CHECKING:
+    from ..fleet.answers import Lease
     from .rulesfile import Rules
 
 __all__ = ("CommitFn", "Gate", "Session", "ToolSpec", "engine_of")
@@ -361,9 +362,24 @@ class Session:
         deferred: _Deferred = (),
         started: bool = False,
         about: About | None = None,
+        lease: Lease | None = None,
     ) -> Reservation:
-        """Do as `reserve`, and wait for preconditions and for the store of the fleet without blocking."""
-        return await self._engine.areserve(tool, args, deferred=deferred, started=started, about=about)
+        """
+        Do as `reserve`, and wait for preconditions and for the store of the fleet without blocking.
+
+        Args:
+            tool: Name of the tool.
+            args: Its arguments.
+            deferred: See `reserve`.
+            started: See `reserve`.
+            about: See `reserve`.
+            lease: What is reserved for the call in that store already, by a process that had it before. It
+                stands in for asking, if it is about the same things, which `Reservation.lease` tells. Else it
+                is given back, if the contracts of the session let the call through.
+        """
+        return await self._engine.areserve(
+            tool, args, deferred=deferred, started=started, about=about, lease=lease
+        )
 
     def would(self, tool: str, args: Mapping[str, Any] | None = None) -> Refusal | None:
         """

@@ -27,6 +27,7 @@ class Lease:
         cells: Names of its cells in the store.
         local: Whether it was counted in this process only, since the store did not answer.
         process: The process that holds it. A fork has a copy of it, and not the call.
+        note: What it was parked with, once it is adopted.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Lease:
     cells: tuple[str, ...]
     local: bool = False
     process: int = field(default_factory=os.getpid, compare=False, repr=False)
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -223,9 +223,15 @@ class Fleet(ABC):
             return
         self._worker().dispatcher.record(plan, how)
 
-    def park(self, lease: Lease, seconds: float, *, timeout: float | None = None) -> bool:
+    def park(self, lease: Lease, seconds: float, *, note: str = "", timeout: float | None = None) -> bool:
         """
         Keep a reserved lease until a deadline of its own, whatever becomes of this process.
+
+        Args:
+            lease: The lease.
+            seconds: How long.
+            note: What whoever adopts it is told, as `Lease.note`.
+            timeout: Seconds to wait for the store, if not as long as usual.
 
         Returns:
             Whether it is kept. False: it was given back meanwhile.
@@ -233,7 +239,13 @@ class Fleet(ABC):
         Raises:
             FleetUnavailableError: No answer in time.
         """
-        return bool(self._wait(self._for_lease("park", lease, timeout, seconds)))
+        return bool(self._wait(self._for_lease("park", lease, timeout, seconds, note)))
+
+    async def apark(
+        self, lease: Lease, seconds: float, *, note: str = "", timeout: float | None = None
+    ) -> bool:
+        """Do as `park`, and let the event loop go on."""
+        return bool(await self._await(self._for_lease("park", lease, timeout, seconds, note)))
 
     def adopt(self, lease_id: str, *, timeout: float | None = None) -> Lease | None:
         """
@@ -247,6 +259,12 @@ class Fleet(ABC):
         """
         request = ForLease(self._until(timeout), step="adopt", lease=lease_id)
         answer: Lease | None = self._wait(request)
+        return answer
+
+    async def aadopt(self, lease_id: str, *, timeout: float | None = None) -> Lease | None:
+        """Do as `adopt`, and let the event loop go on."""
+        request = ForLease(self._until(timeout), step="adopt", lease=lease_id)
+        answer: Lease | None = await self._await(request)
         return answer
 
     def close(self) -> None:
@@ -288,10 +306,20 @@ class Fleet(ABC):
         return time.monotonic() + (self.timeout_seconds if timeout is None else timeout)
 
     def _for_lease(
-        self, step: Literal["start", "park"], lease: Lease, timeout: float | None, seconds: float = 0
+        self,
+        step: Literal["start", "park"],
+        lease: Lease,
+        timeout: float | None,
+        seconds: float = 0,
+        note: str = "",
     ) -> ForLease:
         return ForLease(
-            self._until(timeout), step=step, lease=lease.id, worker=lease.worker, for_us=int(seconds * SECOND)
+            self._until(timeout),
+            step=step,
+            lease=lease.id,
+            worker=lease.worker,
+            for_us=int(seconds * SECOND),
+            note=note,
         )
 
     def _wait(self, request: Question) -> Any:

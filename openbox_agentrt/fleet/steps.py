@@ -96,20 +96,22 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Park:
-    """Give a reserved lease a deadline of its own, in microseconds from now."""
+    """Give a reserved lease a deadline of its own, in microseconds from now, and a note for who takes it."""
 
     lease: str
     worker: str
     for_us: int
+    note: str = ""
     acked: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopt:
-    """Take a parked lease, for a worker that lives."""
+    """Take a parked lease, for a worker that lives. After `by`, in the store's time, nobody waits for it."""
 
     lease: str
     worker: str
+    by: int | None = None
     acked: int = 0
 
 
@@ -140,6 +142,7 @@ class StepAnswer:
         dead: Workers whose lease is over.
         over: Moves whose limit was broken by what was measured.
         plan: What an adopted lease holds.
+        note: What it was parked with.
     """
 
     said: Said
@@ -151,6 +154,7 @@ class StepAnswer:
     dead: tuple[str, ...] = ()
     over: tuple[int, ...] = ()
     plan: WirePlan | None = field(default=None)
+    note: str = ""
 
 
 class NoAnswerError(Exception):

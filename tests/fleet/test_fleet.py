@@ -113,13 +113,14 @@ def test_a_parked_lease_is_taken_by_another_worker_once(open_one: OpenFleet, oth
     first = open_one()
     lease = first.reserve(at_most(1)).lease
     assert lease is not None
-    assert first.park(lease, 60)
+    assert first.park(lease, 60, note="for \u00e9ve")
     first.close()
     assert other.reserve(at_most(1)).lease is None
 
     adopted = other.adopt(lease.id)
 
     assert adopted is not None
+    assert adopted.note == "for \u00e9ve"
     assert other.start(adopted)
     assert other.adopt(lease.id) is None
     assert other.finish(adopted, "commit", soon=False).result(5).said == "ok"

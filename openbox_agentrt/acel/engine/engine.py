@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from ..._plain.arguments import plain_args
-from ...fleet.answers import How
+from ...fleet.answers import How, Lease
 from ..contracts.base import MALFORMED, SessionRule, TemporalContract
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard
@@ -220,8 +220,9 @@ class Engine:
         deferred: Collection[str] | Mapping[str, Any] = (),
         about: About | None = None,
         started: bool = False,
+        lease: Lease | None = None,
     ) -> Reservation:
-        """Do as `reserve`, and wait for preconditions that have to be awaited."""
+        """Do as `reserve`, and wait for conditions that have to be awaited. `lease` is reserved already."""
         began = 0.0 if self._meter is None else time.perf_counter()
         call = self.enter(tool, args)
         if about or self._about:
@@ -234,7 +235,7 @@ class Engine:
         breaches = self.store.reserve(call, force=self._watching, refuse=failed and not self._watching)
         if call.plan.fleet and call.admitted and self._fleet is not None:
             try:
-                more = await self._fleet.areserve(call, watching=self._watching, started=started)
+                more = await self._fleet.areserve(call, watching=self._watching, started=started, lease=lease)
             except BaseException:
                 # Cancelled: it never ran, and what the store may have is given back there.
                 self.store.abort(call, ran=False)

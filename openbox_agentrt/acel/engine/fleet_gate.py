@@ -71,13 +71,20 @@ class FleetGate:
             return _unavailable(call, error)
         return _reserved(call, question, answer)
 
-    async def areserve(self, call: PlannedCall, *, watching: bool, started: bool) -> list[Breach]:
-        """Do as `reserve`, without blocking the event loop."""
+    async def areserve(
+        self, call: PlannedCall, *, watching: bool, started: bool, lease: Lease | None = None
+    ) -> list[Breach]:
+        """Do as `reserve`, without blocking the event loop. `lease` stands in for asking, if it fits."""
         question = self._question(call, watching)
         if question.stops():
             return question.broken
         if not question.contracts:
             return []
+        if lease is not None:
+            if question.is_held_by(lease):
+                call.lease, call.special = lease, True
+                return question.broken
+            self._store.finish(lease, "undo")
         try:
             answer = await self._store.areserve(question.plan, started=started, force=watching)
         except FleetError as error:

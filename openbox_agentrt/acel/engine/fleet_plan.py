@@ -14,7 +14,7 @@ from typing import Any
 
 from ..._plain.amounts import read_amount, show
 from ...fleet.amounts import from_units, to_units
-from ...fleet.answers import BrokenGuard, Measured, Reserved
+from ...fleet.answers import BrokenGuard, Lease, Measured, Reserved
 from ...fleet.errors import UnitsError
 from ...fleet.plan import FleetCell, FleetGuard, FleetMove, FleetPlan
 from ..contracts.declaration import Declaration
@@ -94,6 +94,13 @@ class FleetQuestion:
             if value is not None:
                 told[place] = value
         return told
+
+    def is_held_by(self, lease: Lease) -> bool:
+        """Tell whether a lease that was reserved before is about the same cells."""
+        # Imported here: a session without a store does without what a store needs.
+        from ...fleet.wire import cell_id
+
+        return lease.cells == tuple(cell_id(cell) for cell in self.cells.values())
 
     def is_same(self, other: FleetQuestion) -> bool:
         """Tell whether it changes the same cells, by other amounts perhaps."""

@@ -296,8 +296,10 @@ class Dispatcher:
         if request.step == "start":
             return Start(lease=request.lease, worker=owner, acked=acked)
         if request.step == "park":
-            return Park(lease=request.lease, worker=owner, for_us=request.for_us, acked=acked)
-        return Adopt(lease=request.lease, worker=worker.id, acked=worker.acked)
+            return Park(
+                lease=request.lease, worker=owner, for_us=request.for_us, note=request.note, acked=acked
+            )
+        return Adopt(lease=request.lease, worker=worker.id, by=self._latest(request), acked=worker.acked)
 
     def _reserve_step(self, request: ToReserve) -> Step:
         worker = self._standing.worker
@@ -310,12 +312,16 @@ class Dispatcher:
             worker=worker.id,
             plan=request.sent,
             guards=guards,
-            by=now + int((request.deadline - time.monotonic()) * 1_000_000),
+            by=self._latest(request),
             started=request.started,
             force=request.force,
             generation=self._standing.generation,
             acked=worker.acked,
         )
+
+    def _latest(self, request: Question) -> int:
+        """Give the store's time after which nobody waits for the answer."""
+        return self._standing.store_time() + int((request.deadline - time.monotonic()) * 1_000_000)
 
     def _end_step(self, end: ToFinish) -> Step:
         worker, entry = self._standing.worker, self._journal.get(end.lease.id)
@@ -362,12 +368,20 @@ class Dispatcher:
         if not done and self._standing.suspect and not request.is_over():
             # The store has lost the lease, perhaps: once that is repeated, it may be another answer.
             return True
+        held = self._journal.get(request.lease)
+        if request.step == "adopt" and held is not None and held.taken:
+            # To the store it is the same question again, whose answer was lost.
+            done = False
+        if answer.said == "stale" and not request.is_over():
+            return True
         if done:
             self._note(request)
         if request.step != "adopt":
             deliver(request, done)
         else:
-            deliver(request, self._taken_over(request.lease, answer) if done else None)
+            lease = self._taken_over(request.lease, answer) if done else None
+            if not deliver(request, lease) and lease is not None:
+                self._undo(lease)
         return False
 
     def _note(self, request: ForLease) -> None:
@@ -375,15 +389,15 @@ class Dispatcher:
         if entry is not None and request.step == "start":
             entry.started = True
         elif entry is not None and request.step == "park":
-            entry.worker = parked(request.lease)
+            entry.worker, entry.taken = parked(request.lease), False
 
     def _taken_over(self, lease: str, answer: StepAnswer) -> Lease:
         worker = self._standing.worker.id
         cells: tuple[str, ...] = ()
         if answer.plan is not None:
             cells = tuple(cell.id for cell in answer.plan.c)
-            self._journal.add(JournalEntry(lease, worker, answer.plan, False))
-        return Lease(id=lease, worker=worker, cells=cells)
+            self._journal.add(JournalEntry(lease, worker, answer.plan, False, taken=True))
+        return Lease(id=lease, worker=worker, cells=cells, note=answer.note)
 
     def _reserve_goes_on(self, request: ToReserve, answer: StepAnswer) -> bool:
         said = answer.said

@@ -23,7 +23,7 @@ KEPT_SECONDS = 30.0
 
 @dataclass(slots=True)
 class JournalEntry:
-    """A lease as its worker knows it."""
+    """A lease as its worker knows it. `taken`: it was adopted here, and not parked since."""
 
     lease: str
     worker: str
@@ -32,6 +32,7 @@ class JournalEntry:
     how: How | None = None
     measured: Measured | None = None
     ended: float = 0.0
+    taken: bool = False
 
 
 class Journal:

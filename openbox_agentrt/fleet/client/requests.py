@@ -58,6 +58,7 @@ class ForLease(Question):
     lease: str = field(kw_only=True)
     worker: str = ""
     for_us: int = 0
+    note: str = ""
 
 
 @dataclass(slots=True, eq=False)

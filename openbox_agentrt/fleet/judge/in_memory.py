@@ -116,6 +116,9 @@ class MemoryTables:
     def set_owner(self, lease: str, worker: str) -> None:
         self._leases[lease].worker = worker
 
+    def set_note(self, lease: str, note: str) -> None:
+        self._leases[lease].note = note
+
     def cell(self, spec: WireCell, now: int) -> CellState:
         saved, rows = self._cells.get(spec.id) or (Saved(), MemoryRows())
         return CellState(spec, replace(saved), rows, now)

@@ -133,6 +133,7 @@ class Ledger:
             return self._say("no", state=had.state if had else "")
         self.tables.set_worker(guardian, WorkerRow(self.now + step.for_us))
         self.tables.set_owner(step.lease, guardian)
+        self.tables.set_note(step.lease, step.note)
         self._tick(step.worker)
         return self._say("ok", state="r")
 
@@ -141,6 +142,8 @@ class Ledger:
         had, guardian = self.tables.lease(step.lease), parked(step.lease)
         if had is None or had.state != "r" or not self._alive():
             return self._say("no", state=had.state if had else "")
+        if step.by is not None and self.now > step.by:
+            return self._say("stale", state=had.state)
         if had.worker != step.worker:
             keeper = self.tables.worker(guardian)
             if had.worker != guardian or keeper is None or keeper.until < self.now:
@@ -148,7 +151,7 @@ class Ledger:
             self.tables.set_owner(step.lease, step.worker)
             self.tables.drop_worker(guardian)
             self._tick(step.worker)
-        return self._say("ok", state="r", plan=had.plan)
+        return self._say("ok", state="r", plan=had.plan, note=had.note)
 
     @_take.register
     def _(self, step: Mend) -> StepAnswer:

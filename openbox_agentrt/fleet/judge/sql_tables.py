@@ -18,7 +18,7 @@ SCHEMA = """
 create table if not exists meta(k text primary key, v text) without rowid;
 create table if not exists worker(id text primary key, until integer, ops integer) without rowid;
 create table if not exists lease(id text primary key, s text, w text, q blob, t blob,
-  dies integer) without rowid;
+  dies integer, note text) without rowid;
 create index if not exists lease_open on lease(w) where s in ('r', 's');
 create index if not exists lease_dies on lease(dies) where dies is not null;
 create table if not exists cell(id text primary key, live integer, done integer, total integer,
@@ -125,16 +125,17 @@ class SqlTables:
         return {str(name): _PLANS.decode(plan) for name, plan in self._db.execute(sql, (worker,)).fetchall()}
 
     def lease(self, lease: str) -> LeaseRow | None:
-        row = self._db.execute("select s, w, q, t from lease where id=?", (lease,)).fetchone()
+        row = self._db.execute("select s, w, q, t, note from lease where id=?", (lease,)).fetchone()
         if row is None:
             return None
         plan = None if row[2] is None else _PLANS.decode(row[2])
-        return LeaseRow(row[0], row[1], plan, () if plan is None else _TICKETS.decode(row[3]))
+        tickets = () if plan is None else _TICKETS.decode(row[3])
+        return LeaseRow(row[0], row[1], plan, tickets, row[4])
 
     def add_lease(self, lease: str, row: LeaseRow, dies: int | None) -> None:
         plan = None if row.plan is None else _ENCODE(row.plan)
-        values = (lease, row.state, row.worker, plan, _ENCODE(row.tickets), dies)
-        self._db.execute("insert into lease values(?,?,?,?,?,?)", values)
+        values = (lease, row.state, row.worker, plan, _ENCODE(row.tickets), dies, row.note)
+        self._db.execute("insert into lease values(?,?,?,?,?,?,?)", values)
 
     def set_state(self, lease: str, state: LeaseState, dies: int | None) -> None:
         if state in ("c", "f"):
@@ -145,6 +146,9 @@ class SqlTables:
 
     def set_owner(self, lease: str, worker: str) -> None:
         self._db.execute("update lease set w=? where id=?", (worker, lease))
+
+    def set_note(self, lease: str, note: str) -> None:
+        self._db.execute("update lease set note=? where id=?", (note, lease))
 
     def cell(self, spec: WireCell, now: int) -> CellState:
         row = self._db.execute(

@@ -14,12 +14,17 @@ __all__ = ("LeaseRow", "Tables", "WorkerRow")
 
 @dataclass(slots=True)
 class LeaseRow:
-    """A lease as it is kept. Without a plan it is a tombstone: its id is used up."""
+    """
+    A lease as it is kept. Without a plan it is a tombstone: its id is used up.
+
+    `note` is for whoever adopts it.
+    """
 
     state: LeaseState
     worker: str
     plan: WirePlan | None = None
     tickets: tuple[Ticket, ...] = ()
+    note: str = ""
 
 
 @dataclass(slots=True)
@@ -44,6 +49,7 @@ class Tables(Protocol):
     def add_lease(self, lease: str, row: LeaseRow, dies: int | None) -> None: ...
     def set_state(self, lease: str, state: LeaseState, dies: int | None) -> None: ...
     def set_owner(self, lease: str, worker: str) -> None: ...
+    def set_note(self, lease: str, note: str) -> None: ...
     def cell(self, spec: WireCell, now: int) -> CellState: ...
     def save(self, cell: CellState) -> None: ...
     def mend(self, cell: str, now: int) -> bool: ...

@@ -16,8 +16,8 @@ _PLANS = msgspec.json.Decoder(WirePlan)
 
 
 def read_answer(raw: list[bytes]) -> StepAnswer:
-    """Read the nine texts that every script answers."""
-    said, now, generation, ops, state, broken, over, dead, plan = raw
+    """Read the ten texts that every script answers."""
+    said, now, generation, ops, state, broken, over, dead, plan, note = raw
     return StepAnswer(
         said=cast(Said, said.decode()),
         now=int(now),
@@ -28,6 +28,7 @@ def read_answer(raw: list[bytes]) -> StepAnswer:
         over=tuple(map(int, over.split())),
         dead=tuple(dead.decode().split()),
         plan=_PLANS.decode(plan) if plan else None,
+        note=note.decode(),
     )
 
 

@@ -48,6 +48,7 @@ class Ask(msgspec.Struct, omit_defaults=True):
     leave: bool = False
     for_us: int | None = None
     guardian: str = ""
+    note: str | None = None
 
 
 class RedisLine:
@@ -219,7 +220,9 @@ class RedisLine:
             case Park() | Adopt():
                 ask.lease, ask.guardian = step.lease, parked(step.lease)
                 if isinstance(step, Park):
-                    ask.for_us = step.for_us
+                    ask.for_us, ask.note = step.for_us, step.note
+                else:
+                    ask.by = step.by
                 name = "park" if isinstance(step, Park) else "adopt"
                 return name, ask, [self._worker(ask.guardian), workers], []
             case Mend():
