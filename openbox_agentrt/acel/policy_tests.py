@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from .contracts.exclusion import Only
 from .outcome import outcome_of
 from .reservation import Reservation
 from .rulesfile import Rules
 from .rulesfile.policy_tests import PolicyTest, TestCall
 from .session import Session, engine_of
 
-__all__ = ("FailedTest", "TestResult", "run_policy_test", "unrefused")
+__all__ = ("FailedTest", "TestResult", "names_of", "run_policy_test", "unrefused")
 
 # A test begins at a time of its own, so that it comes to the same on every day.
 _START = 1_700_000_000.0
@@ -72,6 +73,7 @@ class _Run:
             # A test is a world of its own.
             fleet="alone",
         )
+        self._names = {contract.spec: names_of(contract) for contract in rules.contracts}
         self.broken: set[str] = set()
 
     def failures(self) -> Iterator[FailedTest]:
@@ -81,7 +83,7 @@ class _Run:
             if problem is not None:
                 yield FailedTest(problem=problem, line=call.line)
         unmet = {
-            name for breach in engine_of(self._session).store.unmet() for name in _names(breach.contract)
+            name for breach in engine_of(self._session).store.unmet() for name in names_of(breach.contract)
         }
         self.broken |= unmet
         problem = self._at_end(unmet)
@@ -92,7 +94,12 @@ class _Run:
         if call.at is not None:
             self._clock.now = max(self._clock.now, _START + call.at)
         made = self._session.reserve(call.tool, call.args)
-        broken = {name for violation in made.violations for name in (violation.id, violation.spec) if name}
+        broken = {
+            name
+            for violation in made.violations
+            for name in (violation.id, violation.spec, *self._names.get(violation.spec, ())[1:])
+            if name
+        }
         self.broken |= broken
         if made.allowed:
             self._settle(made, call)
@@ -126,7 +133,7 @@ class _Run:
     def _is_name(self, name: str, expected: Sequence[str]) -> bool:
         """Tell whether a contract that is unmet goes by this name, and by none that is expected."""
         for contract in self._session.contracts:
-            names = _names(contract)
+            names = names_of(contract)
             if name in names:
                 return name == names[0] and not set(names) & set(expected)
         return False
@@ -142,8 +149,10 @@ def run_policy_test(rules: Rules, test: PolicyTest) -> TestResult:
 def unrefused(rules: Rules, results: Sequence[TestResult]) -> list[str]:
     """List the contracts that no test breaks: a change of them would go unnoticed."""
     broken = frozenset().union(*(result.broken for result in results))
-    return [names[0] for contract in rules.contracts if not set(names := _names(contract)) & broken]
+    return [names[0] for contract in rules.contracts if not set(names := names_of(contract)) & broken]
 
 
-def _names(contract: object) -> list[str]:
-    return [name for name in (getattr(contract, "id", None), getattr(contract, "spec", None)) if name]
+def names_of(contract: object) -> list[str]:
+    """List by what names tests may call a contract: its id, its text, and what a file says with ``only``."""
+    named = [name for name in (getattr(contract, "id", None), getattr(contract, "spec", None)) if name]
+    return [*named, "only"] if len(named) == 1 and isinstance(contract, Only) else named

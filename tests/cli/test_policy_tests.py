@@ -162,3 +162,19 @@ def test_rules_with_tests_are_rules(run: Run, capsys: pytest.CaptureFixture[str]
     run(GOOD)
 
     assert main(["validate", "rules.yaml", "--strict"]) == 0
+
+
+def test_what_a_file_says_with_only_goes_by_that_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has no id, and its text names every tool there is."""
+    path = tmp_path / "only.yaml"
+    path.write_text(
+        "only: [find, refund]\ncontracts: [{template: must_precede, args: [find, refund]}]\n"
+        "tests:\n  - name: no other tool\n    calls: [{tool: wipe, expect: refused, by: only}]\n"
+        "  - name: not this one\n    calls: [{tool: refund, expect: refused, by: only}]\n"
+    )
+    assert main(["test", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert "refund breaks must_precede(find, refund), and not only" in out
+    assert "1 of 2 tests passed" in out
