@@ -29,7 +29,7 @@ __all__ = (
     "texts_for",
 )
 
-_LETTERS = "abcdefgh"
+_LETTERS = "ABCDEFGH"
 # Of values that are listed, so many are tried.
 _MAX_LISTED = 4
 
@@ -97,9 +97,10 @@ def texts_for(contracts: Sequence[Declaration], count: int) -> tuple[tuple[str, 
     if matches:
         pattern = "someone@{}.example" if "domain" in matches else "https://{}.example/"
     listed, all_listed = _listed_in(contracts)
-    found = tuple(pattern.format(letter) for letter in _LETTERS[:count])
-    whole = all_listed and ("domain" not in matches or len(matches) == 1) and count < len(_LETTERS)
-    return (*found, *listed), (pattern.format(_LETTERS[min(count, len(_LETTERS) - 1)]),), whole
+    known = {str(value).casefold() for contract in contracts for value in getattr(contract, "listed", ())}
+    free = [text for letter in _LETTERS if (text := pattern.format(letter)).casefold() not in known]
+    whole = all_listed and ("domain" not in matches or len(matches) == 1) and count < len(free)
+    return (*free[:count], *listed), tuple(free[count : count + 1]), whole
 
 
 def _listed_in(contracts: Iterable[Declaration]) -> tuple[tuple[str, ...], bool]:

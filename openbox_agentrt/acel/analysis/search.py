@@ -142,7 +142,13 @@ def row_of(world: World, step: Transition, called: Called, outcome: str) -> Trac
     """Write a step as a row of a trace."""
     if step.kind is not None:
         groups = dict(step.kind.slots)
-        names = {g: called.of(g, [v for p, v in step.values if groups[p] == g]) for g in groups.values()}
+        values = {group: [v for path, v in step.values if groups[path] == group] for group in groups.values()}
+        names = {
+            group: dict(zip(some, some, strict=True))
+            if world.is_written_out(group)
+            else called.of(group, some)
+            for group, some in values.items()
+        }
         return TraceRow(
             kind="call",
             tool=step.kind.tool,

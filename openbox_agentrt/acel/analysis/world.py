@@ -106,6 +106,10 @@ class World:
         assert step.kind is not None
         return result_with(step.kind.results, self._called(step.kind, step, names))
 
+    def is_written_out(self, group: str) -> bool:
+        """Tell whether the values of a group are as people read them, so that none gets another name."""
+        return group in self._alphabet.found
+
     def _called(
         self, kind: CallKind, step: Transition, names: Mapping[str, Mapping[str, str]]
     ) -> dict[str, str]:

@@ -187,6 +187,21 @@ def test_a_value_is_found_at_any_path(analysed: Analysed, path: str) -> None:
     assert _ends(found.looser, contracts) == [True, True]
 
 
+def test_a_value_that_is_listed_is_written_as_it_is(analysed: Analysed) -> None:
+    """A listed value of one letter is no name that was made up, and made-up ones are not among the listed."""
+    listed = c("came_from", "pay", "iban", [{"values": ["b", "A"]}, "prompt"], id="listed")
+    once = c("at_most_n_times", "pay", 1, id="once")
+
+    found = compare(_rules([listed]), _rules([listed, once]))
+    assert found.stricter is not None
+    assert len(found.stricter) == 2
+    assert _ends(found.stricter, [listed, once]) == [True, False]
+    less = compare(_rules([once]), _rules([listed, once]))
+    assert less.stricter is not None
+    assert [row.args for row in less.stricter] == [{"iban": "C"}]
+    assert analysed(listed, once).findings == ()
+
+
 def test_a_source_that_no_tool_is_is_named(analysed: Analysed) -> None:
     """With the tools that there are, a source of another name is named with the nearest."""
     contract = c("came_from", "pay", "iban", ["prompt", {"tool": "get_contract", "path": "iban"}])
