@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .._files.whole_write import write_private
 from .._plain.strict_json import read_json
 
-__all__ = ("SIGNED_IN_SECONDS", "Access", "Guard")
+__all__ = ("SIGNED_IN_SECONDS", "Access", "AccessGuard")
 
 SIGNED_IN_SECONDS = 12 * 3600.0
 MAX_FORM_BYTES = 64 * 1024
@@ -145,7 +145,7 @@ class Access:
         return hmac.compare_digest(form.get("token", "").encode(), self.form_token(request).encode())
 
 
-class Guard:
+class AccessGuard:
     """Ask `Access` about every request, read forms, and put the headers of security on every answer."""
 
     def __init__(self, app: ASGIApp, *, access: Access) -> None:

@@ -23,7 +23,7 @@ _RUNS = 100
 
 
 def api_routes(sources: Sources, reports: Reports) -> list[Route]:
-    """Make the routes."""
+    """Make the routes under `/api/v1`."""
 
     def approvals(request: Request) -> Any:
         now = sources.now()
@@ -50,6 +50,9 @@ def api_routes(sources: Sources, reports: Reports) -> list[Route]:
             "spent": plain(story.spent),
         }
 
+    def overview(request: Request) -> Any:
+        return plain(reports.overview_summary())
+
     def contracts(request: Request) -> Any:
         fleet = None if sources.fleet is None else plain(sources.fleet.view())
         return {"states": [plain(row) for row in reports.states()], "fleet": fleet}
@@ -61,6 +64,7 @@ def api_routes(sources: Sources, reports: Reports) -> list[Route]:
         return {"logs": [_log(LogView(log)) for log in sources.logs]}
 
     return [
+        Route("/api/v1/overview", _as_json(overview)),
         Route("/api/v1/contracts", _as_json(contracts)),
         Route("/api/v1/shadow", _as_json(shadow)),
         Route("/api/v1/evidence", _as_json(evidence)),

@@ -19,12 +19,13 @@ from starlette.routing import Route
 from ..local_core import UndecidableApprovalError
 from ..local_core.approvals import Approval
 from . import inbox, values, words
-from .access import SIGNED_IN_SECONDS, Access, Guard
+from .access import SIGNED_IN_SECONDS, Access, AccessGuard
 from .api import api_routes
 from .rendering import Pages
 from .reporting import Reports
 from .sources import Sources
-from .story import Step, tell
+from .steps import Step
+from .story import tell
 from .stream import Pulse
 
 __all__ = ("application",)
@@ -65,11 +66,13 @@ def application(sources: Sources, access: Access, where: str) -> Starlette:
         Route("/stream", site.stream),
         *api_routes(sources, reports),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Guard, access=access)], lifespan=site.lifespan)
+    return Starlette(
+        routes=routes, middleware=[Middleware(AccessGuard, access=access)], lifespan=site.lifespan
+    )
 
 
 class _Site:
-    """Answer requests. Methods that are no coroutines run in threads of their own."""
+    """Answer requests for pages. Methods that are no coroutines run in threads of their own."""
 
     def __init__(self, sources: Sources, access: Access, where: str) -> None:
         self._sources = sources

@@ -26,7 +26,7 @@ from ..evidence.report import Report
 from ..evidence.ungoverned import is_ungoverned
 from . import words
 
-__all__ = ("Decided", "FollowedLog", "Line", "LineState")
+__all__ = ("Decided", "FollowedLog", "LineState", "RecordedLine")
 
 LineState = Literal["verified", "holds", "broken", "not trusted", "not yet signed"]
 
@@ -35,7 +35,7 @@ _HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class RecordedLine:
     """
     A line of a log.
 
@@ -116,7 +116,7 @@ class FollowedLog:
 
     @property
     def name(self) -> str:
-        """Name the log."""
+        """Name the log by its file."""
         return self.path.name
 
     def __len__(self) -> int:
@@ -138,7 +138,7 @@ class FollowedLog:
             self._not_before = time.monotonic() + 9 * (time.monotonic() - began)
             self.changes += 1
 
-    def lines(self, numbers: Iterable[int]) -> Iterator[Line]:
+    def lines(self, numbers: Iterable[int]) -> Iterator[RecordedLine]:
         """Read lines by their numbers."""
         with self._lock:
             index = self._index
@@ -148,11 +148,11 @@ class FollowedLog:
                 path = next(path for path, first in reversed(index.files) if first <= number)
                 yield _line_at(path, index.places[number], number)
 
-    def decisions_of(self, run_id: str) -> list[Line]:
+    def decisions_of(self, run_id: str) -> list[RecordedLine]:
         """Read the decisions about a run."""
         return list(self.lines(tuple(self._index.decisions.get(run_id, ()))))
 
-    def violations_of(self, number: int) -> list[Line]:
+    def violations_of(self, number: int) -> list[RecordedLine]:
         """Read what broke contracts in the call that a decision is about."""
         line = next(iter(self.lines([number])), None)
         step = None if line is None or line.parsed is None else line.parsed.data().get("step")
@@ -160,7 +160,7 @@ class FollowedLog:
             return []
         return self.violations_at(line.parsed.session, step)
 
-    def violations_at(self, session: str | None, step: int) -> list[Line]:
+    def violations_at(self, session: str | None, step: int) -> list[RecordedLine]:
         """Read what broke contracts at a step of a session."""
         return list(self.lines(tuple(self._index.violations.get((session, step), ()))))
 
@@ -197,7 +197,7 @@ class FollowedLog:
         with self._lock:
             return [one for one in self._index.recent if one.at >= since]
 
-    def ungoverned(self) -> list[Line]:
+    def ungoverned(self) -> list[RecordedLine]:
         """Read the decisions about calls that ran though Core could not be asked, the latest hundred."""
         return list(self.lines(tuple(self._index.ungoverned[-100:])))
 
@@ -306,14 +306,14 @@ class FollowedLog:
         self.found_at = (self.found_at or time.time()) if broken else None
 
 
-def _line_at(path: Path, place: int, number: int) -> Line:
+def _line_at(path: Path, place: int, number: int) -> RecordedLine:
     with path.open("rb") as file:
         file.seek(place)
         raw = file.readline()
     try:
-        return Line(number=number, parsed=parse_line(raw), raw=raw)
+        return RecordedLine(number=number, parsed=parse_line(raw), raw=raw)
     except ValueError:
-        return Line(number=number, parsed=None, raw=raw)
+        return RecordedLine(number=number, parsed=None, raw=raw)
 
 
 def _decided(at: float, number: int, data: dict[str, Any]) -> Decided:

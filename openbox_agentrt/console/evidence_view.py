@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import values, words
-from .evidence_log import FollowedLog, Line, LineState
+from .evidence_log import FollowedLog, LineState, RecordedLine
 from .sources import Sources
 from .values import Piece
 
@@ -125,7 +125,7 @@ class LogView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineView:
     """
-    One line.
+    Describe one line of a log.
 
     Attributes:
         about: What it records, in short.
@@ -172,7 +172,7 @@ def lines_of(sources: Sources, view: LogView, start: int) -> list[LineView]:
     return [_line(sources, log, line, following.get(line.number)) for line in found[:LINES]]
 
 
-def _line(sources: Sources, log: FollowedLog, line: Line, after: Line | None) -> LineView:
+def _line(sources: Sources, log: FollowedLog, line: RecordedLine, after: RecordedLine | None) -> LineView:
     state = log.state(line.number)
     parsed = line.parsed
     if parsed is None:
@@ -200,7 +200,7 @@ def _line(sources: Sources, log: FollowedLog, line: Line, after: Line | None) ->
     )
 
 
-def _why(log: FollowedLog, line: Line, after: Line | None) -> Iterator[tuple[str, str]]:
+def _why(log: FollowedLog, line: RecordedLine, after: RecordedLine | None) -> Iterator[tuple[str, str]]:
     assert line.parsed is not None
     yield "Hash stored", _groups(line.parsed.hash)
     if line.parsed.computed_hash != line.parsed.hash:

@@ -21,7 +21,7 @@ _FRESH_SECONDS = 1.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRow:
     """
-    How one cell stands.
+    Tell how one cell of the store stands.
 
     Attributes:
         used: The share of the limit that is used and settled, in per cent; None without a limit.
@@ -39,7 +39,7 @@ class FleetRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetView:
     """
-    What a store says.
+    Show what a store says of its cells.
 
     Attributes:
         problem: Why it says nothing; empty if it does.

@@ -8,10 +8,11 @@ from ..local_core.approvals import Approval, State
 from ..local_core.reading import RunRow
 from . import values, words
 from .sources import Sources
-from .story import Step, tell
+from .steps import Step
+from .story import tell
 from .values import Arguments
 
-__all__ = ("PAGE", "Card", "Inbox", "Settled", "card_of", "inbox")
+__all__ = ("PAGE", "Card", "Inbox", "SettledApproval", "card_of", "inbox")
 
 PAGE = 8
 _DAY = 86_400.0
@@ -46,7 +47,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class SettledApproval:
     """One call that is decided, or that nobody decided in time, and what happened then."""
 
     approval: Approval
@@ -71,7 +72,7 @@ class Inbox:
     cards: tuple[Card, ...]
     waiting: int
     skipped: int
-    settled: tuple[Settled, ...]
+    settled: tuple[SettledApproval, ...]
 
 
 def inbox(sources: Sources, *, skip: int = 0) -> Inbox:
@@ -112,10 +113,10 @@ def card_of(sources: Sources, approval: Approval) -> Card:
     )
 
 
-def _settled(sources: Sources, approval: Approval, now: float) -> Settled:
+def _settled(sources: Sources, approval: Approval, now: float) -> SettledApproval:
     event = sources.shown(approval.event)
     at = approval.decided_at or approval.expires_at or now
-    return Settled(
+    return SettledApproval(
         approval=approval,
         state=approval.as_of(now),
         tool=approval.activity_type,

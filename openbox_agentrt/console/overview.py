@@ -79,7 +79,7 @@ class Ungoverned:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """
-    What the first page shows.
+    Collect what the first page shows.
 
     Attributes:
         medians: Seconds that contracts, Core and people took; None where nobody was asked.

@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from . import values, words
-from .story import ICONS, WORDS
+from .steps import ICONS, WORDS
 
 __all__ = ("TABS", "Pages")
 
@@ -56,7 +56,7 @@ class Pages:
         self._templates.globals.update(TABS=TABS, ICONS=ICONS, WORDS=WORDS)
 
     def write(self, name: str, **values: Any) -> str:
-        """Write one page."""
+        """Write one page as HTML."""
         return self._templates.get_template(f"{name}.html").render(values)
 
 

@@ -14,12 +14,12 @@ from .._plain.strict_json import JsonError, read_json
 from ..acel.refusal import Broken, Refusal
 from .evidence_view import LogView, first_of, lines_of, pages_of
 from .overview import Hour, overview
-from .sessions import Known, Sessions, StateRow, near_limits, rows_of
+from .sessions import KnownSession, LiveSessions, StateRow, near_limits, rows_of
 from .shadow import Shadow
 from .sources import Sources
-from .story import Unblock
+from .steps import Unblock
 
-__all__ = ("Answer", "Reports", "WritesPages")
+__all__ = ("DryRun", "Reports", "WritesPages")
 
 ROWS = 60
 _NEAR = 5
@@ -33,9 +33,9 @@ class WritesPages(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class DryRun:
     """
-    What a dry run has said.
+    Tell what a dry run has said.
 
     Attributes:
         refusal: Why the call would be refused; None if it would not be.
@@ -58,7 +58,25 @@ class Reports:
         self._site = site
         self._hour = Hour(sources.reader)
         self._shadow = Shadow(sources)
-        self.sessions = Sessions(sources)
+        self.sessions = LiveSessions(sources)
+
+    def overview_summary(self) -> dict[str, Any]:
+        """Give what the first page says."""
+        seen = overview(self._sources, self._hour)
+        return {
+            "alarms": seen.alarms,
+            "broken": [log.name for log in seen.broken],
+            "ungoverned": seen.ungoverned,
+            "waiting": seen.waiting,
+            "asked": seen.asked,
+            "verdicts": seen.verdicts,
+            "since": seen.since,
+            "until": seen.until,
+            "running": seen.running,
+            "doing": seen.doing,
+            "near_limits": near_limits(self.sessions, most=_NEAR),
+            "refused": seen.refused,
+        }
 
     def overview(self, request: Request) -> Response:
         sources = self._sources
@@ -87,23 +105,23 @@ class Reports:
         asked = {name: form.get(name, "") for name in ("session", "tool", "args")}
         return self._contracts(request, asked, self.dry_run(asked))
 
-    def dry_run(self, asked: Mapping[str, str]) -> Answer:
+    def dry_run(self, asked: Mapping[str, str]) -> DryRun:
         """Ask what a call would be refused for."""
         known = self.sessions.called(asked["session"])
         if known is None or known.store is None:
-            return Answer(problem="there is no such session any more")
+            return DryRun(problem="there is no such session any more")
         if not asked["tool"]:
-            return Answer(problem="a tool is needed")
+            return DryRun(problem="a tool is needed")
         try:
             args = read_json(asked["args"] or "{}")
         except JsonError as error:
-            return Answer(problem=f"the arguments are not JSON: {error.reason}")
+            return DryRun(problem=f"the arguments are not JSON: {error.reason}")
         if not isinstance(args, dict):
-            return Answer(problem="the arguments have to be a JSON object")
+            return DryRun(problem="the arguments have to be a JSON object")
         began = time.perf_counter()
         refusal = known.would(asked["tool"], args)
         took = time.perf_counter() - began
-        return Answer(refusal=refusal, about=known.about(asked["tool"]), took=took)
+        return DryRun(refusal=refusal, about=known.about(asked["tool"]), took=took)
 
     def states(self) -> list[StateRow]:
         """List how contracts stand in all open sessions, what is closest to its limit first."""
@@ -114,7 +132,7 @@ class Reports:
         rows = [row for one in known for row in rows_of(self._sources, one)]
         return sorted(rows, key=lambda row: -row.closeness)
 
-    def _contracts(self, request: Request, asked: Mapping[str, str], answer: Answer | None) -> Response:
+    def _contracts(self, request: Request, asked: Mapping[str, str], answer: DryRun | None) -> Response:
         sources = self._sources
         open_ = self.sessions.open()
         rows = self.states()
@@ -172,7 +190,7 @@ class Reports:
         )
 
 
-def _choices(known: list[Known], *, has_rules: bool) -> list[tuple[str, str]]:
+def _choices(known: list[KnownSession], *, has_rules: bool) -> list[tuple[str, str]]:
     choices = [(one.run, f"{one.name}, {one.log}") for one in known if one.store is not None]
     return [*choices, ("new", "a new session")] if has_rules else choices
 

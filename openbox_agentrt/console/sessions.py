@@ -28,7 +28,7 @@ from . import words
 from .evidence_log import FollowedLog
 from .sources import Sources
 
-__all__ = ("Known", "Sessions", "StateRow", "near_limits", "rows_of")
+__all__ = ("KnownSession", "LiveSessions", "StateRow", "near_limits", "rows_of")
 
 MOST_SESSIONS = 20
 MOST_STEPS = 20_000
@@ -37,7 +37,7 @@ NEW = "new"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Known:
+class KnownSession:
     """
     A session of contracts.
 
@@ -93,7 +93,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateRow:
-    """How one contract stands, in words."""
+    """Tell in words how one contract stands."""
 
     name: str
     rule: str
@@ -112,15 +112,15 @@ class StateRow:
         return ", ".join(filter(None, (self.session, self.key)))
 
 
-class Sessions:
+class LiveSessions:
     """Build the sessions of all logs, each again only when it has new steps. Any thread may use it."""
 
     def __init__(self, sources: Sources) -> None:
         self.sources = self._sources = sources
         self._lock = threading.Lock()
-        self._built: OrderedDict[tuple[str, str], tuple[int, Known]] = OrderedDict()
+        self._built: OrderedDict[tuple[str, str], tuple[int, KnownSession]] = OrderedDict()
 
-    def open(self) -> list[Known]:
+    def open(self) -> list[KnownSession]:
         """List the sessions that have not ended, the latest first."""
         found = []
         for log in self._sources.logs:
@@ -130,15 +130,15 @@ class Sessions:
                     found.append(known)
         return found[:MOST_SESSIONS]
 
-    def new(self) -> Known | None:
+    def new(self) -> KnownSession | None:
         """Make a session that nothing has happened in; None without a rules file."""
         rules = self._sources.rules
         if rules is None:
             return None
         store = SessionStore(RuleSet(rules.contracts), StateStore(rules.state))
-        return Known(run=NEW, name="a new session", log="", store=store)
+        return KnownSession(run=NEW, name="a new session", log="", store=store)
 
-    def called(self, run: str) -> Known | None:
+    def called(self, run: str) -> KnownSession | None:
         """Find a session by the name of its steps."""
         if run == NEW:
             return self.new()
@@ -152,7 +152,7 @@ class Sessions:
         """Tell whether any log has steps."""
         return any(log.sessions() for log in self._sources.logs)
 
-    def _session(self, log: FollowedLog, run: str) -> Known:
+    def _session(self, log: FollowedLog, run: str) -> KnownSession:
         with self._lock:
             count = log.steps_count(run)
             key = (log.name, run)
@@ -165,11 +165,11 @@ class Sessions:
             self._built.move_to_end(key)
             return built[1]
 
-    def _build(self, log: FollowedLog, run: str, count: int) -> Known:
+    def _build(self, log: FollowedLog, run: str, count: int) -> KnownSession:
         name = log.session_of(run) or run
         if count > MOST_STEPS:
             problem = f"it has more than {MOST_STEPS:,} steps"
-            return Known(run=run, name=name, log=log.name, store=None, problem=problem, steps=count)
+            return KnownSession(run=run, name=name, log=log.name, store=None, problem=problem, steps=count)
         steps = log.steps_of(run)
         rerun, problem = _Live(self._sources), ""
         try:
@@ -177,7 +177,7 @@ class Sessions:
                 pass
         except RerunError as error:
             problem = str(error)
-        return Known(
+        return KnownSession(
             run=run,
             name=name,
             log=log.name,
@@ -206,14 +206,14 @@ class _Live(Rerun):
         return max(super()._clock(), self._sources.now()) if self._followed else super()._clock()
 
 
-def rows_of(sources: Sources, known: Known) -> list[StateRow]:
+def rows_of(sources: Sources, known: KnownSession) -> list[StateRow]:
     """Put how a session stands into words, what is closest to its limit first."""
     session = "" if known.run == NEW else known.name
     rows = [_row(sources, one, session, known.text_of(one.contract)) for one in known.standings()]
     return sorted(rows, key=lambda row: -row.closeness)
 
 
-def near_limits(sessions: Sessions, *, most: int) -> list[StateRow]:
+def near_limits(sessions: LiveSessions, *, most: int) -> list[StateRow]:
     """List what is closest to its limit in the open sessions."""
     known = [one for one in sessions.open() if one.store is not None]
     rows = [row for one in known for row in rows_of(sessions.sources, one)]

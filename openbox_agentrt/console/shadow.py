@@ -22,7 +22,7 @@ from . import values, words
 from .sources import Sources
 from .values import Piece
 
-__all__ = ("Broke", "Never", "Row", "Shadow", "ShadowReport")
+__all__ = ("Broke", "NeverBroken", "Row", "Shadow", "ShadowReport")
 
 _NO_CALLS = frozenset(("run_started", "run_ended", "session_ended", "user_prompt"))
 
@@ -57,7 +57,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Never:
+class NeverBroken:
     """A contract none of whose tools was called."""
 
     name: str
@@ -69,7 +69,7 @@ class Never:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShadowReport:
     """
-    What shadow mode has found.
+    Collect what shadow mode has found.
 
     Attributes:
         summary: As ``openbox-agentrt report --json`` gives it.
@@ -79,7 +79,7 @@ class ShadowReport:
 
     summary: Summary
     rows: list[Row]
-    never: list[Never]
+    never: list[NeverBroken]
     calls: int
     sessions: int
     first: float
@@ -123,7 +123,7 @@ class Shadow:
         self._not_before = 0.0
 
     def report(self) -> ShadowReport:
-        """Give the report. A tenth of the time at most goes into it while logs grow."""
+        """Give the report as it is now. A tenth of the time at most goes into it while logs grow."""
         with self._lock:
             changes = self._sources.changes()
             if self._made is None or (changes != self._of and time.monotonic() >= self._not_before):
@@ -217,14 +217,14 @@ def _about(contract: TemporalContract, tools: Counter[str]) -> int | None:
     )
 
 
-def _never(contracts: Iterable[TemporalContract], tools: Counter[str]) -> Iterator[Never]:
+def _never(contracts: Iterable[TemporalContract], tools: Counter[str]) -> Iterator[NeverBroken]:
     for contract in contracts:
         if not isinstance(contract, Declaration) or not tools or _about(contract, tools) != 0:
             continue
         names = [name for role in contract.roles for name in role.selector.names or ()]
         close = [found for name in names for found in difflib.get_close_matches(name, tools, n=1, cutoff=0.5)]
         closest = close[0] if close else ""
-        yield Never(
+        yield NeverBroken(
             name=contract.id or contract.spec,
             contract=contract.spec,
             closest=closest,

@@ -58,7 +58,7 @@ class Piece:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
     """
-    One argument.
+    Describe one argument of a call.
 
     Attributes:
         name: Its name.

@@ -23,6 +23,7 @@ PAGES = (
     "/runs",
     "/runs/x",
     "/stream",
+    "/api/v1/overview",
     "/api/v1/approvals",
     "/api/v1/runs",
     "/nothing",

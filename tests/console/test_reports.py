@@ -23,7 +23,7 @@ from openbox_agentrt.acel.contracts.base import TemporalContract
 from openbox_agentrt.acel.engine.standing import standings
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.cli import main
-from openbox_agentrt.console.sessions import Sessions
+from openbox_agentrt.console.sessions import LiveSessions
 from openbox_agentrt.evidence import EvidenceFile, ed25519_signer
 from tests.console.desk import Desk, OpenDesk
 
@@ -87,7 +87,7 @@ def test_contracts_stand_as_in_the_live_session(open_desk: OpenDesk, log: Path) 
                 reservation.commit({"done": True})
         under_way = session.reserve("refund", {"customer": "a", "amount": 300})
         desk = open_desk(evidence=[log])
-        sessions = Sessions(desk.sources)
+        sessions = LiveSessions(desk.sources)
         _until(lambda: any(known.steps == 13 for known in sessions.open()))
         known = sessions.open()[0]
 
@@ -260,6 +260,20 @@ def test_a_run_tells_what_contracts_refused_and_what_would_unblock_it(
     assert page.count('class="v v-block"') == 1
     assert '<b class="c-block">1</b>' in listed
     assert "verify-first" in overview
+
+
+def test_the_overview_says_the_same_as_json(desk: Desk) -> None:
+    """What waits, the verdicts of the last hour, and what was refused."""
+    desk.start()
+    approval = desk.ask("refund", {"amount": 5})
+    with desk.client() as client:
+        said = client.get("/api/v1/overview").json()
+
+    assert (said["waiting"], said["running"], said["alarms"]) == (1, 1, 0)
+    assert said["verdicts"]["require_approval"] == 1
+    assert [one["approval"]["id"] for one in said["asked"]] == [approval]
+    assert said["doing"][0]["what"] == "refund waits for a person"
+    assert "amount" not in json.dumps(said)
 
 
 def test_the_stream_resumes_where_it_was_cut(desk: Desk) -> None:
