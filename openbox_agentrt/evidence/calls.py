@@ -78,6 +78,7 @@ class _Reader:
     texts: dict[tuple[str, Any], list[Any]] = field(default_factory=dict)
     rules_of: dict[tuple[str, str], Any] = field(default_factory=dict)
     latest: dict[tuple[str, str | None], str] = field(default_factory=dict)
+    told: list[CallRecord] = field(default_factory=list)
     by_activity: dict[tuple[str, Any, Any], CallRecord] = field(default_factory=dict)
     by_step: dict[tuple[str, str | None, Any], CallRecord] = field(default_factory=dict)
 
@@ -107,12 +108,25 @@ class _Reader:
             call.by = "contracts" if call.refused or call.contracts else None
             if call.refused:
                 call.outcome = "did not run"
+            if "time" in data:
+                self._tell_once(call, _text(data["time"]) or call.time)
             self.by_step[file, run, data.get("step")] = call
         elif event in _OUTCOMES:
             known = self.by_step.get((file, run, data.get("step")))
             if known is not None:
                 known.outcome = _OUTCOMES[event]
                 known.args = data.get("final", data.get("args", known.args))
+
+    def _tell_once(self, call: CallRecord, time: str) -> None:
+        """Put a call that is written down afterwards in the place of what was said of it when it happened."""
+        call.time = time
+        for known in self.told:
+            same = (known.file, known.session, known.tool) == (call.file, call.session, call.tool)
+            if same and not set(known.contracts).isdisjoint(call.contracts):
+                call.why = known.why
+                self.told.remove(known)
+                self.calls = [each for each in self.calls if each is not known]
+                return
 
     def _broken(self, file: str, run: str, data: Mapping[str, Any]) -> tuple[str, ...]:
         texts = self.texts.get((file, self.rules_of.get((file, run))), [])
@@ -132,6 +146,7 @@ class _Reader:
             call.outcome = None if ran else "did not run"
             run = self.latest.get((file, entry.session_id))
             self.by_step[file, run, (data.get("step"), tool)] = call
+            self.told.append(call)
         if spec not in call.contracts:
             call.contracts += (spec,)
         unblock = _text(data.get("needs")) or _text(data.get("remaining"))

@@ -7,7 +7,8 @@ The log of the session says in which order everything came, so the one that ends
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.acel.engine.lifecycle import conclude
@@ -30,10 +31,15 @@ class _Steps:
 
     records_steps = True
 
-    def __init__(self, evidence: EvidenceFile) -> None:
-        self.record_step = evidence.record_step
+    def __init__(self, evidence: EvidenceFile, now: Callable[[], float]) -> None:
+        self._evidence = evidence
+        self._now = now
         self.record_rules = evidence.record_rules
         self.warn_of_hidden = evidence.warn_of_hidden
+
+    def record_step(self, step: Mapping[str, Any]) -> None:
+        """Say also when it was: the line is written later."""
+        self._evidence.record_step({**step, "time": datetime.fromtimestamp(self._now(), UTC).isoformat()})
 
     def record(self, violation: Violation) -> None:
         """Leave it out."""
@@ -71,7 +77,7 @@ class _Writer:
             contracts=rules.local,
             clock=lambda: self._now,
             session_id=session_id,
-            evidence=_Steps(evidence),
+            evidence=_Steps(evidence, lambda: self._now),
             max_trace=TRACE,
         )
 

@@ -83,10 +83,13 @@ def test_the_decisions_of_a_session_follow_from_its_evidence(tmp_path: Path) -> 
     assert (report.differences, report.problems, report.not_derivable) == ((), (), 0)
     assert report.derived >= len(said)
     calls = calls_in(merged_entries([hooks.evidence]))
-    asked = [call for call in calls if call.by != "contracts" or call.args is not None]
+    owed, *calls = calls
+    assert owed.contracts == ("required_before_session_end(Announce)",)
+    assert [not call.refused for call in calls] == said
+    assert calls[0].time.startswith("2023-11-14T22:13:21")
+    assert calls[0].why == "needs Test"
     steps = [entry.data for entry in read_entries(hooks.evidence) if entry.type == "step"]
     assert [step["allowed"] for step in steps if step["e"] == "reserve"] == said
-    assert len(asked) >= len(said)
     ends = [step["e"] for step in steps if step["e"] in ("commit", "fail", "lose", "abort")]
     assert ends == ["commit", "fail", "commit", "commit", "commit", "lose"]
     assert steps[-1]["e"] == "end"
