@@ -22,10 +22,11 @@ from ..contracts.rebuilding import rebuilt
 from ..contracts.rules import Cell
 from ..contracts.template import Template
 from ..match.keys import About
-from ..memory.cell import LearnsFrom, Mover
+from ..memory.cell import Mover
 from ..memory.deferred import read_deferred
 from ..memory.guard import Breach
 from ..memory.state import StateStore
+from .hidden import has_hidden, is_as_seen, learning_movers, not_shown, reading_hidden, seen_in
 from .plan import BoundContract
 from .planned_call import PlannedCall
 from .rule_set import RuleSet
@@ -35,7 +36,6 @@ from .store import SessionStore
 __all__ = ("Divergence", "Rerun", "RerunError")
 
 _SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
-_HIDDEN = "***REDACTED("
 
 
 class RerunError(ValueError):
@@ -231,7 +231,7 @@ class Rerun:
         given = step.get("args", late)
         store, allowed = self._store, bool(step["allowed"])
         plan = store.book.plan(step["tool"])
-        plain = _is_as_seen(given)
+        plain = is_as_seen(given)
         call = PlannedCall(plan.tool, given if plain else thawed(given or {}), plan)
         call.deferred, call.early = read_deferred(thawed(step.get("deferred", []))), bool(step.get("early"))
         call.special = bool(call.deferred or call.early)
@@ -242,7 +242,7 @@ class Rerun:
         if call.step != step["step"]:
             raise RerunError(f"line {number}: step {call.step} of the session is missing")
         unknown: set[int] = set()
-        if hidden or (not plain and (given is None or _has_hidden(given))):
+        if hidden or (not plain and (given is None or has_hidden(given))):
             unknown = self._reading_arguments(call, None if hidden else given)
             self._tainted |= unknown
         self._compare(number, step, allowed, call.admitted, breaches, unknown | self._tainted_for(call))
@@ -271,7 +271,7 @@ class Rerun:
         unknown: set[int] = set()
         if "final" in step:
             call.final = thawed(step["final"])
-            if _has_hidden(step["final"]):
+            if has_hidden(step["final"]):
                 unknown = self._reading_arguments(call, step["final"])
                 self._tainted |= unknown
         elif step.get("shown"):
@@ -308,9 +308,9 @@ class Rerun:
 
     def _learnt(self, call: PlannedCall, step: Mapping[str, Any]) -> dict[str, Any]:
         """Give what a log says was learnt from a call, with None for what it does not say."""
-        learnt: dict[str, Any] = thawed(_seen_of(step.get("learnt", {})))
-        if step.get("shown") or _has_hidden(call.args if call.final is None else call.final):
-            learns = _learning_movers(call)
+        learnt: dict[str, Any] = thawed(seen_in(step.get("learnt", {})))
+        if step.get("shown") or has_hidden(call.args if call.final is None else call.final):
+            learns = learning_movers(call)
             learnt |= dict.fromkeys(name for name, source in learns.items() if source == "arguments")
         return learnt
 
@@ -320,12 +320,12 @@ class Rerun:
         if call is None:
             raise RerunError(f"line {number}: something was learnt from a call that did not succeed")
         learnt = step["learnt"]
-        if step.get("whole") and not _has_hidden(learnt):
+        if step.get("whole") and not has_hidden(learnt):
             # All that the end of the call did not show.
             self._unseen.pop(call.step, None)
-        elif _has_hidden(learnt):
-            self._tainted |= self._remembering(_learning_movers(call).keys())
-        self._store.learn_known(call, thawed(_seen_of(learnt)))
+        elif has_hidden(learnt):
+            self._tainted |= self._remembering(learning_movers(call).keys())
+        self._store.learn_known(call, thawed(seen_in(learnt)))
 
     def _add(self, step: Mapping[str, Any]) -> None:
         assert self._store is not None
@@ -395,25 +395,7 @@ class Rerun:
 
     def _reading_arguments(self, call: PlannedCall, given: Any) -> set[int]:
         """Find the contracts about a call to which it matters what stands in the hidden arguments."""
-        asked = {id(entry.contract) for entry, _ in call.plan.asked}
-        for guard in call.plan.guards:
-            condition = guard.guard.condition
-            if condition is not None and _reads_hidden(condition.reads.args, given):
-                asked.add(id(guard.contract))
-            cell, field = guard.guard.cell, guard.guard.field
-            if field is not None and _is_hidden_at(given, field):
-                # What stands there is compared with what calls have found out, and no marker is.
-                asked.add(id(guard.contract))
-            if cell is None:
-                continue
-            # A key that was redacted is still the same for the same value. One that was cut is not, and what
-            # `fold` makes one has several markers.
-            reads = [] if cell.field is None else [cell.field]
-            if any(_is_hidden_at(given, path) for path in reads) or (
-                cell.key is not None
-                and (given is None or _has_hidden(given, marked=cell.key.fold is not None))
-            ):
-                asked.add(id(guard.contract))
+        asked = reading_hidden(call, given)
         return {
             place
             for place, contract in enumerate(self._contracts)
@@ -422,12 +404,7 @@ class Rerun:
 
     def _learning(self, call: PlannedCall, step: Mapping[str, Any]) -> set[int]:
         """Find the contracts that have learnt from a call what the log does not show."""
-        learns = _learning_movers(call)
-        hidden = learns.keys() & step.get("concealed", ())
-        learnt = step.get("learnt", {})
-        hidden |= learns.keys() - _seen_of(learnt).keys() if _has_hidden(learnt) else set()
-        if step.get("shown") or _has_hidden(call.args if call.final is None else call.final):
-            hidden |= {name for name, source in learns.items() if source == "arguments"}
+        hidden = not_shown(call, step)
         return self._remembering(hidden) if hidden else set()
 
     def _remembering(self, names: Collection[str | None]) -> set[int]:
@@ -465,57 +442,3 @@ def _movers(bound: BoundContract) -> Iterator[Mover]:
     for rule in bound.every_rule():
         yield from rule.movers
     yield from bound.watched()
-
-
-def _reads_hidden(names: Collection[str] | None, given: Any) -> bool:
-    """Tell whether a condition reads an argument that is hidden; `names` is None if it reads them all."""
-    if names is None:
-        return given is None or _has_hidden(given)
-    return any(_is_hidden_at(given, name) for name in names)
-
-
-def _is_as_seen(args: Any) -> bool:
-    """Tell quickly of arguments that are flat whether they stand in the log as contracts saw them."""
-    if type(args) is not dict:
-        return False
-    for value in args.values():
-        kind = type(value)
-        if kind is str:
-            if _HIDDEN in value:
-                return False
-        elif kind is dict or kind is list:
-            return False
-    return "$cut" not in args and "$mapping" not in args
-
-
-def _has_hidden(value: Any, *, marked: bool = True) -> bool:
-    """Tell whether a part of recorded arguments is not what contracts saw: cut, or `marked` as redacted."""
-    if value is None:
-        return False
-    if isinstance(value, str):
-        return marked and _HIDDEN in value
-    if isinstance(value, list):
-        return any(_has_hidden(item, marked=marked) for item in value)
-    if isinstance(value, dict):
-        return value.get("$cut") == "size" or any(_has_hidden(item, marked=marked) for item in value.values())
-    return False
-
-
-def _learning_movers(call: PlannedCall) -> dict[str, LearnsFrom]:
-    return {mover.learns: mover.learns_from for mover in call.movers() if mover.learns is not None}
-
-
-def _seen_of(learnt: Mapping[str, Any]) -> dict[str, Any]:
-    """Pick what a log shows of what was learnt from a call, by the names of the memory that it is for."""
-    return {name: found for name, found in learnt.items() if name != "$cut" and not _has_hidden(found)}
-
-
-def _is_hidden_at(args: Any, path: str) -> bool:
-    if not isinstance(args, dict):
-        return True
-    first = path.split(".")[0]
-    if "$cut" in args or "$mapping" in args:
-        return True
-    if first == "*":
-        return _has_hidden(args)
-    return any(_has_hidden(args[name]) for name in (path, first) if name in args)

@@ -1,0 +1,106 @@
+"""
+Parts of recorded calls that a log hides: redacted, cut to their size, or not written at all.
+
+What rests on them cannot be derived again. Here it is told which contracts that concerns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ..memory.cell import LearnsFrom
+from .planned_call import PlannedCall
+
+__all__ = ("has_hidden", "is_as_seen", "learning_movers", "not_shown", "reading_hidden", "seen_in")
+
+_HIDDEN = "***REDACTED("
+
+
+def reading_hidden(call: PlannedCall, given: Any) -> set[int]:
+    """Find the contracts, by identity, to which it matters what stands in the hidden arguments of a call."""
+    asked = {id(entry.contract) for entry, _ in call.plan.asked}
+    for guard in call.plan.guards:
+        condition = guard.guard.condition
+        if condition is not None and _reads_hidden(condition.reads.args, given):
+            asked.add(id(guard.contract))
+        cell, field = guard.guard.cell, guard.guard.field
+        if field is not None and _is_hidden_at(given, field):
+            # What stands there is compared with what calls have found out, and no marker is.
+            asked.add(id(guard.contract))
+        if cell is None:
+            continue
+        # A key that was redacted is still the same for the same value. One that was cut is not, and what
+        # `fold` makes one has several markers.
+        reads = [] if cell.field is None else [cell.field]
+        if any(_is_hidden_at(given, path) for path in reads) or (
+            cell.key is not None and (given is None or has_hidden(given, marked=cell.key.fold is not None))
+        ):
+            asked.add(id(guard.contract))
+    return asked
+
+
+def not_shown(call: PlannedCall, step: Mapping[str, Any]) -> set[str]:
+    """Find what contracts have learnt from a call and the step does not show, by the names that they use."""
+    learns = learning_movers(call)
+    hidden: set[str] = learns.keys() & step.get("concealed", ())
+    learnt = step.get("learnt", {})
+    hidden |= learns.keys() - seen_in(learnt).keys() if has_hidden(learnt) else set()
+    if step.get("shown") or has_hidden(call.args if call.final is None else call.final):
+        hidden |= {name for name, source in learns.items() if source == "arguments"}
+    return hidden
+
+
+def has_hidden(value: Any, *, marked: bool = True) -> bool:
+    """Tell whether a part of recorded arguments is not what contracts saw: cut, or `marked` as redacted."""
+    if value is None:
+        return False
+    if isinstance(value, str):
+        return marked and _HIDDEN in value
+    if isinstance(value, list):
+        return any(has_hidden(item, marked=marked) for item in value)
+    if isinstance(value, dict):
+        return value.get("$cut") == "size" or any(has_hidden(item, marked=marked) for item in value.values())
+    return False
+
+
+def is_as_seen(args: Any) -> bool:
+    """Tell quickly of arguments that are flat whether they stand in the log as contracts saw them."""
+    if type(args) is not dict:
+        return False
+    for value in args.values():
+        kind = type(value)
+        if kind is str:
+            if _HIDDEN in value:
+                return False
+        elif kind is dict or kind is list:
+            return False
+    return "$cut" not in args and "$mapping" not in args
+
+
+def seen_in(learnt: Mapping[str, Any]) -> dict[str, Any]:
+    """Pick what a log shows of what was learnt from a call, by the names of the memory that it is for."""
+    return {name: found for name, found in learnt.items() if name != "$cut" and not has_hidden(found)}
+
+
+def learning_movers(call: PlannedCall) -> dict[str, LearnsFrom]:
+    """Name the memory that learns from a call, with what of the call it learns from."""
+    return {mover.learns: mover.learns_from for mover in call.movers() if mover.learns is not None}
+
+
+def _reads_hidden(names: Collection[str] | None, given: Any) -> bool:
+    """Tell whether a condition reads an argument that is hidden; `names` is None if it reads them all."""
+    if names is None:
+        return given is None or has_hidden(given)
+    return any(_is_hidden_at(given, name) for name in names)
+
+
+def _is_hidden_at(args: Any, path: str) -> bool:
+    if not isinstance(args, dict):
+        return True
+    first = path.split(".")[0]
+    if "$cut" in args or "$mapping" in args:
+        return True
+    if first == "*":
+        return has_hidden(args)
+    return any(has_hidden(args[name]) for name in (path, first) if name in args)
