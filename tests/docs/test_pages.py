@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,15 @@ def test_links_lead_to_a_file(page: Path) -> None:
     missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
 
     assert not missing
+
+
+def test_the_changelog_says_nothing_twice() -> None:
+    """A merge that keeps both sides of a list leaves each of its lines there twice."""
+    unreleased = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## [")[1]
+    lines = [line for line in unreleased.splitlines() if len(line) > 30 and not line.startswith("#")]
+
+    assert len(lines) > 10, "found hardly any lines: this test would pass without checking anything"
+    assert sorted(line for line, times in Counter(lines).items() if times > 1) == []
 
 
 def test_the_rules_in_the_readme_are_rules(tmp_path: Path) -> None:
