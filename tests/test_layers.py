@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -242,3 +244,42 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
     (tmp_path / "d.py").write_text("from .a import z", encoding="utf-8")
 
     assert circles(tmp_path) == {frozenset("abc")}
+
+
+EVERY_TREE = tuple(ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py"))
+
+
+def test_a_class_name_stands_once() -> None:
+    """One idea, one name, one place: who searches for a name finds what it means."""
+    names = Counter(
+        node.name
+        for tree in EVERY_TREE
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+
+    assert len(names) > 500, "found hardly any classes: this test would pass without checking anything"
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def is_headless(docstring: str) -> bool:
+    """A first sentence that is a clause, or of three words, says nothing without the name above it."""
+    first = re.split(r"(?<=[.:])\s", docstring.strip())[0]
+    return bool(re.match(r"(What|Whether|How|Who|Where|Why|When)\b", first)) or len(first.split()) < 4
+
+
+def test_docstrings_begin_with_a_sentence() -> None:
+    """All but one in fifty have a subject and a verb, or an imperative."""
+    docstrings = [
+        text
+        for tree in EVERY_TREE
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and (text := ast.get_docstring(node))
+    ]
+    headless = list(filter(is_headless, docstrings))
+
+    assert is_headless("Whether it holds.")
+    assert is_headless("One more.")
+    assert not is_headless("Tell whether it holds.")
+    assert len(headless) < len(docstrings) / 50, headless
