@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -190,10 +190,13 @@ async def _form_of(request: Request) -> dict[str, str] | None:
     if int(Headers(scope=request.scope).get("content-length", "0") or 0) > MAX_FORM_BYTES:
         return None
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_FORM_BYTES:
-            return None
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_FORM_BYTES:
+                return None
+    except ClientDisconnect:
+        return {}  # no token in it, so it is refused, and nobody is there to hear
     try:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=50)
     except ValueError:

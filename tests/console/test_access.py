@@ -125,6 +125,24 @@ def test_a_cookie_of_somebody_else_is_none(desk: Desk) -> None:
     assert bare.status_code == 401
 
 
+def test_a_form_that_is_cut_off_decides_nothing_and_is_no_failure(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever goes away in the middle of a request leaves nothing in the log."""
+    approval = desk.ask("refund", {"amount": 180})
+    host = desk.url.partition("//")[2]
+    with desk.client() as client:
+        name, value = next(iter(client.cookies.items()))
+        with socket.create_connection(("127.0.0.1", int(host.rpartition(":")[2]))) as sent:
+            head = f"POST /approvals/{approval} HTTP/1.1\r\nhost: {host}\r\norigin: {desk.url}\r\n"
+            sent.sendall(f"{head}cookie: {name}={value}\r\ncontent-length: 100\r\n\r\ntoken=".encode())
+        assert client.get("/approvals").status_code == 200
+    desk.stop()
+
+    assert [one.state for one in desk.core.approvals()] == ["pending"]
+    assert "Exception" not in caplog.text
+
+
 def test_a_link_works_once(desk: Desk) -> None:
     """The terminal then shows another."""
     used = desk.links[0]
