@@ -119,10 +119,6 @@ class Sources:
                 # Whoever can write one log must not keep the others from being followed.
                 logger.error("%s cannot be followed: %s", log.name, type(error).__name__)
 
-    def log_called(self, name: str) -> FollowedLog | None:
-        """Find a log by its name."""
-        return next((log for log in self.logs if log.name == name), None)
-
     def close(self) -> None:
         """Close what was opened; the Core is whoever gave it's to close."""
         self.reader.close()
