@@ -100,6 +100,8 @@ class _Site:
     # What everybody may ask
 
     def sign_in(self, request: Request) -> Response:
+        if request.method == "HEAD":
+            return Response()  # whatever looks at links before a person does must not use one up
         cookie = self._access.sign_in(request.query_params.get("once", ""))
         if cookie is None:
             return Response("this link was used before: open the one that the terminal shows now\n", 401)

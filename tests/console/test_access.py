@@ -146,6 +146,7 @@ def test_a_form_that_is_cut_off_decides_nothing_and_is_no_failure(
 def test_a_link_works_once(desk: Desk) -> None:
     """The terminal then shows another."""
     used = desk.links[0]
+    assert "set-cookie" not in httpx.head(used, trust_env=False).headers
     with desk.client():
         pass
 
