@@ -121,6 +121,24 @@ async def test_a_halt_lasts(open_shop: OpenShop, connect: Connect, make_stage: M
     assert shop.ran == ["backup"]
 
 
+async def test_a_person_halts_what_every_client_starts(
+    open_shop: OpenShop, connect: Connect, make_stage: MakeStage
+) -> None:
+    """Also of one that comes later; until then everything runs."""
+    stage = await make_stage(agent_name="shop")
+    shop = open_shop(governance=stage.governance, attached=True)
+
+    async with AsyncExitStack() as stack:
+        one = await stack.enter_async_context(connect(shop, "in memory"))
+        assert not (await one.call_tool("backup")).is_error
+        stage.governance.halt(agent="shop", reason="stop")
+        assert (await one.call_tool("backup")).is_error
+        other = await stack.enter_async_context(connect(shop, "in memory"))
+        assert (await other.call_tool("backup")).is_error
+
+    assert shop.ran == ["backup"]
+
+
 async def test_a_failed_tool_is_a_failed_row(
     open_shop: OpenShop, connect: Connect, make_stage: MakeStage
 ) -> None:
