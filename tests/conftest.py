@@ -19,8 +19,8 @@ from openbox_agentrt.local_core import LocalCore
 
 # How long one example takes says more about the machine than about the code. Everybody sees the same
 # examples, so that a red test is somebody's change; `just explore` looks at others.
-settings.register_profile("tests", deadline=None, derandomize=True)
-settings.register_profile("explore", deadline=None, derandomize=False, print_blob=True)
+settings.register_profile("tests", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("explore", deadline=None, derandomize=False, max_examples=500, print_blob=True)
 settings.load_profile("tests")
 
 OWN_SDK = "openbox-agentrt-python-"

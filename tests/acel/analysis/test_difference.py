@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
+import openbox_agentrt
 from openbox_agentrt.acel import Session
 from openbox_agentrt.acel.analysis import Difference, compare
 from openbox_agentrt.acel.rulesfile import Rules, parse_rules, read_rules
 
 ROOT = Path(__file__).parents[3]
+PACKAGE = Path(openbox_agentrt.__file__).parent
 FILES = [
-    "openbox_agentrt/cli/starter_rules.yaml",
-    "openbox_agentrt/demo/rules.yaml",
-    "examples/claude_code/rules.yaml",
-    *(f"benchmarks/agentdojo/rules/{suite}.yaml" for suite in ("banking", "slack", "travel", "workspace")),
+    PACKAGE / "cli" / "starter_rules.yaml",
+    PACKAGE / "demo" / "rules.yaml",
+    ROOT / "examples" / "claude_code" / "rules.yaml",
+    *sorted((ROOT / "benchmarks" / "agentdojo" / "rules").glob("*.yaml")),
 ]
 
 
@@ -37,15 +39,15 @@ def traces(found: Difference) -> tuple[str | None, str | None]:
     )
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_a_file_is_no_other_than_itself(file: str) -> None:
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_file_is_no_other_than_itself(file: Path) -> None:
     """Nothing differs, also where the contracts stand in another order."""
-    read = read_rules(ROOT / file)
+    read = read_rules(file)
     turned = rules()
     object.__setattr__(turned, "contracts", read.contracts[::-1])
     object.__setattr__(turned, "state", read.state)
 
-    assert compare(read, read_rules(ROOT / file)).same
+    assert compare(read, read_rules(file)).same
     assert compare(read, turned).same
 
 

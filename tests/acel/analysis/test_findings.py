@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import openbox_agentrt
 from openbox_agentrt.acel import Session
 from openbox_agentrt.acel.analysis import Analysis, Finding, TraceRow, analyse
 from openbox_agentrt.acel.contracts.exclusion import never
@@ -14,6 +16,7 @@ from openbox_agentrt.acel.contracts.precedence import must_precede
 from openbox_agentrt.acel.rulesfile import parse_rules, read_rules
 
 Analysed = Callable[..., Analysis]
+PACKAGE = Path(openbox_agentrt.__file__).parent
 
 
 def c(template: str, *args: Any, **more: Any) -> dict[str, Any]:
@@ -342,15 +345,14 @@ def test_rows_are_written_for_people_and_as_data() -> None:
 @pytest.mark.parametrize(
     "file",
     [
-        "openbox_agentrt/cli/starter_rules.yaml",
-        "openbox_agentrt/demo/rules.yaml",
-        "examples/claude_code/rules.yaml",
+        PACKAGE / "cli" / "starter_rules.yaml",
+        PACKAGE / "demo" / "rules.yaml",
+        Path(__file__).parents[3] / "examples" / "claude_code" / "rules.yaml",
     ],
+    ids=lambda file: file.parent.name,
 )
-def test_our_own_rules_are_clean(file: str) -> None:
+def test_our_own_rules_are_clean(file: Path) -> None:
     """The files that people start from have no findings."""
-    from pathlib import Path
-
-    found = analyse(read_rules(Path(__file__).parents[3] / file))
+    found = analyse(read_rules(file))
 
     assert found.findings == ()
