@@ -9,7 +9,7 @@ from typing import Final
 
 from .codec import codec
 
-__all__ = ("rfc3339", "utc_clock", "utc_now")
+__all__ = ("rfc3339", "seconds_of", "utc_clock", "utc_now")
 
 _WITH_MICROSECONDS: Final = len('"2026-01-02T03:04:05.678901Z"')
 
@@ -30,6 +30,14 @@ def rfc3339(moment: datetime | float) -> str:
         return f"{moment.isoformat(timespec='milliseconds')[:-6]}Z"
     text = codec().encode(moment).decode()  # in quotes, with six digits or none
     return f"{text[1:24]}Z" if len(text) == _WITH_MICROSECONDS else f"{text[1:20]}.000Z"
+
+
+def seconds_of(text: object) -> float | None:
+    """Read a time in ISO 8601 as seconds since 1970; None for anything else."""
+    try:
+        return datetime.fromisoformat(text).timestamp() if isinstance(text, str) else None
+    except ValueError:
+        return None
 
 
 def utc_now() -> datetime:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from .._plain.times import seconds_of
+
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -70,10 +72,7 @@ def iso(moment: float) -> str:
 
 def moment_of(text: str) -> float:
     """Read what `iso` or an evidence log writes; 0 for anything else."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return 0.0
+    return seconds_of(text) or 0.0
 
 
 def short_hash(digest: str) -> str:

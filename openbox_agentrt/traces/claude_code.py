@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
+from .._plain.times import seconds_of
 from .events import NOT_RECORDED, Began, TraceEvent
 from .pairing import Pairing, arguments, said, texts_of
 from .source import RecordedFile
@@ -40,7 +40,7 @@ def read_claude_code(source: RecordedFile) -> Iterator[TraceEvent]:
             continue
         if line.get("uuid") not in live or line.get("type") not in ("user", "assistant"):
             continue
-        at = _time(line.get("timestamp"))
+        at = seconds_of(line.get("timestamp"))
         session = line.get("sessionId")
         of: dict[str, Any] = {
             "where": source.where(number),
@@ -96,10 +96,3 @@ def _parts(line: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _content(line: dict[str, Any]) -> Any:
     message = line.get("message")
     return message.get("content") if isinstance(message, dict) else None
-
-
-def _time(value: Any) -> float | None:
-    try:
-        return datetime.fromisoformat(value).timestamp()
-    except (TypeError, ValueError):
-        return None

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, Final
 
 from .._plain.freezing import thawed
+from .._plain.times import seconds_of
+from ..acel.engine.hidden import has_hidden
 from ..acel.events import Outcome
 from ..acel.match.keys import About
 from ..evidence.reading import Entry, read_entries
@@ -27,7 +28,6 @@ _OUTCOMES: Final[Mapping[str, Outcome]] = {
     "abort": "aborted",
     "lose": "unknown",
 }
-_HIDDEN = "***REDACTED("
 _SAME_CLOCK = 60.0
 
 
@@ -67,7 +67,7 @@ def _other_clocks(source: RecordedFile) -> set[str]:
         name, at = str(entry.data.get("run")), _seconds(entry.data.get("at"))
         if entry.type == "step" and at is not None and name not in seen:
             seen.add(name)
-            written = _written(entry)
+            written = seconds_of(entry.time)
             if written is None or abs(written - at) > _SAME_CLOCK:
                 found.add(name)
     return found
@@ -88,7 +88,7 @@ class _Run:
         step = entry.data
         # The session's own time stands where its rules needed it; else the line was written right after.
         at = _seconds(step.get("at"))
-        at = _written(entry) if at is None and self._is_timed else at
+        at = seconds_of(entry.time) if at is None and self._is_timed else at
         match step.get("e"):
             case "start":
                 self._put(StateSet(session=self._session, values=thawed(step.get("state") or {}), at=at))
@@ -170,25 +170,8 @@ def _seconds(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _written(entry: Entry) -> float | None:
-    try:
-        return datetime.fromisoformat(entry.time).timestamp()
-    except ValueError:
-        return None
-
-
 def _seen(args: Any) -> dict[str, Any] | None:
     """Take recorded arguments, if they are what contracts saw: neither cut nor redacted."""
-    if not isinstance(args, dict) or _has_hidden(args):
+    if not isinstance(args, dict) or has_hidden(args):
         return None
     return dict(thawed(args))
-
-
-def _has_hidden(value: Any) -> bool:
-    if isinstance(value, str):
-        return _HIDDEN in value
-    if isinstance(value, list):
-        return any(map(_has_hidden, value))
-    if isinstance(value, dict):
-        return value.get("$cut") == "size" or any(map(_has_hidden, value.values()))
-    return False
