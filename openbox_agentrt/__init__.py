@@ -6,8 +6,7 @@ Importing this loads nothing else: names are looked up in their modules when the
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from ._lazy import load_name
 from ._version import __version__
 
 TYPE_CHECKING = False
@@ -106,12 +105,7 @@ __all__ = (
 
 
 def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
-    globals()[name] = value  # looked up once
-    return value
+    return load_name(globals(), _HOME, name)
 
 
 def __dir__() -> list[str]:

@@ -11,8 +11,7 @@ Nothing is loaded until it is used. The modules have the names that acel-core gi
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from .._lazy import load_name
 from .._version import __version__
 
 TYPE_CHECKING = False
@@ -163,11 +162,7 @@ __all__ = (
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
-    globals()[name] = value
-    return value
+    return load_name(globals(), _HOME, name)
 
 
 def __dir__() -> list[str]:

@@ -6,8 +6,9 @@ file with a signed head, which proves more. `verify_file` checks either; `Redact
 both.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from .._lazy import load_name
 
 if TYPE_CHECKING:
     from .._plain.freezing import freeze
@@ -93,11 +94,7 @@ __all__ = (
 
 def __getattr__(name: str) -> Any:
     # Loaded when used: a session keeps evidence in memory and needs neither files nor keys.
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
-    globals()[name] = value
-    return value
+    return load_name(globals(), _HOME, name)
 
 
 def __dir__() -> list[str]:

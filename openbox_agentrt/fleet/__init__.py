@@ -7,7 +7,7 @@ long as it gives a sign of life. The store knows cells, guards and moves as plai
 
 from __future__ import annotations
 
-from importlib import import_module
+from .._lazy import load_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,9 +65,4 @@ __all__ = (
 
 
 def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
-    globals()[name] = value  # looked up once
-    return value
+    return load_name(globals(), _HOME, name)

@@ -8,8 +8,9 @@ scripted answers, `ScriptedProvider` a model without a network, `ManualClock` ti
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from .._lazy import load_name
 
 if TYPE_CHECKING:
     from .clock import ManualClock
@@ -59,9 +60,7 @@ __all__ = (
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    return load_name(globals(), _HOME, name)
 
 
 def __dir__() -> list[str]:
