@@ -76,14 +76,16 @@ class Access:
         self.hosts = tuple(hosts)
         self.scheme = "https" if secure else "http"
         self.origins = frozenset(f"{self.scheme}://{host}" for host in self.hosts)
-        # Browsers keep cookies by host and not by port: two consoles must not overwrite each other's.
-        self.cookie = f"openbox_console_{self.hosts[0].rpartition(':')[2]}"
         self._now = now
         self._tell = tell
         self._lock = threading.Lock()
         self._file = kept_in
         self._links: set[str] = set()
         self._secret, self._until = _kept(kept_in)
+        # Browsers keep cookies by host and not by port: two consoles must not overwrite each other's, at two
+        # ports or one after the other at the same. Over TLS, the prefix keeps other servers from setting it.
+        port, key = self.hosts[0].rpartition(":")[2], hashlib.sha256(self._secret).hexdigest()[:8]
+        self.cookie = f"{'__Host-' if secure else ''}openbox_console_{port}_{key}"
 
     def offer_link(self) -> None:
         """Tell a new link."""
@@ -103,14 +105,21 @@ class Access:
             self._until = {name: until for name, until in self._until.items() if until > now}
             value = secrets.token_urlsafe(32)
             self._until[_digest(value)] = now + SIGNED_IN_SECONDS
-            kept = {"secret": self._secret.hex(), "until": self._until}
-            self._keep(json.dumps(kept).encode())
+            self._keep()
         self.offer_link()
         return value
 
-    def _keep(self, kept: bytes) -> None:
+    def sign_out(self, request: HTTPConnection) -> None:
+        """Forget a browser: its cookie is good for nothing from now on, and its streams end."""
+        value = request.cookies.get(self.cookie, "")
+        with self._lock:
+            self._until.pop(_digest(value), None)
+            self._keep()
+
+    def _keep(self) -> None:
+        kept = {"secret": self._secret.hex(), "until": self._until}
         try:
-            write_private(self._file, kept)
+            write_private(self._file, json.dumps(kept).encode())
         except OSError as error:
             # Who is signed in stays so until this console ends, and signs in again after that.
             logger.warning("who is signed in cannot be kept: %s", error.strerror)

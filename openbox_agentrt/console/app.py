@@ -49,6 +49,7 @@ def application(sources: Sources, access: Access, where: str) -> Starlette:
     reports = Reports(sources, site)
     routes = [
         Route("/sign-in", site.sign_in),
+        Route("/sign-out", site.sign_out, methods=["POST"]),
         Route("/static/{name}", site.static),
         Route("/", reports.overview),
         Route("/approvals", site.approvals),
@@ -115,6 +116,13 @@ class _Site:
             samesite="strict",
             secure=self._access.scheme == "https",
         )
+        return answer
+
+    def sign_out(self, request: Request) -> Response:
+        self._access.sign_out(request)
+        answer = HTMLResponse(self._pages.write("signed_out"))
+        secure = self._access.scheme == "https"
+        answer.delete_cookie(self._access.cookie, httponly=True, samesite="strict", secure=secure)
         return answer
 
     def static(self, request: Request) -> Response:

@@ -78,7 +78,8 @@ class Pulse:
             with anyio.move_on_after(HEARTBEAT_SECONDS) as waited:
                 await following.wait()
             if waited.cancelled_caught:
-                yield ": beat\n\n"
+                # An event and no comment: a script can tell a stream that is quiet from one that is dead.
+                yield "event: beat\ndata: {}\n\n"
 
 
 def _message(row: SeenEvent) -> str:

@@ -169,6 +169,56 @@ def test_a_cookie_is_for_twelve_hours(open_desk: OpenDesk) -> None:
         assert client.get("/approvals").status_code == 401
 
 
+def test_whoever_signs_out_is_out_whatever_they_keep(desk: Desk) -> None:
+    """The cookie is worth nothing any more, after a restart neither; and nobody else is signed out."""
+    with desk.client() as one, desk.client() as other:
+        token = one.get("/approvals").text.partition('name="token" value="')[2].partition('"')[0]
+        cookie = "; ".join(f"{name}={value}" for name, value in one.cookies.items())
+        unasked = one.post("/sign-out", data={"token": token})
+        forged = one.post("/sign-out", data={"token": "0" * 64}, headers={"origin": desk.url})
+        assert one.get("/approvals").status_code == 200
+        answer = one.post("/sign-out", data={"token": token}, headers={"origin": desk.url})
+        kept = httpx.get(f"{desk.url}/approvals", headers={"cookie": cookie}, trust_env=False)
+        desk.stop()
+        desk.serve(port=int(desk.url.rpartition(":")[2]))
+        again = httpx.get(f"{desk.url}/approvals", headers={"cookie": cookie}, trust_env=False)
+        assert other.get("/approvals").status_code == 200
+
+    assert (unasked.status_code, forged.status_code, answer.status_code) == (403, 403, 200)
+    assert "max-age=0" in answer.headers["set-cookie"].lower()
+    assert (kept.status_code, again.status_code) == (401, 401)
+
+
+def test_a_stream_ends_with_the_sign_in(desk: Desk) -> None:
+    """Nothing that happens after it is told."""
+    with desk.client() as client:
+        token = client.get("/approvals").text.partition('name="token" value="')[2].partition('"')[0]
+        with client.stream("GET", "/stream") as stream:
+            lines = stream.iter_lines()
+            assert "retry" in next(lines)
+            client.post("/sign-out", data={"token": token}, headers={"origin": desk.url})
+            desk.start("run-after")
+            assert "run-after" not in "".join(lines)
+
+
+def test_two_consoles_at_one_name_do_not_sign_each_other_out(desk: Desk, tmp_path: Path) -> None:
+    """Whether at two ports, or one after the other at the same: browsers keep cookies by name alone."""
+    with ExitStack() as opened, httpx.Client(trust_env=False) as browser:
+        assert browser.get(desk.links[-1]).status_code == 200
+        port = int(desk.url.rpartition(":")[2])
+        beside = opened_desk(opened, tmp_path / "beside.sqlite3")
+        assert browser.get(beside.links[-1]).status_code == 200
+        assert browser.get(f"{desk.url}/approvals").status_code == 200
+        desk.stop()
+        after = opened_desk(opened, tmp_path / "after.sqlite3", port=port)
+        assert browser.get(f"{after.url}/approvals").status_code == 401
+        assert browser.get(after.links[-1]).status_code == 200
+        after.stop()
+        desk.serve(port=port)
+        assert browser.get(f"{desk.url}/approvals").status_code == 200
+        assert browser.get(f"{beside.url}/approvals").status_code == 200
+
+
 def test_every_answer_carries_the_headers_of_security(desk: Desk) -> None:
     """Also one that refuses."""
     with desk.client() as client:
@@ -252,4 +302,5 @@ def test_with_both_it_is_served_over_tls(tmp_path: Path) -> None:
 
     assert links[0].startswith("https://")
     assert "secure" in answer.headers["set-cookie"].lower()
+    assert answer.headers["set-cookie"].startswith("__Host-")
     assert named.status_code == 200

@@ -219,6 +219,43 @@ def test_a_console_that_is_started_anew_is_found_again(desk: Desk, open_page: Op
     expect(page.get_by_role("alert").filter(has_text="Already decided")).to_contain_text("ops-lead approved")
 
 
+def test_many_tabs_share_one_stream(desk: Desk, open_page: OpenPage) -> None:
+    """A browser opens six connections to a host: were each a stream, the seventh tab would stay empty."""
+    first = open_page(desk)
+    streams: list[str] = []
+    first.context.on(
+        "request", lambda request: streams.append(request.url) if request.url.endswith("/stream") else None
+    )
+    others = [first.context.new_page() for _ in range(7)]
+    for page in others:
+        page.goto(f"{desk.url}/approvals")
+    desk.ask("refund", REFUND)
+    for page in (first, *others):
+        expect(page).to_have_title("1 waits, approvals")
+    assert streams == []  # the first tab has it
+
+    first.close()
+    desk.ask("close", {"customer_id": "cus_5120"}, activity="a-2")
+
+    for page in others:
+        expect(page).to_have_title("2 wait, approvals")
+    assert len(streams) == 1
+
+
+def test_whoever_signs_out_in_one_tab_is_out_in_all(desk: Desk, open_page: OpenPage) -> None:
+    """Nothing that was on the screen stays there."""
+    page = open_page(desk, expected=("401",))
+    other = page.context.new_page()
+    other.goto(f"{desk.url}/approvals")
+    expect(other.locator("h1")).to_have_text("Nothing waits for you")
+
+    page.get_by_role("button", name="Sign out").click()
+
+    expect(page.locator("h1")).to_have_text("You are signed out")
+    desk.start()
+    expect(other.locator("body")).to_contain_text("open the link that the terminal shows")
+
+
 def test_it_is_decided_by_keyboard_alone(desk: Desk, open_page: OpenPage) -> None:
     """Skip link, fold, note and buttons are reached in the order of the page."""
     desk.ask("refund", REFUND)

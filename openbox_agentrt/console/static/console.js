@@ -170,23 +170,85 @@ function found() {
   refresh();
 }
 
+// A browser opens six connections to a host and no more, so one tab holds the stream and tells the others. Whichever
+// tab is given the lock is that one; when it is closed, or is silent for too long, the next takes its place.
+
+const SILENT = 40000;
+const tabs = new BroadcastChannel('openbox-console');
+const locks = navigator.locks;
+let holds = !locks;
+let stream = null;
+let lastHeard = Date.now();
+
+function hear(kind) {
+  lastHeard = Date.now();
+  if (kind === 'lost') lost();
+  else if (kind === 'gone') location.reload();
+  else {
+    found();
+    if (kind === 'changed') refresh();
+  }
+}
+
+function tell(kind) {
+  if (locks) tabs.postMessage(kind);
+  hear(kind);
+}
+
+tabs.onmessage = ({ data }) => {
+  if (data !== 'who') hear(data);
+  else if (holds && stream) tabs.postMessage(stream.readyState === EventSource.OPEN ? 'beat' : 'lost');
+};
+
 function listen() {
-  const stream = new EventSource('/stream');
-  stream.addEventListener('hello', found);
-  stream.addEventListener('changed', refresh);
-  stream.onmessage = refresh;
+  stream = new EventSource('/stream');
+  // What came before it was opened is nobody's: all tabs look.
+  stream.addEventListener('hello', () => { retryIn = 0; tell('changed'); });
+  stream.addEventListener('changed', () => tell('changed'));
+  stream.addEventListener('beat', () => tell('beat'));
+  stream.onmessage = () => tell('changed');
   stream.onerror = () => {
-    lost();
+    tell('lost');
     // A browser does not try again by itself after an answer that is no stream, such as one to a cookie that is too old.
     if (stream.readyState === EventSource.CLOSED) {
       retryIn = Math.min(retryIn + 1000, 5000);
-      setTimeout(async () => {
-        const answer = await fetch(page).catch(() => null);
-        if (answer && answer.status === 401) location.reload();
-        else listen();
-      }, retryIn);
+      setTimeout(reconnect, retryIn);
     }
   };
+}
+
+async function reconnect() {
+  const answer = await fetch(page).catch(() => null);
+  if (answer && answer.status === 401) tell('gone');
+  else if (holds) listen();
+}
+
+function hold(options) {
+  const held = locks.request('openbox-console-stream', options, () => {
+    if (holds) return undefined;
+    holds = true;
+    lastHeard = Date.now();
+    listen();
+    return new Promise(() => {});
+  });
+  // Another tab found this one silent, and took the stream.
+  held.catch(() => {
+    holds = false;
+    stream.close();
+    hold({});
+  });
+}
+
+function watch() {
+  const silent = Date.now() - lastHeard;
+  if (silent < SILENT) return;
+  lost();
+  lastHeard = Date.now();
+  if (holds) {
+    // A connection that died without a word.
+    stream.close();
+    listen();
+  } else hold({ steal: true });
 }
 
 // A long value is loaded when it is opened.
@@ -207,4 +269,8 @@ document.addEventListener('submit', (event) => {
 });
 
 setInterval(tick, 1000);
-listen();
+setInterval(watch, 5000);
+if (locks) {
+  hold({});
+  tabs.postMessage('who');
+} else listen();
