@@ -39,7 +39,7 @@ LAYERS = [
 ]
 """What a part imports stands in its own row or below it."""
 
-LOCAL_CORE_MAY_USE = {"_plain", "_files", *LAYERS[-1]}
+LOCAL_CORE_MAY_USE = {"_plain", "_files", "evidence", *LAYERS[-1]}
 LOCAL_CORE_USERS = {"cli", "console", "demo", "testing", "governance"}
 """`local_core` stands beside the list: only these import it, and it imports no part that governs."""
 

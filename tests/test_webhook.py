@@ -253,6 +253,37 @@ async def test_a_reason_that_holds_a_secret_is_told_without_it(receiver: _Receiv
     assert key not in told
 
 
+def test_a_local_core_tells_a_reason_without_the_secret_in_it(receiver: _Receiver) -> None:
+    """By what it looks like, and by the names that are given."""
+    key = "sk-ant-" + "a1B2" * 20
+    reason = f"token={key} iban=DE02120300000000202051 is refunded"
+    event = {
+        "event_type": "ActivityStarted",
+        "workflow_id": "w",
+        "run_id": "r",
+        "workflow_type": "desk",
+        "task_queue": "q",
+        "source": "workflow-telemetry",
+        "timestamp": "2027-02-11T03:01:18Z",
+        "activity_id": "a",
+        "activity_type": "refund",
+    }
+    with LocalCore(
+        lambda _: {"decision": "REQUIRE_APPROVAL", "reason": reason},
+        on_approval=receiver.url,
+        redact_fields=["iban"],
+    ) as core:
+        headers = {"authorization": f"Bearer {core.api_key}"}
+        status, _, _ = core.handle("POST", "/api/v1/governance/evaluate", headers, json.dumps(event).encode())
+        receiver.wait()
+
+    told = receiver.taken[0][1].decode()
+    assert status == 200
+    assert "is refunded" in told
+    assert key not in told
+    assert "DE0212" not in told
+
+
 async def _refund(governance: Any) -> None:
     async with governance.activity("refund", {"customer": "cus_3107", "amount": 180}):
         pass

@@ -16,6 +16,7 @@ import typer
 
 from .._extras import MissingExtraError
 from .._webhook import Webhook, WebhookError
+from ..evidence.redaction import Redactor, redactor_of
 from ..local_core import (
     DEFAULT_API_KEY,
     Approval,
@@ -81,6 +82,13 @@ def serve_core(
     rules: Annotated[
         str | None, typer.Option(help="The rules file that the console names.", metavar="FILE")
     ] = None,
+    redact_field: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An argument that the console does not show and that is not posted; may be repeated.",
+            metavar="NAME",
+        ),
+    ] = None,
 ) -> None:
     """Serve a local Core over HTTP until Ctrl+C."""
 
@@ -99,10 +107,10 @@ def serve_core(
             db,
             api_key=api_key,
             guardrails=_GUARDRAILS[guardrails],
-            on_approval=partial(_tell, hook=hook),
+            on_approval=partial(_tell, hook=hook, redactor=redactor_of(redact_field)),
         ) as core,
     ):
-        shown = _console(core, db, console_port, evidence, rules) if console else nullcontext()
+        shown = _console(core, db, console_port, evidence, rules, redact_field) if console else nullcontext()
         try:
             with shown:
                 serve(core, host, port, allow_other_machines=allow_other_machines, on_ready=announce)
@@ -112,11 +120,23 @@ def serve_core(
 
 @contextmanager
 def _console(
-    core: LocalCore, db: str, port: int, evidence: list[str] | None, rules: str | None
+    core: LocalCore,
+    db: str,
+    port: int,
+    evidence: list[str] | None,
+    rules: str | None,
+    redact_fields: list[str] | None,
 ) -> Iterator[None]:
     from ..console import Place, Sources, running_console
 
-    sources = Sources.open(core, db, evidence=evidence or (), rules=rules, who=name_of_user())
+    sources = Sources.open(
+        core,
+        db,
+        evidence=evidence or (),
+        rules=rules,
+        redact_fields=redact_fields or (),
+        who=name_of_user(),
+    )
     try:
         with running_console(sources, Place(port=port), on_link=lambda link: typer.echo(f"console: {link}")):
             yield
@@ -253,9 +273,9 @@ def _hook(url: str | None) -> Iterator[Webhook | None]:
             hook.close()
 
 
-def _tell(approval: Approval, *, hook: Webhook | None) -> None:
+def _tell(approval: Approval, *, hook: Webhook | None, redactor: Redactor) -> None:
     if hook is not None:
-        hook.send(approval.message())
+        hook.send(approval.message(redactor))
     typer.echo(f"waits for approval: {described(approval, time.time())}")
     typer.echo(f"  openbox-agentrt core approve {approval.id}")
     typer.echo(f"  openbox-agentrt core reject {approval.id}")

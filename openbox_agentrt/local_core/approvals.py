@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from .._plain.times import rfc3339
+from ..evidence.redaction import Redactor, redact_record
 
 State = Literal["pending", "approved", "rejected", "expired"]
 
@@ -54,8 +55,13 @@ class Approval:
             return "expired"
         return self.state
 
-    def message(self) -> dict[str, Any]:
-        """Tell of it in a message, without anything of what is to be approved."""
+    def message(self, redactor: Redactor) -> dict[str, Any]:
+        """
+        Tell of it in a message, without anything of what is to be approved.
+
+        Args:
+            redactor: Puts marks in the place of secrets that a policy quotes in its reason.
+        """
         agent = self.event.get("agent_name") or self.event.get("workflow_type")
         why = f": {self.reason}" if self.reason else ""
         told = {
@@ -71,7 +77,8 @@ class Approval:
             "reason": self.reason,
             "expires_at": None if self.expires_at is None else rfc3339(self.expires_at),
         }
-        return {name: value for name, value in told.items() if value is not None}
+        known = {name: value for name, value in told.items() if value is not None}
+        return dict(redact_record(known, redactor))
 
     def poll_answer(self, now: float) -> dict[str, Any]:
         """Answer an agent that asks about this approval."""

@@ -9,13 +9,14 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 from .._webhook import Webhook
+from ..evidence.redaction import redactor_of
 from . import ledger
 from .approval_desk import ApprovalDesk
 from .approvals import Approval, State
@@ -73,6 +74,8 @@ class LocalCore:
         on_approval: Called with every approval that is asked for, while its request is answered; or an
             ``https`` URL, to which it is posted as JSON with a field ``text``. No request waits for that.
         on_approval_secret: Key of the HMAC-SHA256 with which what is posted is signed.
+        redact_fields: Names whose values are marked in what is posted; what looks like a key or a token is
+            in any case.
         clock: Seconds since 1970.
 
     Raises:
@@ -95,6 +98,7 @@ class LocalCore:
         max_body_bytes: int = MAX_BODY_BYTES,
         on_approval: Callable[[Approval], object] | str | None = None,
         on_approval_secret: str | None = None,
+        redact_fields: Iterable[str] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.api_key = api_key
@@ -108,8 +112,8 @@ class LocalCore:
         )
         self._listeners: list[Callable[[Approval], object]] = []
         if self._webhook is not None:
-            send = self._webhook.send
-            self._listeners.append(lambda approval: send(approval.message()))
+            send, redactor = self._webhook.send, redactor_of(redact_fields)
+            self._listeners.append(lambda approval: send(approval.message(redactor)))
         elif on_approval is not None and not isinstance(on_approval, str):
             self._listeners.append(on_approval)
         self._store = contextvars.Context().run(_store_at, path)
