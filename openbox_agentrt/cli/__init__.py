@@ -42,8 +42,8 @@ COMMANDS: dict[str, Command] = {
     "init-config": Command("init_config", "write a rules file to start from"),
     "validate": Command("validate", "read a rules file and print what was understood"),
     "analyse": Command("analyse", "find contracts that contradict each other or never decide"),
-    "test": Command("test", "run the tests of a rules file: calls, and what is expected of each"),
-    "diff": Command("diff", "say what a change of a rules file changes, with the first call that it changes"),
+    "test": Command("test", "run the tests of a rules file"),
+    "diff": Command("diff", "compare two rules files, with the first call on which they part"),
     "mine": Command("mine", "suggest contracts that recorded sessions keep to, in shadow mode"),
     "schema": Command("schema", "print the JSON Schema of rules files"),
     "replay": Command("replay", "check a recorded trace against a rules file"),
@@ -59,10 +59,10 @@ COMMANDS: dict[str, Command] = {
     "hook": Command("hook", "answer the hooks of a coding agent: pre, post, end"),
     "hook-pretooluse": Command("hook_pretooluse"),
     "hook-posttooluse": Command("hook_posttooluse"),
-    "console": Command("console", "a page on this machine: what agents do, and the calls that wait for you"),
+    "console": Command("console", "show a page of what agents do and which calls wait for you"),
     "halt": Command("halt", "let nothing more start in a run, in a session, or by an agent"),
-    "fleet": Command("fleet", "look at the store that many processes share, and settle what is stuck"),
-    "core": Command("core", "a local Core, and the approvals that wait in it"),
+    "fleet": Command("fleet", "look at the store that processes share, and settle what is stuck"),
+    "core": Command("core", "serve a local Core, and decide the approvals that wait in it"),
 }
 
 
@@ -106,8 +106,8 @@ def _help() -> str:
             "",
             *lines,
             "",
-            f"{_PROGRAM} COMMAND --help says more. {_PROGRAM} --version prints the version.",
-            "Exit codes: 0 clean; 1 violations or tampering found; 2 the input or the call was wrong.",
+            f"{_PROGRAM} COMMAND --help says more; --version prints the version.",
+            "Exit codes: 0 clean; 1 violations or tampering; 2 wrong input or call.",
         )
     )
 

@@ -65,7 +65,11 @@ def console(
         typer.Option(help="A name under which browsers reach it; may be repeated.", metavar="HOST"),
     ] = None,
     allow_other_machines: Annotated[
-        bool, typer.Option(help="Listen on an address that other machines can reach; needs --tls-cert.")
+        bool,
+        typer.Option(
+            "--allow-other-machines",
+            help="Listen on an address that other machines can reach; needs --tls-cert.",
+        ),
     ] = False,
     tls_cert: Annotated[
         str | None, typer.Option(help="A certificate with its chain, in PEM.", metavar="FILE")

@@ -59,7 +59,10 @@ def serve_core(
         typer.Option(help="Replace personal data: in prompts and outputs, or in arguments of tools as well."),
     ] = "off",
     allow_other_machines: Annotated[
-        bool, typer.Option(help="Listen on an address that other machines can reach, unencrypted.")
+        bool,
+        typer.Option(
+            "--allow-other-machines", help="Listen on an address that other machines can reach, unencrypted."
+        ),
     ] = False,
     on_approval: Annotated[
         str | None,
@@ -171,7 +174,7 @@ def show(
     db: Database = DEFAULT_DATABASE,
     as_json: AsJSON = False,
 ) -> None:
-    """Show all of an approval, whatever became of it, with the whole event."""
+    """Show an approval, whatever became of it, with its whole event."""
     with one_line(), existing(db) as core:
         found = [one for one in core.approvals() if approval_id in (one.id, one.activity_id)]
         if not found:
@@ -202,7 +205,11 @@ def reject(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = "
 
 @app.command("check")
 def check(db: Database = DEFAULT_DATABASE) -> None:
-    """List activities and runs that do not add up; exits with 1 if there are any."""
+    """
+    List activities and runs that do not add up.
+
+    The exit code is 1 if there are any.
+    """
     with one_line(), existing(db) as core:
         problems = [*map(str, core.orphans()), *map(str, core.open_workflows())]
         problems += [f"refused {r.path}: {r.status} {r.message}" for r in core.refused()]

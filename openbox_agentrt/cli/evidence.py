@@ -64,7 +64,7 @@ def request(
     log: _Log,
     old: Annotated[int, typer.Option(help="How many lines the witness has seen.", min=0)] = 0,
 ) -> int:
-    """Print what a witness is asked with, for one that is reached by file."""
+    """Print the request for a witness that is reached by file."""
     print(_request(Path(log).expanduser(), _latest(log), old), end="")
     return 0
 
@@ -73,7 +73,7 @@ def request(
 def submit(
     log: _Log, witness: Annotated[str, typer.Option(help="Address of the witness.", metavar="URL")]
 ) -> int:
-    """Ask a witness for its signature under the latest checkpoint, and add it there."""
+    """Ask a witness to sign the latest checkpoint."""
     path, latest = Path(log).expanduser(), _latest(log)
     leaves = list(leaves_of(path))[: latest.size]
     try:
@@ -102,7 +102,7 @@ def add(
 
 @app.command()
 def prove(log: _Log, seq: Annotated[int, typer.Option(help="Number of the line.", min=0)]) -> int:
-    """Print a line of the log with a proof that it is in the latest checkpoint."""
+    """Print a line with a proof that the latest checkpoint has it."""
     try:
         print(json.dumps(prove_line(Path(log).expanduser(), seq, _latest(log))))
     except IndexError as error:
@@ -143,7 +143,7 @@ def witness(
     port: Annotated[int | None, typer.Option("--serve", help="Answer on this port.", metavar="PORT")] = None,
     file: Annotated[str | None, typer.Argument(help="One request.", metavar="REQUEST")] = None,
 ) -> int:
-    """Sign as a witness what a log has become, only if it goes on from what was seen before."""
+    """Sign as a witness, only if a log goes on from what was seen."""
     if (port is None) is (file is None):
         raise InputError("give a REQUEST or --serve PORT")
     try:

@@ -34,7 +34,11 @@ AsJSON = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 @app.command()
 def check(url: Url, as_json: AsJSON = False) -> int:
-    """Say whether a store is fit: 0 if it is, 1 for what you should know, 2 if it is not."""
+    """
+    Say whether a store is fit.
+
+    The exit code is 0 if it is, 1 if there is something that you should know, 2 if it is not.
+    """
     with _surveyed(url) as store:
         health = store.health()
     if as_json:
@@ -56,7 +60,7 @@ def show(
     most: Annotated[int, typer.Option(help="Read so many cells at most.", min=1)] = 1000,
     as_json: AsJSON = False,
 ) -> None:
-    """List what is spent, outstanding and free of each cell, and the workers with their open leases."""
+    """List the cells with what is spent and free, and the workers."""
     with _surveyed(url) as store:
         cells = [cell for cell in store.cells(most) if key is None or cell.key == key]
         workers, leases, now = store.workers(), store.leases(), store.now()
@@ -99,7 +103,7 @@ def settle(
     url: Url,
 ) -> None:
     """
-    Settle by hand what `show` lists: a worker that is dead, a lease, or a cell that refuses.
+    Settle by hand a dead worker, a lease, or a cell that refuses.
 
     What was reserved is given back, what was started is unknown and counts. A cell's times that are ahead of
     the clock become now, and an amount that nobody measured is forgotten.

@@ -22,7 +22,7 @@ def show(
     key: Annotated[str, typer.Argument(help="A private or public key file, or 64 digits.", metavar="FILE")],
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> int:
-    """Print the public key of a key file, and the short name by which logs refer to it."""
+    """Print the public key of a key file, and its short name in logs."""
     public_key = read_public_key(key)
     ed25519_verifier(public_key)
     if as_json:

@@ -58,6 +58,8 @@ def _call(module: str, arguments: Sequence[str], prog: str) -> int:
         return int(loaded.main(arguments))
     import typer
 
+    # Plain help: the boxes that rich draws cut the names of options off where a terminal has 80 columns.
+    loaded.app.rich_markup_mode = None
     command = typer.main.get_command(loaded.app)
     # typer has a copy of click in some versions and depends on it in others. Both have these classes.
     errors: Any = typer.BadParameter.__mro__

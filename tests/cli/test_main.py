@@ -1,6 +1,7 @@
 """The command line as a whole: help, version, and how a command ends."""
 
 import os
+import re
 import subprocess
 import sys
 import types
@@ -54,6 +55,25 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
     """Every command in the table is there and says what it takes."""
     assert cli.main([name, "--help"]) == 0
     assert name in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], *([name] for name in cli.COMMANDS), ["core", "serve"], ["evidence", "witness"]],
+    ids=" ".join,
+)
+def test_help_is_whole_at_eighty_columns(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No line is longer than a small terminal, and no name or summary is cut off."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    assert cli.main([*words, "--help"]) == 0
+
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "\N{HORIZONTAL ELLIPSIS}" not in printed
+    assert not re.search(r"[a-z]\.\.\.$", printed, re.MULTILINE)
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])
