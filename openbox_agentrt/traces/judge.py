@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..acel.contracts.rules import Cell
 from ..acel.contracts.template import Template
-from ..acel.engine.plan import reads_arguments
+from ..acel.engine.reads import contracts_guarding, contracts_reading, reads_arguments
 from ..acel.engine.rule_set import FiledContract, shared_rules
 from ..acel.events import USER_PROMPT
 from ..acel.refusal import Broken
@@ -223,11 +223,11 @@ class TraceJudge:
             arguments, times, results, prompts, subject = missing
             plan = engine_of(kept.session).store.book.plan(call.tool)
             unknown = self._by_place(
-                plan.reading(
-                    arguments=arguments, times=times, results=results, prompts=prompts, subject=subject
+                contracts_reading(
+                    plan, arguments=arguments, times=times, results=results, prompts=prompts, subject=subject
                 )
             )
-            every = self._by_place(plan.guarding())
+            every = self._by_place(contracts_guarding(plan))
             known = every if arguments else self._by_place(_sure(plan)), unknown | (kept.miscounted & every)
             kept.plans[call.tool, *missing, kept.miscounted] = known
         return known

@@ -16,111 +16,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..contracts.base import REPLACED
-from ..contracts.declaration import Declaration
-from ..contracts.rules import Cell, Guard, Rule
+from ..contracts.rules import Guard
 from ..contracts.tools import ToolSpec
-from ..events import USER_PROMPT
 from ..match.matchers import Args, Predicate
 from ..match.selector import Hit, ask
 from ..memory.call import JudgedCall
 from ..memory.cell import Mover
 from ..memory.clock import MonotoneClock
-from ..memory.condition import LiveCondition
 from ..memory.distinct import Differ
 from ..memory.guard import CellGuard, LiveGuard, NeverHolds
-from ..memory.session_memory import SessionMemory
 from ..memory.tally import Ban, Cap, Need, Tally
 from ..memory.total import Spend
 from ..memory.window import Stamps, WindowCap
+from .bound_contract import BoundContract, LiveRule
 from .rule_set import FiledContract, Hits
 
 # One for all: each empty set that is made is memory of its own, in every session.
 NONE: frozenset[Any] = frozenset()
-
-
-@dataclass(slots=True, kw_only=True)
-class LiveRule:
-    """Hold a contract's rule for one combination of roles, bound to memory."""
-
-    guards: list[LiveGuard] = field(default_factory=list)
-    movers: list[Mover] = field(default_factory=list)
-
-
-class BoundContract:
-    """
-    Bind the rules of a contract to the memory of a session, each when it is first needed.
-
-    Attributes:
-        contract: The contract.
-        since: The step after which it was added.
-    """
-
-    __slots__ = ("_at_end", "_filed", "_memory", "_rules", "_unasked", "_when", "contract", "since")
-
-    def __init__(self, filed: FiledContract, memory: SessionMemory, since: int) -> None:
-        self.contract: Declaration = filed.contract
-        self.since = since
-        self._filed = filed
-        self._memory = memory
-        self._rules: dict[Hits, LiveRule] = {}
-        self._unasked: dict[Hits, LiveRule] = {}
-        self._at_end: list[CellGuard] | None = None
-        self._when: LiveCondition | None = None
-
-    @property
-    def when(self) -> LiveCondition | None:
-        """Bind the condition that says when the contract is asked, if it has one."""
-        if self._when is None and self.contract.when is not None:
-            self._when = self._memory.condition(self.contract.when)
-        return self._when
-
-    def rule(self, hits: Hits) -> LiveRule:
-        """Bind the rule for a call that matches the roles for which `hits` is true."""
-        live = self._rules.get(hits)
-        if live is None:
-            live = self._rules[hits] = self._bind(self._filed.rule(hits))
-        return live
-
-    def unasked_rule(self, hits: Hits) -> LiveRule:
-        """Bind the rule for such a call for which the contract is not asked."""
-        live = self._unasked.get(hits)
-        if live is None:
-            live = self._unasked[hits] = self._bind(self._filed.unasked_rule(hits))
-        return live
-
-    def every_rule(self) -> list[LiveRule]:
-        """Bind the rules for every combination of roles."""
-        return [self.rule(hits) for hits in self._filed.combinations()]
-
-    def guard(self, guard: Guard) -> LiveGuard:
-        """Bind a guard of the contract."""
-        return self._memory.guard(self.contract, guard, self.since)
-
-    @property
-    def goal(self) -> Guard | None:
-        """Give the guard that makes the contract hold for good in this session, if any does."""
-        return self._filed.goal
-
-    def at_end(self) -> list[CellGuard]:
-        """Bind what has to hold at the end."""
-        if self._at_end is None:
-            guards = [self.guard(guard) for guard in self._filed.at_end]
-            self._at_end = [guard for guard in guards if isinstance(guard, CellGuard)]
-        return self._at_end
-
-    def watched(self) -> list[Mover]:
-        """Bind what its conditions read of other calls."""
-        return [self._memory.watcher(watch.move) for watch in self.contract.watches]
-
-    def _bind(self, rule: Rule) -> LiveRule:
-        memory = self._memory
-        live = LiveRule(guards=[self.guard(guard) for guard in rule.guards])
-        for move in rule.moves:
-            live.movers.append(memory.mover(move, self.since))
-            room = memory.room(self.contract, move, self.since)
-            if room is not None:
-                live.guards.append(room)
-        return live
 
 
 @dataclass(slots=True, kw_only=True)
@@ -275,46 +187,6 @@ class Plan:
         extra.counts = [tally for tally in tallies if tally not in self.counts]
         extra.movers = [mover for mover in others if identity(mover) not in self._moved]
 
-    def guarding(self) -> frozenset[int]:
-        """Find the contracts, by identity, that may object to a call of the tool."""
-        found = {id(guard.contract) for guard in self.guards}
-        return frozenset(found | {id(entry.contract) for entry, _ in self.asked})
-
-    def reading(
-        self, *, arguments: bool, times: bool, results: bool, prompts: bool, subject: bool
-    ) -> frozenset[int]:
-        """
-        Find the contracts, by identity, that cannot be judged without something about the call.
-
-        Args:
-            arguments: The call's arguments are not known.
-            times: Nobody knows when it was.
-            results: What earlier calls returned is not known.
-            prompts: What the user asked is not known.
-            subject: Whom the call is about is not known.
-        """
-        found = {id(entry.contract) for entry, _ in self.asked} if arguments else set()
-        guards = [*self.guards, *(g for entry, _ in self.asked for r in entry.every_rule() for g in r.guards)]
-        for guard in guards:
-            clocked = guard.clocked()
-            if (
-                (arguments and _reads_arguments(guard.guard))
-                or (times and clocked is not None and clocked.timeline is not None)
-                or (results and _reads_results(guard))
-                or (prompts and any(USER_PROMPT in source.label for source in guard.guard.sources))
-                or (subject and _reads_subject(guard.guard))
-            ):
-                found.add(id(guard.contract))
-        for entry, _ in self.asked:
-            when = entry.when
-            if when is not None and (
-                (times and when.timeline is not None)
-                or (results and bool(when.condition.facts))
-                or (subject and when.condition.reads.subject)
-            ):
-                found.add(id(entry.contract))
-        return frozenset(found)
-
     def retire(self) -> None:
         """Let nothing through any more: other rules are in force."""
         self.stale = True
@@ -356,30 +228,6 @@ class Plan:
         cells += [entry.when for entry, _ in self.asked]
         self.timelines = _clocks(cells)
         self.later = _clocks([cell for cell in cells if not isinstance(cell, Stamps)])
-
-
-def _reads_arguments(guard: Guard) -> bool:
-    cell, condition = guard.cell, guard.condition
-    keyed = cell is not None and reads_arguments(cell)
-    asks = condition is not None and (condition.reads.args is None or bool(condition.reads.args))
-    return keyed or asks or guard.field is not None
-
-
-def reads_arguments(cell: Cell) -> bool:
-    """Tell whether it matters to a cell what stands in the arguments of a call that it is about."""
-    return cell.field is not None or (cell.key is not None and cell.key.reads_arguments)
-
-
-def _reads_subject(guard: Guard) -> bool:
-    cell, condition = guard.cell, guard.condition
-    keyed = cell is not None and cell.key is not None and cell.key.reads_subject
-    return keyed or (condition is not None and condition.reads.subject)
-
-
-def _reads_results(guard: LiveGuard) -> bool:
-    condition = guard.guard.condition
-    learns = isinstance(guard, CellGuard) and guard.cell.learns is not None
-    return learns or bool(guard.guard.sources) or (condition is not None and bool(condition.reads.facts))
 
 
 def identity(mover: Mover) -> Hashable:

@@ -16,7 +16,8 @@ from ..memory.cell import LiveCell
 from ..memory.condition import LiveCondition
 from ..memory.guard import CellGuard, LiveGuard, NeverHolds
 from ..memory.session_memory import SessionMemory
-from .plan import BoundContract, Plan
+from .bound_contract import BoundContract
+from .plan import Plan
 from .rule_set import MAX_KEPT_NAME, FiledContract, RuleSet, SharedRules
 
 MAX_PLANS = 4096

@@ -26,8 +26,8 @@ from ..memory.cell import Mover
 from ..memory.deferred import read_deferred
 from ..memory.guard import Breach
 from ..memory.state import StateStore
+from .bound_contract import BoundContract
 from .hidden import has_hidden, is_as_seen, learning_movers, not_shown, reading_hidden, seen_in
-from .plan import BoundContract
 from .planned_call import PlannedCall
 from .rule_set import RuleSet
 from .snapshot import load_memory

@@ -27,6 +27,7 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.condition.values import MAX_TEXT
 from openbox_agentrt.acel.contracts.requires import Requires
+from openbox_agentrt.acel.engine.reads import contracts_reading
 from openbox_agentrt.acel.memory.facts import FactMemory
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import EvidenceFile
@@ -538,7 +539,8 @@ def test_what_a_condition_needs_to_be_judged_is_known() -> None:
     plan = engine_of(opened(*contracts)).store.book.plan("cancel")
 
     def needs(**what: bool) -> list[int]:
-        found = plan.reading(
+        found = contracts_reading(
+            plan,
             **{
                 "arguments": False,
                 "times": False,
@@ -546,7 +548,7 @@ def test_what_a_condition_needs_to_be_judged_is_known() -> None:
                 "prompts": False,
                 "subject": False,
                 **what,
-            }
+            },
         )
         return [place for place, contract in enumerate(contracts) if id(contract) in found]
 
