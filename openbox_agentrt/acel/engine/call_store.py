@@ -1,0 +1,378 @@
+"""
+The calls of a session, judged, reserved and settled: the only place where its memory changes.
+
+Judging a call and reserving it is one step: under the lock, every guard is asked, and only if all
+hold do the cells move. Two calls that run side by side can therefore not pass a limit together. The
+lock is held for comparisons and additions only. What runs other people's code - matchers, predicates,
+clocks - comes before it is taken; tools, hashing and records come after it is released. The one
+exception is a contract that is itself code (`custom`), which cannot be judged atomically otherwise.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..contracts.base import HALTED, SessionRule
+from ..memory.clock import Clock, MonotoneClock
+from ..memory.guard import Breach
+from ..memory.session_memory import SessionMemory
+from ..memory.state import StateStore
+from .as_ran import End, settle_as_ran
+from .judging import explain, holds
+from .plan import NONE, ArgumentRules, Plan
+from .plan_book import PlanBook
+from .planned_call import PlannedCall
+from .rechecking import asked_again, is_to_recheck, judge_again
+from .rule_set import RuleSet
+
+
+class CallStore:
+    """
+    Judge and settle the calls of one session, each in one atomic step.
+
+    Attributes:
+        book: The contracts of the session, and what has to be done for each tool.
+        memory: What the contracts remember.
+        lock: Held around every change.
+        step: Position of the latest call.
+        flying: How many calls are under way.
+        shut: Why nothing is admitted any more.
+        violated: Contracts that were broken by what happened, by identity.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_dropped",
+        "_halts",
+        "book",
+        "flying",
+        "lock",
+        "memory",
+        "shut",
+        "step",
+        "violated",
+    )
+
+    def __init__(
+        self,
+        rules: RuleSet | None,
+        state: StateStore | None,
+        clock: Clock | None,
+        *,
+        max_keys: int,
+        known: Iterable[str] | None,
+        halts: bool,
+    ) -> None:
+        self.lock = threading.Lock()
+        self.memory = SessionMemory(StateStore() if state is None else state, clock, max_keys=max_keys)
+        self.book = PlanBook(RuleSet() if rules is None else rules, self.memory, self.lock, known)
+        self.step = 0
+        self.flying = 0
+        self.shut: SessionRule | None = None
+        self.violated = NONE
+        self._halts = halts
+        # Filled by finalizers, which may run anywhere, inside a locked section included. Appending is
+        # atomic; whoever takes the lock next settles what is in it.
+        self._dropped: list[PlannedCall] = []
+
+    def reserve(
+        self, call: PlannedCall, *, at: float | None = None, force: bool = False, refuse: object = False
+    ) -> list[Breach] | None:
+        """
+        Judge a call, and let it through if no contract in force objects.
+
+        Args:
+            call: The call. Its `step` is set, and `admitted` if it is refused.
+            at: When it was, for a recorded call; None for now.
+            force: Let it through in any case: it is only watched, or happened already.
+            refuse: Do not let it through in any case: it is only to be explained.
+
+        Returns:
+            What it would break, contracts that only watch included; None if nothing.
+        """
+        plan = call.plan
+        if force:
+            call.watched = True
+        if plan.asked and call.extra is None:
+            call.extra = plan.ask(call.args)
+        shown = look(plan.timelines, at) if plan.timelines else ()
+        with self.lock:
+            advance(plan.timelines, shown)
+            if self._dropped:
+                self._settle_dropped()
+            self.step = call.step = self.step + 1
+            if call.extra is not None and call.extra.open:
+                plan.decide(call, call.extra)
+            if self.shut is None and not refuse and holds(plan, call):
+                self._move(plan, call)
+                return None
+            if not plan.stale:
+                return self._object(plan, call, force, refuse)
+            self.step -= 1
+        call.plan_again(self.book.plan(call.tool))
+        return self.reserve(call, at=at, force=force, refuse=refuse)
+
+    def admit(self, call: PlannedCall) -> bool:
+        """
+        Reserve a call whose plan is plain, if nothing stands against it; else leave it to `reserve`.
+
+        It does what `reserve` does for most calls, and asks nothing that only others need.
+        """
+        with self.lock:
+            if self.shut is not None or self._dropped or call.extra is not None:
+                return False
+            if not holds(call.plan, call):
+                return False
+            self.step = call.step = self.step + 1
+            self._move(call.plan, call)
+            return True
+
+    def recheck(self, call: PlannedCall, *, at: float | None = None) -> list[Breach]:
+        """
+        Judge a call again that was let through and is about to run. It stays reserved, from now on.
+
+        Returns:
+            What it would break now. Whether it may still run is for the caller to tell.
+        """
+        if self.shut is None and not is_to_recheck(call):
+            return []
+        timelines = tuple(dict.fromkeys((*call.plan.timelines, *call.plan.later)))
+        again = asked_again(call)
+        shown = look(timelines, at)
+        with self.lock:
+            advance(timelines, shown)
+            self._settle_dropped()
+            return self._recheck(call, again)
+
+    def would(self, call: PlannedCall) -> list[Breach]:
+        """Say what a call would break if it were made now. It is not made, and nothing moves."""
+        plan = call.plan
+        if plan.asked and call.extra is None:
+            call.extra = plan.ask(call.args)
+        shown = look(plan.timelines, None) if plan.timelines else ()
+        with self.lock:
+            advance(plan.timelines, shown)
+            self._settle_dropped()
+            call.step = self.step + 1
+            if call.extra is not None and call.extra.open:
+                plan.decide(call, call.extra)
+            if self.shut is None and holds(plan, call):
+                return []
+            return self._objections(plan, call, tell=False)
+
+    def commit(
+        self,
+        call: PlannedCall,
+        *,
+        at: float | None = None,
+        result: Any = None,
+        learnt: Mapping[str, Any] | None = None,
+    ) -> list[Breach] | None:
+        """
+        Settle a call that succeeded.
+
+        Args:
+            call: The call.
+            at: When it ended, for a recorded call; None for now.
+            result: What it returned, of which contracts may remember something.
+            learnt: What was read out of its result before, if that is not at hand.
+
+        Returns:
+            Limits that only what really ran shows to be broken.
+        """
+        plan = call.plan
+        if plan.learns:
+            call.learn(result, learnt)
+        if call.special or (call.early and call.extra is not None):
+            return self._settle(call, "commit", at)
+        shown = look(plan.later, at) if plan.later else ()
+        with self.lock:
+            if shown:
+                advance(plan.later, shown)
+            if self._dropped:
+                self._settle_dropped()
+            self.flying -= 1
+            if not call.early:
+                for tally in plan.counts:
+                    tally.done += 1
+            for mover, ticket in call.tickets or ():
+                mover.commit(ticket, call)
+        return None
+
+    def relearn(self, call: PlannedCall, result: Any) -> None:
+        """Remember of a call that was committed what another result of it says as well."""
+        if call.learnt is not None:
+            known = call.from_result(call.learnt)
+            self._learn_again(call, call, call.from_result(call.lessons(result)), known=known)
+
+    def relearn_arguments(self, call: PlannedCall, args: Mapping[str, Any]) -> None:
+        """Remember of a call that was committed what other arguments of it say as well."""
+        if call.learnt is not None:
+            told = call.from_result(call.learnt)
+            known = {name: lesson for name, lesson in call.learnt.items() if name not in told}
+            same = dict(args) == (call.args if call.final is None else call.final)
+            seen, found = (call, known) if same else call.lessons_of_arguments(args)
+            self._learn_again(call, seen, found, known)
+
+    def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> list[Breach] | None:
+        """Settle a call that failed, if it `ran`, or never ran. Returns what `commit` does."""
+        return self._settle(call, "fail" if ran else "undo", at)
+
+    def take_back(self, call: PlannedCall, breaches: list[Breach]) -> None:
+        """Take back a call that was let through here and refused elsewhere. It never ran."""
+        call.admitted = False
+        with self.lock:
+            self._settle_dropped()
+            self._refused_elsewhere(call, breaches)
+            if self.shut is None and (self._halts or any(breach.halts() for breach in breaches)):
+                self.shut = HALTED
+
+    def note(self, breaches: list[Breach]) -> None:
+        """Take note of contracts that were broken by what happened elsewhere."""
+        with self.lock:
+            self._note(breaches)
+
+    def lose(self, call: PlannedCall, *, at: float | None = None) -> list[Breach] | None:
+        """
+        Settle a call of which nobody knows how it ended. Returns what `commit` does.
+
+        It stays counted where it limits, and allows nothing.
+        """
+        return self._settle(call, "lose", at)
+
+    def drop(self, call: PlannedCall) -> None:
+        """
+        Settle a call that nobody ended as one that is lost, when the lock is taken next.
+
+        Takes no lock, since a finalizer may call it at any point. It stays counted where it limits, and
+        allows nothing.
+        """
+        self._dropped.append(call)
+
+    def skip(self, call: PlannedCall) -> None:
+        """Give a step to a recorded call that never ran, and nothing else."""
+        with self.lock:
+            self.step += 1
+            call.step = self.step
+
+    def settle(self) -> int:
+        """Settle what was dropped, and return how many calls are under way."""
+        with self.lock:
+            self._settle_dropped()
+            return self.flying
+
+    def _settle(self, call: PlannedCall, end: End, at: float | None) -> list[Breach] | None:
+        plan = call.plan
+        ran = call.as_ran() if end != "undo" else None
+        shown = look(plan.later, at) if plan.later else ()
+        with self.lock:
+            advance(plan.later, shown)
+            if self._dropped:
+                self._settle_dropped()
+            return self._end(call, ran, end)
+
+    def _learn_again(
+        self, call: PlannedCall, seen: PlannedCall, found: Mapping[str, Any], known: Mapping[str, Any]
+    ) -> None:
+        if found == known:
+            return
+        with self.lock:
+            for mover in (seen.ran or seen).movers():
+                if mover.learns is not None and mover.learns in found:
+                    mover.keep(found[mover.learns], seen)
+
+    # The rest is called with the lock held.
+
+    def _refused_elsewhere(self, call: PlannedCall, breaches: list[Breach]) -> None:
+        self._end(call, None, "undo")
+
+    def _object(self, plan: Plan, call: PlannedCall, force: bool, refuse: object) -> list[Breach]:
+        breaches = self._in_order(explain(plan, call)) if force else self._objections(plan, call)
+        halting = not force and any(breach.halts() for breach in breaches)
+        if refuse or (not force and any(breach.blocks() for breach in breaches)):
+            call.admitted = False
+            if self.shut is None and (self._halts or halting):
+                self.shut = HALTED
+        else:
+            self._move(plan, call)
+            self._note(breaches)
+        return breaches
+
+    def _recheck(self, call: PlannedCall, again: ArgumentRules) -> list[Breach]:
+        breaches = self._in_order(judge_again(call, again))
+        if call.watched:
+            self._note(breaches)
+            return breaches
+        if self.shut is not None:
+            return [Breach(contract=self.shut)]
+        halting = any(breach.halts() for breach in breaches)
+        if halting and not any(breach.blocks() for breach in breaches):
+            breaches.append(Breach(contract=HALTED))
+        if any(breach.blocks() for breach in breaches):
+            if self._halts or halting:
+                self.shut = HALTED
+        else:
+            self._note(breaches)
+        return breaches
+
+    def _objections(self, plan: Plan, call: PlannedCall, *, tell: bool = True) -> list[Breach]:
+        breaches = self._in_order(explain(plan, call, tell=tell))
+        if self.shut is not None:
+            return [Breach(contract=self.shut)]
+        if any(breach.halts() for breach in breaches) and not any(breach.blocks() for breach in breaches):
+            # What is overdue stops no call by itself; a session that it halts admits none.
+            breaches.append(Breach(contract=HALTED))
+        return breaches
+
+    def _move(self, plan: Plan, call: PlannedCall) -> None:
+        self.flying += 1
+        for tally in plan.counts:
+            if not tally.live:
+                tally.first = call.step
+            tally.live += 1
+        extra = call.extra
+        if plan.movers or extra is not None:
+            movers = plan.movers if extra is None else (*plan.movers, *extra.counts, *extra.movers)
+            call.tickets = [(mover, mover.reserve(call)) for mover in movers]
+        if call.early:
+            for tally in (*plan.counts, *(extra.counts if extra is not None else ())):
+                tally.done += 1
+
+    def _end(self, call: PlannedCall, ran: PlannedCall | None, end: End) -> list[Breach] | None:
+        self.flying -= 1
+        if ran is not None and ran.extra is not None and ran.extra.open:
+            ran.plan.decide(ran, ran.extra)
+        over = settle_as_ran(call, ran, end)
+        if over is None:
+            return None
+        self._note(over)
+        if self.shut is None and not call.watched and any(breach.halts() for breach in over):
+            self.shut = HALTED
+        return self._in_order(over)
+
+    def _note(self, breaches: list[Breach]) -> None:
+        broken = {id(breach.contract) for breach in breaches}
+        if not broken <= self.violated:
+            self.violated |= broken
+
+    def _in_order(self, breaches: list[Breach]) -> list[Breach]:
+        order = self.book.rules.order
+        return sorted(breaches, key=lambda breach: order.get(id(breach.contract), -1))
+
+    def _settle_dropped(self) -> None:
+        while self._dropped:
+            call = self._dropped.pop()
+            self._end(call, call.ran, "lose")
+
+
+def look(timelines: Sequence[MonotoneClock], at: float | None) -> list[float | str]:
+    """Read clocks, which are other people's code, before the lock is taken; `at` stands in for all."""
+    return list(map(MonotoneClock.look, timelines)) if at is None else [at] * len(timelines)
+
+
+def advance(timelines: Sequence[MonotoneClock], shown: Sequence[float | str]) -> None:
+    """Let the time of a session go on to what its clocks showed. The lock is held."""
+    for timeline, moment in zip(timelines, shown, strict=True):
+        timeline.advance(moment)
