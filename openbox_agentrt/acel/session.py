@@ -23,12 +23,13 @@ from .contracts.base import ENDED, TemporalContract
 from .contracts.conditions import collect_checks
 from .contracts.numbers import check_count
 from .contracts.tools import CommitFn, ToolSpec, tool_spec
-from .engine.engine import Engine, check_mode
+from .engine.engine import Engine
 from .engine.fleet_gate import FleetStore
 from .engine.lifecycle import aconclude, conclude, running
 from .engine.records import Meter, ViolationRecorder
 from .engine.replay import replay_events
 from .engine.rule_set import RuleSet, shared_rules
+from .engine.settlement import check_mode
 from .engine.snapshot import read_session_id, restore_snapshot, take_snapshot
 from .events import ToolCallEvent
 from .gate import Gate

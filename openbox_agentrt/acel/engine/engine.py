@@ -1,5 +1,5 @@
 """
-The way of a call through a session: judge, reserve, settle, record.
+The way of a call into a session: it is judged, and reserved or refused.
 
 This is the part of a session that has an order to keep. What runs other people's code comes before or
 after the store is asked, never inside; and whatever happens, a call that was let through is settled.
@@ -7,18 +7,16 @@ after the store is asked, never inside; and whatever happens, a call that was le
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
 from typing import Any
 
 from ..._plain.arguments import plain_args
-from ...fleet.answers import How, Lease
+from ...fleet.answers import Lease
 from ..contracts.base import MALFORMED, SessionRule, TemporalContract
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard
-from ..contracts.tools import Asked, Commits, ToolSpec
+from ..contracts.tools import Asked
 from ..events import LIFECYCLE
 from ..match.keys import NOBODY, About
 from ..memory.clock import Clock
@@ -29,27 +27,23 @@ from ..refusal import Refusal
 from ..reservation import Reservation
 from ..verdict import Mode
 from ..violations import RUN_END, SESSION_END, Violation
-from ..wording import shown
 from . import findings
 from .fleet_gate import FleetGate, FleetStore
 from .plan import NONE
-from .planned_call import seen_of
 from .records import Meter, Records, ViolationRecorder
 from .rule_set import RuleSet
+from .settlement import Settlement
 from .store import SessionStore
 from .trace import Trace
 
 
-class Engine:
+class Engine(Settlement):
     """
     Judge the calls of one session, settle them, and record what is broken.
 
+    See `Settlement` for what becomes of a call that was let through.
+
     Attributes:
-        state: The session's state.
-        store: What the contracts remember.
-        rows: The trace.
-        records: Violations, evidence and metrics.
-        view: The state, to be read only.
         session_id: A name for reports.
         replaying: Recorded calls that have begun, by the names that the record gives them.
     """
@@ -73,22 +67,17 @@ class Engine:
         about: About | None = None,
         fleet: FleetStore | None = None,
     ) -> None:
-        self.mode = mode
-        self.session_id = session_id
-        self.state = StateStore(state)
         self._initial = state
-        self._about = about
-        self._fleet = None if fleet is None else FleetGate(fleet)
-        self._check_fleet(rules)
         known = None if known is None else (*known, *LIFECYCLE)
-        self.store: SessionStore
+        kept = StateStore(state)
+        store: SessionStore
         if getattr(evidence, "records_steps", False):
             from .journal import JournaledStore
 
             sink: Any = evidence
-            self.store = JournaledStore(
+            store = JournaledStore(
                 rules,
-                self.state,
+                kept,
                 clock,
                 sink=sink,
                 start={"mode": mode, "session": session_id},
@@ -97,12 +86,11 @@ class Engine:
                 halts=halts,
             )
         else:
-            self.store = SessionStore(rules, self.state, clock, max_keys=max_keys, known=known, halts=halts)
-        self._commits = Commits(self.state)
-        self.rows = Trace(max_trace)
-        self.records = Records(
-            self.rows,
-            self.state,
+            store = SessionStore(rules, kept, clock, max_keys=max_keys, known=known, halts=halts)
+        rows = Trace(max_trace)
+        records = Records(
+            rows,
+            kept,
             window=trace_window,
             keep=max_trace,
             session_id=session_id,
@@ -110,22 +98,16 @@ class Engine:
             make_evidence=make_evidence,
             meter=metrics,
         )
-        self.view = self.state.view()
+        super().__init__(
+            store, kept, rows, records, mode=mode, fleet=None if fleet is None else FleetGate(fleet)
+        )
+        self._check_fleet(rules)
+        self.session_id = session_id
+        self._about = about
         self._meter = metrics
-        self._plans = self.store.book.plans
+        self._plans = store.book.plans
         self._replayed = NONE
         self.replaying: dict[str, Any] = {}
-
-    @property
-    def mode(self) -> Mode:
-        """Tell whether contracts are in force or only watch. It may be changed: later calls follow it."""
-        return self._mode
-
-    @mode.setter
-    def mode(self, mode: Mode) -> None:
-        check_mode(mode)
-        self._mode = mode
-        self._watching = mode == "shadow"
 
     @property
     def meter(self) -> Meter | None:
@@ -298,67 +280,6 @@ class Engine:
         call.violations = (*said, *call.violations)
         return call.admitted
 
-    def settle(self, call: Reservation, result: Any) -> Violation | None:
-        """Settle a call that ran: check its result, let it become state, and commit it."""
-        spec = call.plan.spec
-        if spec is None:
-            over = self.store.commit(call, result=result)
-            if over or call.special:
-                self._succeeded(call, result, over)
-            else:
-                self.rows.add(call.step, call.tool, call.args, result)
-            return None
-        try:
-            found = self.check(call, spec, result)
-        except BaseException:
-            self.store.drop(call)
-            self._finish(call, "lose")
-            raise
-        return self._concluded(call, result, found)
-
-    async def asettle(self, call: Reservation, result: Any) -> Violation | None:
-        """Do as `settle`, and wait for conditions and a commit function that have to be awaited."""
-        spec = call.plan.spec
-        if spec is None:
-            self._succeeded(call, result, self.store.commit(call, result=result))
-            return None
-        try:
-            failed = await spec.aafter(self.view, result)
-            found = self._unsound(call, failed, result)
-            if found is None or self._watching:
-                fault = await self._commits.awrite(spec, _ran(call), result)
-                found = self._unwritten(call, fault, result) or found
-        except BaseException:
-            self.store.drop(call)
-            self._finish(call, "lose")
-            raise
-        return self._concluded(call, result, found)
-
-    def replace_result(self, call: Reservation, result: Any) -> None:
-        """Take note that whoever made a call that was committed was given another result."""
-        self.store.relearn(call, result)
-
-    def replace_arguments(self, call: Reservation, args: Mapping[str, Any]) -> None:
-        """Take note that a call that was committed is shown with other arguments than it was made with."""
-        self.store.relearn_arguments(call, args)
-
-    def give_up(self, call: Reservation, *, ran: bool) -> None:
-        """Settle a call that failed, if it `ran`, or never ran."""
-        self._report_late(call, self.store.abort(call, ran=ran), None)
-        self._finish(call, "fail" if ran else "undo")
-
-    def lose(self, call: Reservation) -> None:
-        """Settle a call whose end nobody knows."""
-        self._report_late(call, self.store.lose(call), None)
-        self._finish(call, "lose")
-
-    def drop(self, call: Reservation) -> None:
-        """Settle a call that was dropped. May be called by a finalizer at any point."""
-        self.store.drop(call)
-        if call.lease is not None and call.lease.process == os.getpid():
-            # Else what was dropped is the copy that a fork made: the call goes on where it was reserved.
-            self._finish(call, "lose")
-
     def is_as_new(self) -> bool:
         """Tell whether a new engine would be no other: nothing is counted, owed, broken or written."""
         store = self.store
@@ -402,13 +323,6 @@ class Engine:
         if failed or new:
             self._report(call, failed, new)
         return list(call.violations)
-
-    def check(self, call: Reservation, spec: ToolSpec, result: Any) -> Violation | None:
-        """Check a result, and let it become state unless it is unsound. Returns why it is."""
-        found = self._unsound(call, spec.after(self.view, result), result)
-        if found is None or self._watching:
-            found = self._unwritten(call, self._commits.write(spec, _ran(call), result), result) or found
-        return found
 
     def enter(self, tool: Any, args: Any) -> Reservation:
         """Take in a call of any shape, before it is judged."""
@@ -455,16 +369,6 @@ class Engine:
             self._report(call, [], breaches)
         return call.admitted
 
-    def _finish(self, call: Reservation, how: How) -> None:
-        if call.lease is not None and self._fleet is not None:
-            # What is dropped may be in the middle of anything, so nothing comes back of it.
-            tell = None if how == "lose" else partial(self._report_end, call)
-            self._fleet.finish(call, how, tell)
-
-    def _report_end(self, call: Reservation, breaches: list[Breach]) -> None:
-        self.store.note(breaches)
-        self._report_late(call, breaches, None)
-
     def _check_fleet(self, rules: RuleSet) -> None:
         if rules.fleet and self._fleet is None:
             spec = rules.fleet[0].contract.spec
@@ -483,59 +387,3 @@ class Engine:
     def _found(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> list[findings.FoundBreach]:
         found = findings.of_conditions(call.tool, "precondition", failed, self._mode)
         return found + [findings.of_breach(breach, self._mode) for breach in breaches]
-
-    def _unsound(self, call: Reservation, failed: Asked, result: Any) -> Violation | None:
-        found = findings.of_conditions(call.tool, "postcondition", failed, self._mode)
-        return self.records.record(call, found, result=seen_of(call, result))[0] if found else None
-
-    def _unwritten(self, call: Reservation, fault: str | None, result: Any) -> Violation | None:
-        if fault is None:
-            return None
-        finding = findings.of_commit(call.tool, fault, self._mode)
-        return self.records.record(call, [finding], result=seen_of(call, result))[0]
-
-    def _concluded(self, call: Reservation, result: Any, found: Violation | None) -> Violation | None:
-        if found is None:
-            self._succeeded(call, result, self.store.commit(call, result=result))
-            return None
-        # A result that must not be used is a failed call: it allows nothing.
-        self._report_late(call, self.store.abort(call, ran=True), result)
-        self._finish(call, "fail")
-        if not self._watching:
-            return found
-        self._trace(call, result)
-        return None
-
-    def _succeeded(self, call: Reservation, result: Any, over: list[Breach] | None) -> None:
-        self._finish(call, "commit")
-        if call.altered:
-            self._trace(call, result)
-        else:
-            self.rows.add(call.step, call.tool, call.args, result)
-        if over:
-            self._report_late(call, over, result)
-
-    def _report_late(self, call: Reservation, over: list[Breach] | None, result: Any) -> None:
-        # It could not be refused any more, and is not passed over.
-        if over:
-            found = [findings.of_breach(breach, self._mode) for breach in over]
-            self.records.record(call, found, result=seen_of(call, result))
-
-    def _trace(self, call: Reservation, result: Any) -> None:
-        args = _ran(call) if call.shown is None else call.shown
-        self.rows.add(call.step, call.tool, args, seen_of(call, result))
-
-
-def _ran(call: Reservation) -> dict[str, Any]:
-    return call.args if call.final is None else call.final
-
-
-def check_mode(mode: object) -> None:
-    """
-    Accept the mode of a session, and nothing else.
-
-    Raises:
-        ValueError: It is none.
-    """
-    if mode not in ("enforce", "shadow"):
-        raise ValueError(f"mode must be 'enforce' or 'shadow', got {shown(mode)}")
