@@ -22,6 +22,7 @@ class RerunReport:
         derived: How many decisions were derived again.
         differences: Those of them that do not follow from the rules.
         on_code: How many of them rest on code as well, which is taken at its word.
+        on_fleet: How many of them rest on what the store of a fleet answered, which is taken at its word.
         not_derivable: How many could not be derived, since what they need was redacted, cut or never told.
         on_core: How many decisions are Core's or a person's word.
         problems: Sessions that could not be followed to their end, and why, one line each.
@@ -32,6 +33,7 @@ class RerunReport:
     derived: int
     differences: tuple[Divergence, ...]
     on_code: int
+    on_fleet: int
     not_derivable: int
     on_core: int
     problems: tuple[str, ...]
@@ -86,12 +88,14 @@ def rerun_file(
             problems.append(str(error))
         total.derived += rerun.derived
         total.on_code += rerun.on_code
+        total.on_fleet += rerun.on_fleet
         total.not_derivable += rerun.not_derivable
         total.differences += rerun.differences
     return RerunReport(
         derived=total.derived,
         differences=tuple(sorted(total.differences, key=lambda difference: difference.number)),
         on_code=total.on_code,
+        on_fleet=total.on_fleet,
         not_derivable=total.not_derivable,
         on_core=log.on_core,
         problems=tuple(problems),

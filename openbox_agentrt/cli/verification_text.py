@@ -136,6 +136,8 @@ def _print_rerun(again: RerunReport) -> None:
     print(f"{again.derived:,} decision(s) re-derived, {differ:,} differ", file=where)
     if again.on_code:
         print(f"  {again.on_code:,} rest on code as well (conditions, functions)", file=where)
+    if again.on_fleet:
+        print(f"  {again.on_fleet:,} rest on the fleet store's word (its counts and its time)", file=where)
     if again.not_derivable:
         print(f"  {again.not_derivable:,} not derivable: redacted, cut, or without an end", file=where)
     if again.on_core:

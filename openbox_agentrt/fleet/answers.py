@@ -75,11 +75,14 @@ class Reserved:
         lease: What was reserved; None if it was refused.
         broken: Guards that do not hold: all of them if it was refused, else those that only watch.
         now: The store's time in microseconds.
+        generation: What the store's data is called; another name means that some was lost. Empty where the
+            store was not asked.
     """
 
     lease: Lease | None
     broken: tuple[BrokenGuard, ...] = ()
     now: int = 0
+    generation: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

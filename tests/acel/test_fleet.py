@@ -361,7 +361,7 @@ def test_an_outage_refuses_with_the_reason(
 def test_the_steps_of_a_session_follow_again_without_the_store(
     workers: Callable[..., SqliteFleet], tmp_path: Path
 ) -> None:
-    """What the store said is taken from the record, what the session said is derived."""
+    """What the store counted is taken from the record; what follows from it is derived."""
     log = tmp_path / "evidence.jsonl"
     rules = (at_most_n_times("a", 1, **DAY), at_most_n_times("b", 1))
     with EvidenceFile(log, record="steps") as file:
@@ -375,7 +375,7 @@ def test_the_steps_of_a_session_follow_again_without_the_store(
     report = rerun_file(log)
 
     assert '"lease":"' in log.read_text()
-    assert (report.ok, report.derived, report.on_code) == (True, 6, 1)
+    assert (report.ok, report.derived, report.on_code, report.on_fleet) == (True, 7, 0, 2)
 
 
 PAY = """

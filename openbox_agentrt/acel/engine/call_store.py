@@ -229,6 +229,10 @@ class CallStore:
             if self.shut is None and (self._halts or any(breach.halts() for breach in breaches)):
                 self.shut = HALTED
 
+    def hear(self, call: PlannedCall, breaches: list[Breach]) -> None:
+        """Take note of what the store of the fleet answered about a call that was let through here."""
+        call.answer = None
+
     def note(self, breaches: list[Breach]) -> None:
         """Take note of contracts that were broken by what happened elsewhere."""
         with self.lock:

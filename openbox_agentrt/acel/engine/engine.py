@@ -355,6 +355,7 @@ class Engine(Settlement):
         """Put what the store says beside what the session says; what the store refuses is taken back."""
         if call.unanswered or (call.lease is not None and call.lease.local):
             self.records.count_outage("refuse" if call.unanswered else "local")
+        self.store.hear(call, more)
         if not more:
             return local
         if not self._watching and any(breach.blocks() for breach in more):
@@ -367,6 +368,8 @@ class Engine(Settlement):
         if breaches:
             self._beside(call, None, breaches)
             self._report(call, [], breaches)
+        elif call.answer is not None:
+            self.store.hear(call, [])
         return call.admitted
 
     def _check_fleet(self, rules: RuleSet) -> None:

@@ -82,7 +82,8 @@ class FleetGate:
             return []
         if lease is not None:
             if question.is_held_by(lease):
-                call.lease, call.special = lease, True
+                call.lease = call.answer = lease
+                call.special = True
                 return question.broken
             self._store.finish(lease, "undo")
         try:
@@ -157,14 +158,14 @@ class FleetGate:
 
 
 def _reserved(call: PlannedCall, question: FleetQuestion, answer: Reserved) -> list[Breach]:
-    call.lease = answer.lease
+    call.lease, call.answer = answer.lease, answer
     if answer.lease is not None:
         call.special = True
     return question.breaches(answer)
 
 
 def _unavailable(call: PlannedCall, error: FleetError) -> list[Breach]:
-    call.unanswered = True
+    call.unanswered, call.answer = True, str(error)
     question: FleetQuestion = call.question
     return question.unanswered(str(error), getattr(error, "retry_after", None))
 

@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from ..contracts.rules import Cell
 from ..memory.cell import LearnsFrom
 from .planned_call import PlannedCall
 
-__all__ = ("has_hidden", "is_as_seen", "learning_movers", "not_shown", "reading_hidden", "seen_in")
+__all__ = (
+    "has_hidden",
+    "is_as_seen",
+    "learning_movers",
+    "not_shown",
+    "reading_hidden",
+    "reads_hidden_in_fleet",
+    "seen_in",
+)
 
 _HIDDEN = "***REDACTED("
 
@@ -30,14 +39,31 @@ def reading_hidden(call: PlannedCall, given: Any) -> set[int]:
             asked.add(id(guard.contract))
         if cell is None:
             continue
-        # A key that was redacted is still the same for the same value. One that was cut is not, and what
-        # `fold` makes one has several markers.
-        reads = [] if cell.field is None else [cell.field]
-        if any(_is_hidden_at(given, path) for path in reads) or (
-            cell.key is not None and (given is None or has_hidden(given, marked=cell.key.fold is not None))
-        ):
+        if _hides_of_cell(cell, given):
             asked.add(id(guard.contract))
     return asked
+
+
+def _hides_of_cell(cell: Cell, given: Any) -> bool:
+    """Tell whether what a cell counts or is split by is hidden."""
+    if cell.field is not None and _is_hidden_at(given, cell.field):
+        return True
+    # A key that was redacted is still the same for the same value. One that was cut is not, and what `fold`
+    # makes one has several markers.
+    return cell.key is not None and (given is None or has_hidden(given, marked=cell.key.fold is not None))
+
+
+def reads_hidden_in_fleet(call: PlannedCall, given: Any) -> bool:
+    """Tell whether it matters to a contract of the fleet what stands in the hidden arguments of a call."""
+    for filed, hits in call.plan.fleet:
+        if not all(isinstance(hit, bool) for hit in hits):
+            # It looks at arguments to tell whether a call is its business.
+            return True
+        rule = filed.rule(tuple(bool(hit) for hit in hits))
+        cells = (*(guard.cell for guard in rule.guards), *(move.cell for move in rule.moves))
+        if any(cell is not None and _hides_of_cell(cell, given) for cell in cells):
+            return True
+    return False
 
 
 def not_shown(call: PlannedCall, step: Mapping[str, Any]) -> set[str]:

@@ -19,17 +19,17 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from ..._plain.same import is_same
 from ..contracts.base import SessionRule, TemporalContract
 from ..contracts.identity import canonical, rules_hash
 from ..memory.clock import Clock
-from ..memory.deferred import Guess
 from ..memory.guard import Breach
 from ..memory.state import StateStore
 from .as_ran import End
+from .fleet_answer import answer_form
 from .plan import ArgumentRules, Plan
 from .planned_call import PlannedCall, seen_of
 from .rule_set import RuleSet, shared_rules
+from .step_forms import asked_form, ended_form, ended_late_form, learnt_form, reserved_form
 from .store import SessionStore
 
 __all__ = ("JournaledStore", "StepSink", "filed_rules")
@@ -95,6 +95,8 @@ class JournaledStore(SessionStore):
         self._writing = threading.Lock()
         scope: dict[str, Any] = {} if rules.default_scope is None else {"default_scope": rules.default_scope}
         scope |= {"alone": True} if rules.alone else {}
+        # What the store of the fleet answers is told as well.
+        scope |= {"answers": True}
         initial = {**scope, "state": state.view().snapshot(), "max_keys": max_keys, "halts": halts}
         self._start: dict[str, Any] | None = {**initial, **start}
         self._first, self._places = _filed(self.book.rules)
@@ -157,6 +159,14 @@ class JournaledStore(SessionStore):
     def take_back(self, call: PlannedCall, breaches: list[Breach]) -> None:
         super().take_back(call, breaches)
         self._write()
+
+    def hear(self, call: PlannedCall, breaches: list[Breach]) -> None:
+        if call.question.contracts:
+            allowed = call.watched or not any(breach.blocks() for breach in breaches)
+            more = {"allowed": allowed, **answer_form(call, self._places)}
+            self._noted.append(_Noted("fleet", call, breaches, more=more, order=self._places))
+            self._write()
+        super().hear(call, breaches)
 
     def end_run(self, run: str) -> list[Breach]:
         unmet = super().end_run(run)
@@ -237,7 +247,7 @@ class JournaledStore(SessionStore):
     def _end(self, call: PlannedCall, ran: PlannedCall | None, end: End) -> list[Breach] | None:
         over = super()._end(call, ran, end)
         at = self._time() if call.plan.later else None
-        self._noted.append(_Noted(_EVENTS[end], call, over, at, _reserved(call), order=self._places))
+        self._noted.append(_Noted(_EVENTS[end], call, over, at, reserved_form(call), order=self._places))
         return over
 
     def _refused_elsewhere(self, call: PlannedCall, breaches: list[Breach]) -> None:
@@ -287,11 +297,11 @@ class JournaledStore(SessionStore):
             step["step"] = call.step
             step["tool"] = call.tool
             if noted.event == "reserve":
-                step.update(_asked(call, late=self._late))
-            elif noted.event not in ("learn", "recheck"):
-                step.update(_ended_late(noted.event, call) if self._late else _ended(call))
+                step.update(asked_form(call, late=self._late))
+            elif noted.event not in ("learn", "recheck", "fleet"):
+                step.update(ended_late_form(noted.event, call) if self._late else ended_form(call))
             if noted.event == "commit":
-                step.update(_learnt(call, concealed=call.concealed))
+                step.update(learnt_form(call, concealed=call.concealed))
         if noted.at is not None:
             step["at"] = noted.at
         if noted.breaches:
@@ -324,67 +334,3 @@ def _filed(rules: RuleSet) -> _Filed:
         "texts": [contract.spec for contract in several],
     }
     return _Filed(told, {id(contract): place for place, contract in enumerate(several)})
-
-
-def _reserved(call: PlannedCall) -> dict[str, Any]:
-    """Say what was reserved for a call in the store of the fleet."""
-    if call.lease is None:
-        return {}
-    return {"lease": call.lease.id, **({"local": True} if call.lease.local else {})}
-
-
-def _taken_for(deferred: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: {"guess": value.amount} if isinstance(value, Guess) else value
-        for name, value in deferred.items()
-    }
-
-
-def _asked(call: PlannedCall, *, late: bool) -> dict[str, Any]:
-    asked: dict[str, Any] = {"allowed": call.admitted}
-    if not late or not call.admitted:
-        # Of a call that was refused there is no end, and its violation holds what it was asked with too.
-        asked["args"] = call.args
-    if call.deferred:
-        deferred = call.deferred
-        asked["deferred"] = _taken_for(deferred) if isinstance(deferred, Mapping) else sorted(deferred)
-    if call.about.run:
-        asked["of_run"] = call.about.run
-    if call.about.subject:
-        asked["subject"] = dict(call.about.subject)
-    if call.early:
-        asked["early"] = True
-    if call.watched:
-        asked["watched"] = True
-    return asked
-
-
-def _learnt(call: PlannedCall, *, concealed: bool) -> dict[str, Any]:
-    learnt = call.from_result(call.learnt)
-    if not learnt:
-        return {}
-    return {"concealed": sorted(learnt)} if concealed else {"learnt": learnt}
-
-
-def _ended_late(event: str, call: PlannedCall) -> dict[str, Any]:
-    ended: dict[str, Any] = {} if not call.measured else {"measured": dict(call.measured)}
-    if event == "abort":
-        # It never ran. Unless somebody refused it, nobody has said what may be seen of it.
-        seen = call.shown
-        same = seen is not None and is_same(seen, call.args)
-        return ended if seen is None else {**ended, "args": seen, **({} if same else {"shown": True})}
-    ran = call.args if call.final is None else call.final
-    if call.shown is not None or not is_same(ran, call.args):
-        # What was judged may not be seen, so nothing follows from what is.
-        ended["shown"] = True
-    return {**ended, "args": ran if call.shown is None else call.shown}
-
-
-def _ended(call: PlannedCall) -> dict[str, Any]:
-    ended: dict[str, Any] = {}
-    if call.final is not None:
-        # Where it may not be seen what ran, nothing follows from what is.
-        ended |= {"final": call.final} if call.shown is None else {"shown": True}
-    if call.measured:
-        ended["measured"] = dict(call.measured)
-    return ended

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..._plain.arguments import plain_args
-from ...fleet.answers import Lease
+from ...fleet.answers import Lease, Reserved
 from ..callbacks import fault_text
 from ..contracts.base import SessionRule
 from ..match.results import Result
@@ -37,6 +37,8 @@ class PlannedCall(JudgedCall):
         altered: Whether what the trace holds is not what was judged and returned.
         question: What it asked of the store of the fleet, if anything.
         lease: What is reserved for it there.
+        answer: What that store answered last: an answer, the lease that stood in for asking, or why there is
+            none. None if it was not asked, or once the answer was taken note of.
         unanswered: Whether that store gave no answer.
     """
 
@@ -51,6 +53,7 @@ class PlannedCall(JudgedCall):
     altered: bool = False
     question: Any = None
     lease: Lease | None = None
+    answer: Reserved | Lease | str | None = None
     unanswered: bool = False
 
     def __init__(self, tool: str, args: dict[str, Any], plan: Plan) -> None:

@@ -6,40 +6,32 @@ compared with what follows; where the two differ, the course that was recorded i
 difference is told once.
 
 Not everything can be derived. What rests on code - conditions, contracts and matchers that are functions - is
-taken from the record. What rests on arguments that were redacted, cut, or came with no end is not derivable.
+taken from the record, and so are the numbers of a store that many processes share. What rests on arguments
+that were redacted, cut, or came with no end is not derivable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..._plain.freezing import thawed
-from ..contracts.base import ENDED, HALTED, SessionRule
-from ..contracts.identity import forms_hash
-from ..contracts.rebuilding import rebuilt
-from ..contracts.rules import Cell
-from ..contracts.template import Template
 from ..match.keys import About
-from ..memory.cell import Mover
 from ..memory.deferred import read_deferred
 from ..memory.guard import Breach
 from ..memory.state import StateStore
-from .bound_contract import BoundContract
-from .hidden import has_hidden, is_as_seen, learning_movers, not_shown, reading_hidden, seen_in
+from .fleet_answer import follow_answer
+from .fleet_plan import question_of
+from .followed_rules import SHUT, FollowedRules, RerunError, rules_of
+from .hidden import has_hidden, is_as_seen, learning_movers, reads_hidden_in_fleet, seen_in
 from .planned_call import PlannedCall
 from .rule_set import RuleSet
 from .snapshot import load_memory
 from .store import SessionStore
+from .unseen_memory import UnseenMemory
 
 __all__ = ("Divergence", "Rerun", "RerunError")
-
-_SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
-
-
-class RerunError(ValueError):
-    """Steps cannot be followed: one is missing, or is none. What comes after cannot be derived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,25 +71,29 @@ class Rerun:
     Attributes:
         derived: How many decisions were derived again, and compared.
         on_code: How many of them rest on code as well.
+        on_fleet: How many of them rest on what the store of the fleet answered.
         not_derivable: How many could not be derived.
         differences: Those that differ.
     """
 
     derived: int = 0
     on_code: int = 0
+    on_fleet: int = 0
     not_derivable: int = 0
     differences: list[Divergence] = field(default_factory=list)
+    _rules: FollowedRules = field(default_factory=FollowedRules)
     _store: _FollowedStore | None = None
-    _contracts: list[Template | None] = field(default_factory=list)
-    _texts: list[str] = field(default_factory=list)
-    _past: set[str] = field(default_factory=set)
     _time: float | str = 0.0
     _flying: dict[int, PlannedCall] = field(default_factory=dict)
-    _tainted: set[int] = field(default_factory=set)
-    # By the step of the call whose result or arguments the log does not show.
-    _unseen: dict[int, set[int]] = field(default_factory=dict)
     # Only calls of whose results something was learnt may be heard of again.
     _learned: dict[int, PlannedCall] = field(default_factory=dict)
+    # Calls whose question to the store of the fleet the log does not show.
+    _unasked: set[int] = field(default_factory=set)
+    _has_answers: bool = False
+    _unseen: UnseenMemory = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._unseen = UnseenMemory(self._rules)
 
     def follow(
         self, steps: Iterable[tuple[int, Mapping[str, Any]]], rules: Mapping[str, Mapping[str, Any]]
@@ -122,9 +118,9 @@ class Rerun:
         try:
             for number, step in known:
                 if step["e"] == "start":
-                    self._begin(step, _rules_of(number, step, rules))
+                    self._begin(step, rules_of(number, step, rules))
                 elif step["e"] == "replace":
-                    self._replace(_rules_of(number, step, rules))
+                    self._replace(rules_of(number, step, rules))
                 elif self._store is None:
                     raise RerunError(f"line {number}: the session has no beginning here")
                 else:
@@ -147,7 +143,7 @@ class Rerun:
 
     def texts(self) -> dict[int, str]:
         """Give the contracts by their identity as they were written, which one built again is not always."""
-        pairs = zip(self._contracts, self._texts, strict=False)
+        pairs = zip(self._rules.contracts, self._rules.texts, strict=False)
         return {id(contract): text for contract, text in pairs if contract is not None}
 
     @property
@@ -156,11 +152,11 @@ class Rerun:
         return len(self._flying)
 
     def _begin(self, step: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
-        self._contracts = [rebuilt(form) for form in rules["contracts"]]
-        self._texts = list(rules["texts"])
-        contracts = [contract for contract in self._contracts if contract is not None]
+        self._rules.put(rules)
+        alone, scope = bool(step.get("alone")), step.get("default_scope")
+        self._has_answers = bool(step.get("answers"))
         self._store = _FollowedStore(
-            RuleSet(contracts, alone=bool(step.get("alone")), default_scope=step.get("default_scope")),
+            RuleSet(self._rules.known(), alone=alone, default_scope=scope),
             StateStore(thawed(step["state"])),
             self._clock,
             max_keys=step["max_keys"],
@@ -171,25 +167,9 @@ class Rerun:
     def _replace(self, rules: Mapping[str, Any]) -> None:
         if self._store is None:
             raise RerunError("the session has no beginning here")
-        self._past.update(self._texts)
-        unknown = self._memory_of(self._tainted)
-        unseen = {step: self._memory_of(places) for step, places in self._unseen.items()}
-        self._contracts = [rebuilt(form) for form in rules["contracts"]]
-        self._texts = list(rules["texts"])
-        contracts = [contract for contract in self._contracts if contract is not None]
-        like = self._rules
-        self._store.replace(RuleSet(contracts, alone=like.alone, default_scope=like.default_scope))
-        self._tainted = self._places_with(unknown)
-        self._unseen = {step: self._places_with(memory) for step, memory in unseen.items()}
-
-    def _places_with(self, memory: frozenset[Cell]) -> set[int]:
-        places = range(len(self._contracts)) if memory else ()
-        return {place for place in places if not memory.isdisjoint(self._memory_of({place}))}
-
-    def _memory_of(self, places: set[int]) -> frozenset[Cell]:
-        contracts = [contract for place in places if (contract := self._contracts[place]) is not None]
-        like = self._rules
-        return RuleSet(contracts, alone=like.alone, default_scope=like.default_scope).cells()
+        like = self._store.book.rules
+        self._unseen.replace(rules, like)
+        self._store.replace(RuleSet(self._rules.known(), alone=like.alone, default_scope=like.default_scope))
 
     def _clock(self) -> float:
         if isinstance(self._time, str):
@@ -203,6 +183,8 @@ class Rerun:
             case "reserve":
                 hidden = "args" not in step and step["step"] in unseen
                 self._reserve(number, step, late.get(step["step"]), hidden=hidden)
+            case "fleet":
+                self._fleet(number, step)
             case "commit" | "fail" | "abort" | "lose" as end:
                 self._end(number, step, end)
             case "learn":
@@ -212,7 +194,9 @@ class Rerun:
             case "state":
                 self._store.memory.state.update(thawed(step["set"]))
             case "add":
-                self._add(step)
+                contract = self._rules.add(step["contract"], step["text"])
+                if contract is not None:
+                    self._store.add(contract)
             case "skip":
                 self._store.step += 1
             case "restore":
@@ -221,7 +205,7 @@ class Rerun:
                 unmet = self._store.end_run(step["of_run"])
                 self._compare(number, step, True, True, unmet, set())
             case "end":
-                unmet = self._store.end(shut=_SHUT[step["shut"]] if "shut" in step else None)
+                unmet = self._store.end(shut=SHUT[step["shut"]] if "shut" in step else None)
                 self._compare(number, step, True, True, unmet, set())
             case other:
                 raise RerunError(f"line {number}: unknown step {other!r:.40}")
@@ -237,15 +221,16 @@ class Rerun:
         call.special = bool(call.deferred or call.early)
         if "subject" in step or "of_run" in step:
             call.about = About(subject=thawed(step.get("subject", {})), run=step.get("of_run", ""))
-        by_code = not allowed and (step.get("code") or any(map(self._is_code, step.get("broken", ()))))
+        by_code = not allowed and (step.get("code") or any(map(self._is_word, step.get("broken", ()))))
         breaches = store.reserve(call, force=bool(step.get("watched")), refuse=bool(by_code)) or []
         if call.step != step["step"]:
             raise RerunError(f"line {number}: step {call.step} of the session is missing")
         unknown: set[int] = set()
         if hidden or (not plain and (given is None or has_hidden(given))):
-            unknown = self._reading_arguments(call, None if hidden else given)
-            self._tainted |= unknown
-        self._compare(number, step, allowed, call.admitted, breaches, unknown | self._tainted_for(call))
+            unknown = self._unseen.hide(call, None if hidden else given)
+            if plan.fleet and reads_hidden_in_fleet(call, None if hidden else given):
+                self._unasked.add(call.step)
+        self._compare(number, step, allowed, call.admitted, breaches, unknown | self._unseen.about(call))
         if call.admitted is not allowed:
             call = self._follow_record(call, allowed)
         if allowed:
@@ -263,39 +248,67 @@ class Rerun:
         self._store.reserve(again, force=True)
         return again
 
+    def _fleet(self, number: int, step: Mapping[str, Any]) -> None:
+        call = self._flying.get(step["step"])
+        if call is None:
+            raise RerunError(f"line {number}: the fleet was asked about a call that never began")
+        call.question = question = question_of(call, watching=call.watched)
+        if call.step in self._unasked:
+            self.not_derivable += 1
+            return
+        allowed = bool(step["allowed"])
+        try:
+            derived = follow_answer(question, step.get("answer"), self._rules.contracts)
+        except ValueError as error:
+            self._differ(number, step, self._rules.words(allowed, step.get("broken", ())), str(error))
+            return
+        self.on_fleet += "answer" in step
+        on_code = derived.rests_on_code
+        self._compare(number, step, allowed, allowed if on_code else derived.allowed, derived.breaches, set())
+
     def _end(self, number: int, step: Mapping[str, Any], end: str) -> None:
         assert self._store is not None
         call = self._flying.pop(step["step"], None)
         if call is None:
             raise RerunError(f"line {number}: a call ended that never began")
+        if self._has_answers and end in ("commit", "fail"):
+            self._require_answer(number, step, call)
+        self._unasked.discard(call.step)
         unknown: set[int] = set()
         if "final" in step:
             call.final = thawed(step["final"])
             if has_hidden(step["final"]):
-                unknown = self._reading_arguments(call, step["final"])
-                self._tainted |= unknown
+                unknown = self._unseen.hide(call, step["final"])
         elif step.get("shown"):
-            unknown = self._reading_arguments(call, None)
-            self._tainted |= unknown
+            unknown = self._unseen.hide(call, None)
         if "measured" in step:
             call.measured = thawed(step["measured"])
         call.special = call.special or call.final is not None or call.measured is not None
+        over = self._settle(call, step, end)
+        if call.question is None and (over or "broken" in step):
+            self._compare(number, step, True, True, over or [], unknown | self._unseen.about(call))
+
+    def _settle(self, call: PlannedCall, step: Mapping[str, Any], end: str) -> list[Breach] | None:
+        assert self._store is not None
         if end == "commit":
-            self._unseen[call.step] = self._learning(call, step)
+            self._unseen.hide_lesson(call, step, self._store.book)
             if call.plan.learns:
                 self._learned[call.step] = call
-            over = self._store.commit(call, learnt=self._learnt(call, step))
-        elif end == "lose":
-            over = self._store.lose(call)
-        elif end == "abort" and "broken" in step:
-            named = [self._contracts[name] for name in step["broken"] if isinstance(name, int)]
-            refused_by = [Breach(contract=contract) for contract in named if contract is not None]
-            self._store.take_back(call, refused_by)
-            over = None
-        else:
-            over = self._store.abort(call, ran=end == "fail")
-        if over or "broken" in step:
-            self._compare(number, step, True, True, over or [], unknown | self._tainted_for(call))
+            return self._store.commit(call, learnt=self._learnt(call, step))
+        if end == "lose":
+            return self._store.lose(call)
+        if end == "abort" and "broken" in step:
+            named = self._rules.known([name for name in step["broken"] if isinstance(name, int)])
+            self._store.take_back(call, [Breach(contract=contract) for contract in named])
+            return None
+        return self._store.abort(call, ran=end == "fail")
+
+    def _require_answer(self, number: int, step: Mapping[str, Any], call: PlannedCall) -> None:
+        """Let no call have run about which the store had to be asked, and was not."""
+        if not call.plan.fleet or call.question is not None or call.step in self._unasked:
+            return
+        if question_of(call, watching=call.watched).contracts:
+            self._differ(number, step, "allowed without the store of the fleet", "to be asked there first")
 
     def _recheck(self, number: int, step: Mapping[str, Any]) -> None:
         assert self._store is not None
@@ -304,7 +317,7 @@ class Rerun:
             raise RerunError(f"line {number}: a call was judged again that never began")
         breaches = self._store.recheck(call)
         derived = call.watched or not any(breach.blocks() for breach in breaches)
-        self._compare(number, step, bool(step["allowed"]), derived, breaches, self._tainted_for(call))
+        self._compare(number, step, bool(step["allowed"]), derived, breaches, self._unseen.about(call))
 
     def _learnt(self, call: PlannedCall, step: Mapping[str, Any]) -> dict[str, Any]:
         """Give what a log says was learnt from a call, with None for what it does not say."""
@@ -322,22 +335,14 @@ class Rerun:
         learnt = step["learnt"]
         if step.get("whole") and not has_hidden(learnt):
             # All that the end of the call did not show.
-            self._unseen.pop(call.step, None)
+            self._unseen.show_lesson(call.step)
         elif has_hidden(learnt):
-            self._tainted |= self._remembering(learning_movers(call).keys())
+            self._unseen.hide_lessons_for_good(call, self._store.book)
         self._store.learn_known(call, thawed(seen_in(learnt)))
-
-    def _add(self, step: Mapping[str, Any]) -> None:
-        assert self._store is not None
-        contract = rebuilt(step["contract"])
-        self._contracts.append(contract)
-        self._texts.append(step["text"])
-        if contract is not None:
-            self._store.add(contract)
 
     def _restore(self, number: int, step: Mapping[str, Any]) -> None:
         assert self._store is not None
-        if step["memory"] is None or None in self._contracts:
+        if step["memory"] is None or None in self._rules.contracts:
             raise RerunError(f"line {number}: what the session remembered is not in the log")
         load_memory(self._store, step["memory"])
         self._store.memory.state.load(thawed(step["state"]))
@@ -351,94 +356,31 @@ class Rerun:
         breaches: list[Breach],
         unknown: set[int],
     ) -> None:
-        recorded = [name for name in step.get("broken", ()) if not self._is_code(name)]
-        found = [self._name(breach) for breach in breaches]
-        rests_on_code = bool(step.get("code")) or len(recorded) < len(step.get("broken", ()))
+        is_word = self._rules.is_code if step["e"] == "fleet" else self._is_word
+        recorded = [name for name in step.get("broken", ()) if not is_word(name)]
+        found = [self._rules.name(breach) for breach in breaches]
         if unknown:
             self.not_derivable += 1
             return
         self.derived += 1
-        self.on_code += rests_on_code
-        if allowed is derived and set(found) == set(recorded):
-            return
+        self.on_code += bool(step.get("code")) or len(recorded) < len(step.get("broken", ()))
+        if allowed is not derived or set(found) != set(recorded):
+            words = self._rules.words
+            self._differ(number, step, words(allowed, recorded), words(derived, found))
+
+    def _differ(self, number: int, step: Mapping[str, Any], recorded: str, derived: str) -> None:
         self.differences.append(
             Divergence(
                 number=number,
                 step=step.get("step"),
                 tool=step.get("tool"),
-                recorded=self._words(allowed, recorded),
-                derived=self._words(derived, found),
+                recorded=recorded,
+                derived=derived,
             )
         )
 
-    def _words(self, allowed: bool, names: list[int | str]) -> str:
-        broken = ", ".join(self._texts[name] if isinstance(name, int) else name for name in names)
-        return ("allowed" if allowed else "refused") + (f", breaks {broken}" if broken else "")
-
-    def _name(self, breach: Breach) -> int | str:
-        if isinstance(breach.contract, SessionRule):
-            return breach.contract.spec
-        places = (place for place, known in enumerate(self._contracts) if known is breach.contract)
-        return next(places, breach.contract.spec)
-
-    def _is_code(self, name: int | str) -> bool:
-        if isinstance(name, str):
-            return name not in _SHUT and name not in self._past
-        # What a shared store said is taken from the record, as what code said is.
-        contract = self._contracts[name]
-        return contract is None or (contract.reach.is_fleet and not self._rules.alone)
-
-    @property
-    def _rules(self) -> RuleSet:
+    def _is_word(self, name: int | str) -> bool:
+        """Tell whether a recorded breach is taken at its word: that of code, or of an answer not recorded."""
         assert self._store is not None
-        return self._store.book.rules
-
-    def _reading_arguments(self, call: PlannedCall, given: Any) -> set[int]:
-        """Find the contracts about a call to which it matters what stands in the hidden arguments."""
-        asked = reading_hidden(call, given)
-        return {
-            place
-            for place, contract in enumerate(self._contracts)
-            if contract is not None and id(contract) in asked
-        }
-
-    def _learning(self, call: PlannedCall, step: Mapping[str, Any]) -> set[int]:
-        """Find the contracts that have learnt from a call what the log does not show."""
-        hidden = not_shown(call, step)
-        return self._remembering(hidden) if hidden else set()
-
-    def _remembering(self, names: Collection[str | None]) -> set[int]:
-        """Find the contracts with memory that learns under one of these names."""
-        assert self._store is not None
-        book = self._store.book
-        return {
-            place
-            for place, contract in enumerate(self._contracts)
-            if contract is not None
-            and any(mover.learns in names for mover in _movers(book.bound_to(contract)))
-        }
-
-    def _tainted_for(self, call: PlannedCall) -> set[int]:
-        tainted = self._tainted.union(*self._unseen.values())
-        if not tainted:
-            return set()
-        about = {id(guard.contract) for guard in call.plan.guards}
-        about |= {id(entry.contract) for entry, _ in call.plan.asked}
-        return {place for place in tainted if id(self._contracts[place]) in about}
-
-
-def _rules_of(
-    number: int, step: Mapping[str, Any], rules: Mapping[str, Mapping[str, Any]]
-) -> Mapping[str, Any]:
-    known = rules.get(step["rules"]) if isinstance(step["rules"], str) else None
-    if known is None:
-        raise RerunError(f"line {number}: the rules of the session are not in the log")
-    if forms_hash(known["contracts"]) != step["rules"]:
-        raise RerunError(f"line {number}: the rules of the session are not those that their hash is of")
-    return known
-
-
-def _movers(bound: BoundContract) -> Iterator[Mover]:
-    for rule in bound.every_rule():
-        yield from rule.movers
-    yield from bound.watched()
+        is_elsewhere = self._rules.is_of_fleet(name) and not self._store.book.rules.alone
+        return self._rules.is_code(name) or is_elsewhere

@@ -409,9 +409,9 @@ class Dispatcher:
             self._standing.counts.settled += settled
             if settled:
                 return True
-            deliver(request, Reserved(lease=None, broken=answer.broken, now=answer.now))
+            deliver(request, _told(answer))
         elif said == "no":
-            deliver(request, Reserved(lease=None, broken=answer.broken, now=answer.now))
+            deliver(request, _told(answer))
         elif said == "stale" and request.is_over():
             self._refuse([request], "it answered too late")
         else:
@@ -425,7 +425,7 @@ class Dispatcher:
         lease, plan = request.granted(), request.sent
         assert plan is not None
         self._journal.add(JournalEntry(lease.id, lease.worker, plan, request.started))
-        if not deliver(request, Reserved(lease=lease, broken=answer.broken, now=answer.now)):
+        if not deliver(request, _told(answer, lease)):
             self._undo(lease)
         self._name(request.plan)
 
@@ -477,6 +477,10 @@ class Dispatcher:
                 # Nothing depends on it: the lease ends by itself.
                 _log.debug("worker %s could not say that it leaves", worker.id)
         self._line.close()
+
+
+def _told(answer: StepAnswer, lease: Lease | None = None) -> Reserved:
+    return Reserved(lease=lease, broken=answer.broken, now=answer.now, generation=answer.generation)
 
 
 def _has_answer(request: Question) -> bool:

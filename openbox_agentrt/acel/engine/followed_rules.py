@@ -1,0 +1,94 @@
+"""The contracts of a journal, built again: what decisions are derived from, and told in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..contracts.base import ENDED, HALTED, SessionRule
+from ..contracts.identity import forms_hash
+from ..contracts.rebuilding import rebuilt
+from ..contracts.template import Template
+from ..memory.guard import Breach
+
+__all__ = ("SHUT", "FollowedRules", "RerunError", "rules_of")
+
+SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
+"""The rules of a session itself, by what they are called."""
+
+
+class RerunError(ValueError):
+    """Steps cannot be followed: one is missing, or is none. What comes after cannot be derived."""
+
+
+class FollowedRules:
+    """
+    Hold the contracts in the order in which a journal has them.
+
+    Attributes:
+        contracts: The contracts; None for those that are code and cannot be built again.
+        texts: What they are called.
+    """
+
+    def __init__(self) -> None:
+        self.contracts: list[Template | None] = []
+        self.texts: list[str] = []
+        self._past: set[str] = set()
+
+    def put(self, rules: Mapping[str, Any]) -> None:
+        """Put other contracts in the place of all there are."""
+        self._past.update(self.texts)
+        self.contracts = [rebuilt(form) for form in rules["contracts"]]
+        self.texts = list(rules["texts"])
+
+    def add(self, form: Mapping[str, Any], text: str) -> Template | None:
+        """Add a contract; gives it, unless it is code."""
+        contract = rebuilt(form)
+        self.contracts.append(contract)
+        self.texts.append(text)
+        return contract
+
+    def known(self, places: Sequence[int] | None = None) -> list[Template]:
+        """List the contracts at some places, or at all of them, without those that are code."""
+        some = self.contracts if places is None else [self.contracts[place] for place in places]
+        return [contract for contract in some if contract is not None]
+
+    def name(self, breach: Breach) -> int | str:
+        """Give the place of a contract that is broken, or what a rule of the session is called."""
+        if isinstance(breach.contract, SessionRule):
+            return breach.contract.spec
+        places = (place for place, known in enumerate(self.contracts) if known is breach.contract)
+        return next(places, breach.contract.spec)
+
+    def is_code(self, name: int | str) -> bool:
+        """Tell whether a recorded contract is code, so that nobody can say whether it is broken."""
+        if isinstance(name, str):
+            return name not in SHUT and name not in self._past
+        return self.contracts[name] is None
+
+    def is_of_fleet(self, name: int | str) -> bool:
+        """Tell whether a recorded contract counts in a store that many processes share."""
+        contract = None if isinstance(name, str) else self.contracts[name]
+        return contract is not None and contract.reach.is_fleet
+
+    def words(self, allowed: bool, names: Sequence[int | str]) -> str:
+        """Say how a decision went, and what was broken."""
+        broken = ", ".join(self.texts[name] if isinstance(name, int) else name for name in names)
+        return ("allowed" if allowed else "refused") + (f", breaks {broken}" if broken else "")
+
+
+def rules_of(
+    number: int, step: Mapping[str, Any], rules: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """
+    Find the rules that a step names among those of its log.
+
+    Raises:
+        RerunError: They are not there, or are not those that their hash is of.
+    """
+    known = rules.get(step["rules"]) if isinstance(step["rules"], str) else None
+    if known is None:
+        raise RerunError(f"line {number}: the rules of the session are not in the log")
+    if forms_hash(known["contracts"]) != step["rules"]:
+        raise RerunError(f"line {number}: the rules of the session are not those that their hash is of")
+    return known

@@ -1,0 +1,101 @@
+"""
+What cannot be derived again, because a log does not show something that a decision rests on.
+
+What a contract counted of arguments that nobody sees is unknown from then on, so each decision that it has a
+part in is. What it did not learn from a result is unknown until the log tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from ..contracts.rules import Cell
+from ..memory.cell import Mover
+from .bound_contract import BoundContract
+from .followed_rules import FollowedRules
+from .hidden import learning_movers, not_shown, reading_hidden
+from .plan_book import PlanBook
+from .planned_call import PlannedCall
+from .rule_set import RuleSet
+
+__all__ = ("UnseenMemory",)
+
+
+class UnseenMemory:
+    """
+    Keep the places of contracts whose memory is not known.
+
+    Args:
+        rules: The contracts.
+    """
+
+    def __init__(self, rules: FollowedRules) -> None:
+        self._rules = rules
+        self._tainted: set[int] = set()
+        # By the step of the call whose result or arguments the log does not show.
+        self._of_calls: dict[int, set[int]] = {}
+
+    def hide(self, call: PlannedCall, given: Any) -> set[int]:
+        """Take note of hidden arguments of a call; gives the contracts to which it matters what they are."""
+        asked = reading_hidden(call, given)
+        hidden = {
+            place
+            for place, contract in enumerate(self._rules.contracts)
+            if contract is not None and id(contract) in asked
+        }
+        self._tainted |= hidden
+        return hidden
+
+    def hide_lesson(self, call: PlannedCall, step: Mapping[str, Any], book: PlanBook) -> None:
+        """Take note of what contracts have learnt from a call and the log does not show."""
+        hidden = not_shown(call, step)
+        self._of_calls[call.step] = self._remembering(hidden, book) if hidden else set()
+
+    def hide_lessons_for_good(self, call: PlannedCall, book: PlanBook) -> None:
+        """Take note that what was learnt from a call will never be shown."""
+        self._tainted |= self._remembering(learning_movers(call).keys(), book)
+
+    def show_lesson(self, step: int) -> None:
+        """Take note that all that was learnt from a call is shown by now."""
+        self._of_calls.pop(step, None)
+
+    def about(self, call: PlannedCall) -> set[int]:
+        """Find the contracts with something unknown that have a part in the decision about a call."""
+        tainted = self._tainted.union(*self._of_calls.values())
+        if not tainted:
+            return set()
+        about = {id(guard.contract) for guard in call.plan.guards}
+        about |= {id(entry.contract) for entry, _ in call.plan.asked}
+        return {place for place in tainted if id(self._rules.contracts[place]) in about}
+
+    def replace(self, rules: Mapping[str, Any], like: RuleSet) -> None:
+        """Put other contracts in place; those with the same memory do not know it either."""
+        unknown = self._memory_of(self._tainted, like)
+        of_calls = {step: self._memory_of(places, like) for step, places in self._of_calls.items()}
+        self._rules.put(rules)
+        self._tainted = self._places_with(unknown, like)
+        self._of_calls = {step: self._places_with(memory, like) for step, memory in of_calls.items()}
+
+    def _places_with(self, memory: frozenset[Cell], like: RuleSet) -> set[int]:
+        places = range(len(self._rules.contracts)) if memory else ()
+        return {place for place in places if not memory.isdisjoint(self._memory_of({place}, like))}
+
+    def _memory_of(self, places: set[int], like: RuleSet) -> frozenset[Cell]:
+        contracts = self._rules.known(sorted(places))
+        return RuleSet(contracts, alone=like.alone, default_scope=like.default_scope).cells()
+
+    def _remembering(self, names: Collection[str | None], book: PlanBook) -> set[int]:
+        """Find the contracts with memory that learns under one of these names."""
+        return {
+            place
+            for place, contract in enumerate(self._rules.contracts)
+            if contract is not None
+            and any(mover.learns in names for mover in _movers(book.bound_to(contract)))
+        }
+
+
+def _movers(bound: BoundContract) -> Iterator[Mover]:
+    for rule in bound.every_rule():
+        yield from rule.movers
+    yield from bound.watched()

@@ -1,0 +1,243 @@
+"""What the store of a fleet answered, in the steps of a session, and the decisions that follow from it."""
+
+from __future__ import annotations
+
+import logging
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from openbox_agentrt.acel import (
+    Session,
+    any_of,
+    at_most_n_times,
+    at_most_total,
+    cannot_follow_without,
+    matching,
+    max_distinct,
+    must_precede,
+    rate_limit,
+)
+from openbox_agentrt.acel.rerun import RerunReport, rerun_file
+from openbox_agentrt.evidence import EvidenceFile, Redactor, read_entries
+from openbox_agentrt.evidence.canonical import GENESIS_HASH, encode
+from openbox_agentrt.evidence.format2.lines import parse_line, session_text, write_line
+from openbox_agentrt.fleet import SqliteFleet
+from openbox_agentrt.fleet.client.settling import settle_worker
+
+DAY: dict[str, Any] = {"scope": "fleet", "per": "day"}
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[SqliteFleet]:
+    store = SqliteFleet(tmp_path / "fleet.db", timeout_seconds=20)
+    yield store
+    store.close()
+
+
+def changed(path: Path, event: str, change: Callable[[dict[str, Any]], object], **only: Any) -> None:
+    """Change the first step of a kind, and make the chain anew as whoever has the file can."""
+    prev, is_done = GENESIS_HASH, False
+    lines: list[bytes] = []
+    for raw in path.read_bytes().splitlines(keepends=True):
+        line = parse_line(raw)
+        body = line.data()
+        if not is_done and body.get("e") == event and only.items() <= body.items():
+            is_done = True
+            if change(body) == "drop":
+                continue
+        session = session_text(line.session)
+        data, prev = write_line(
+            body=encode(body), prev=prev, seq=len(lines), session=session, time=line.time, type=line.type
+        )
+        lines.append(data)
+    assert is_done, "no such step: the test would change nothing"
+    path.write_bytes(b"".join(lines))
+
+
+def recorded(path: Path, session: Callable[..., Session], act: Callable[[Session], object]) -> RerunReport:
+    with EvidenceFile(path, record="steps") as evidence:
+        one = session(evidence=evidence)
+        act(one)
+        one.end_session()
+    return rerun_file(path)
+
+
+RULES = (
+    at_most_n_times("pay", 3, **DAY),
+    at_most_total(any_of("pay", "refund"), "amount", 500, key="customer", **DAY),
+    must_precede("login", "pay", scope="fleet", within=3600),
+    cannot_follow_without("delete", "backup", scope="fleet", within=3600),
+    max_distinct("send", "to", 2, **DAY),
+    rate_limit("read", 4, 60, scope="fleet"),
+    at_most_total("refund", "amount", 10**6),
+    at_most_n_times(matching("send", r"[a-z]+", field="to"), 2, mode="shadow", **DAY),
+)
+
+
+def busy(session: Session) -> None:
+    """Make calls that the session refuses, that the store refuses, and that nobody does."""
+    chance = random.Random(7)
+    open_calls = []
+    for _ in range(80):
+        tool = chance.choice(["pay", "refund", "login", "read", "delete", "backup", "send", "other"])
+        amount = chance.choice([100, 12.5, 499, -1, "no amount", 2])
+        args = {"amount": amount, "customer": chance.choice("ab"), "to": chance.choice(["x", "y", "z", "Q"])}
+        call = session.reserve(tool, args)
+        if call.allowed:
+            open_calls.append(call)
+        if open_calls and chance.random() < 0.8:
+            call = open_calls.pop(chance.randrange(len(open_calls)))
+            if not call.start():
+                continue
+            end = chance.choice(["commit", "commit", "commit", "fail", "undo", "lose"])
+            if end == "commit":
+                call.commit("done")
+            elif end == "lose":
+                call.lose()
+            else:
+                call.abort(ran=end == "fail")
+
+
+def test_decisions_of_every_kind_follow_from_what_the_store_said(fleet: SqliteFleet, tmp_path: Path) -> None:
+    """The local half from rules and steps, the rest from the answer, which is counted apart."""
+    log = tmp_path / "e.jsonl"
+    report = recorded(log, lambda **o: Session(contracts=RULES, fleet=fleet, **o), busy)
+
+    answers = [entry.data for entry in read_entries(log) if entry.data.get("e") == "fleet"]
+    asked = [answer for answer in answers if "answer" in answer]
+    assert (report.differences, report.problems, report.not_derivable, report.on_code) == ((), (), 0, 0)
+    assert report.on_fleet == len(asked)
+    assert len({answer["allowed"] for answer in asked}) == 2
+    assert len(asked) < len(answers), "none was decided without asking"
+    assert all(answer["answer"]["now"] > 0 and answer["answer"]["generation"] for answer in asked)
+
+
+def two_of_one(session: Session) -> None:
+    assert session.reserve("pay", {"amount": 5}).allowed
+    assert not session.reserve("pay", {"amount": 5}).allowed
+
+
+def flip(step: dict[str, Any]) -> None:
+    step["allowed"] = not step["allowed"]
+
+
+def fewer(step: dict[str, Any]) -> None:
+    step["answer"]["broken"][0]["live"] = 0
+
+
+@pytest.mark.parametrize(
+    ("change", "only", "named"),
+    [
+        pytest.param(flip, {"allowed": False}, "recorded allowed", id="a refusal made an approval"),
+        pytest.param(flip, {"allowed": True}, "recorded refused", id="an approval made a refusal"),
+        pytest.param(fewer, {"allowed": False}, "derived refused", id="numbers that break nothing"),
+        pytest.param(
+            lambda step: step["answer"].pop("lease"), {"allowed": True}, "derived refused", id="no lease"
+        ),
+        pytest.param(
+            lambda step: step.pop("answer"), {"allowed": True}, "the store was not asked", id="no answer"
+        ),
+        pytest.param(
+            lambda step: step["answer"]["broken"][0].update(nth=3),
+            {"allowed": False},
+            "a guard that was not asked",
+            id="another guard",
+        ),
+    ],
+)
+def test_an_answer_that_was_changed_is_named(
+    fleet: SqliteFleet,
+    tmp_path: Path,
+    change: Callable[[dict[str, Any]], object],
+    only: dict[str, Any],
+    named: str,
+) -> None:
+    """Also in a log whose hashes were made anew."""
+    log = tmp_path / "e.jsonl"
+    rules = (at_most_n_times("pay", 1, **DAY),)
+    assert recorded(log, lambda **o: Session(contracts=rules, fleet=fleet, **o), two_of_one).ok
+
+    changed(log, "fleet", change, **only)
+
+    (difference,) = rerun_file(log).differences
+    assert named in f"recorded {difference.recorded}; derived {difference.derived}"
+
+
+def test_a_call_that_ran_without_asking_is_named(fleet: SqliteFleet, tmp_path: Path) -> None:
+    """An answer that was taken out of the log is missed."""
+    log = tmp_path / "e.jsonl"
+    rules = (at_most_n_times("pay", 1, **DAY),)
+    recorded(log, lambda **o: Session(contracts=rules, fleet=fleet, **o), lambda s: s.call("pay"))
+
+    changed(log, "fleet", lambda step: "drop")
+
+    (difference,) = rerun_file(log).differences
+    assert difference.recorded == "allowed without the store of the fleet"
+
+
+def test_what_was_judged_again_and_what_had_no_answer_follow_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A lease that was given back meanwhile, an outage that refuses, and one that counts here."""
+    rules = (at_most_n_times("pay", 2, **DAY),)
+    fleet = SqliteFleet(tmp_path / "one.db", timeout_seconds=20)
+    try:
+
+        def given_back(session: Session) -> None:
+            call = session.reserve("pay")
+            line = fleet._connect()
+            settle_worker(line, fleet.worker, person=True)
+            line.close()
+            assert call.start()
+            call.commit()
+
+        report = recorded(
+            tmp_path / "a.jsonl", lambda **o: Session(contracts=rules, fleet=fleet, **o), given_back
+        )
+    finally:
+        fleet.close()
+    assert (report.ok, report.on_fleet) == (True, 2)
+
+    # Held by another, so that the store gives no answer in time.
+    holder = sqlite3.connect(tmp_path / "one.db", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    caplog.set_level(logging.CRITICAL)
+    modes: tuple[tuple[Literal["refuse", "local"], bool], ...] = (("refuse", False), ("local", True))
+    for on_outage, allowed in modes:
+        away = SqliteFleet(tmp_path / "one.db", timeout_seconds=0.3, on_outage=on_outage)
+        try:
+            report = recorded(
+                tmp_path / f"{on_outage}.jsonl",
+                lambda store=away, **o: Session(contracts=rules, fleet=store, **o),
+                lambda session: session.reserve("pay"),
+            )
+        finally:
+            away.close()
+        log = read_entries(tmp_path / f"{on_outage}.jsonl")
+        (answer,) = [entry.data for entry in log if entry.data.get("e") == "fleet"]
+        assert (report.ok, report.on_fleet, answer["allowed"]) == (True, 1, allowed)
+    holder.close()
+
+
+def test_redacted_keys_follow_and_redacted_amounts_do_not(fleet: SqliteFleet, tmp_path: Path) -> None:
+    """Never as equal: a call whose question the log does not show is counted as not derivable."""
+    rules = (
+        at_most_n_times("pay", 1, key="card", **DAY),
+        at_most_total("refund", "amount", 100, **DAY),
+    )
+    log = tmp_path / "e.jsonl"
+    with EvidenceFile(log, record="steps", redact_fields=Redactor(["card", "amount"])) as evidence:
+        session = Session(contracts=rules, fleet=fleet, evidence=evidence)
+        assert [session.reserve("pay", {"card": card}).allowed for card in "aab"] == [True, False, True]
+        session.call("refund", {"amount": 60})
+        assert not session.reserve("refund", {"amount": 60}).allowed
+
+    report = rerun_file(log)
+
+    assert (report.differences, report.problems) == ((), ())
+    assert (report.on_fleet, report.not_derivable) == (3, 2)
