@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from types import TracebackType
@@ -15,6 +16,7 @@ from ._activity.binding import activity_context
 from ._activity.custom import GovernedActivity, custom_activity
 from ._activity.screening import screen_prompt
 from ._core.connection import connect
+from ._halt import halt_of
 from ._loop.contract_tools import ContractTools
 from ._loop.coverage import Coverage, coverage_of
 from ._loop.executor import wrap_tool_executor
@@ -359,15 +361,12 @@ class OpenBoxAgentRTGovernance:
         Raises:
             ValueError: Not exactly one is named, or there is no reason.
         """
-        given = {"run_id": run_id, "session_id": session_id, "agent_name": agent}
-        named = [(name, value) for name, value in given.items() if value]
-        if len(named) != 1:
-            raise ValueError("a halt is of one run, one session or one agent: name exactly one")
-        if not reason.strip():
-            raise ValueError("a halt needs a reason")
+        halt = halt_of(
+            run_id=run_id, session_id=session_id, agent=agent, reason=reason, by=by, at=time.time()
+        )
         if isinstance(self.core, HaltingCore):
             self.core.halt(run_id=run_id, session_id=session_id, agent=agent, reason=reason, by=by)
-        return self._runs.halts.halt(*named[0], reason=reason.strip(), by=by)
+        return self._runs.halts.halt(halt)
 
     async def aclose(self) -> None:
         """

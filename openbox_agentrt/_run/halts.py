@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
+from .._halt import Halt, HaltKind
 from ..decision import Verdict
 from ..errors import GovernanceHaltError
 from .record import refused
@@ -19,14 +20,8 @@ HALTED: Final = "halted"
 """The event of the decision that a halt is."""
 
 
-class _Halt(NamedTuple):
-    name: str
-    value: str
-    reason: str
-    by: str
-
-    def is_about(self, run: RunState) -> bool:
-        return bool(getattr(run, self.name) == self.value)
+_NAMES: Final[dict[HaltKind, str]] = {"run": "run_id", "session": "session_id", "agent": "agent_name"}
+"""Where a run says what it may have been halted by."""
 
 
 class Halts:
@@ -35,36 +30,38 @@ class Halts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: WeakSet[RunState] = WeakSet()
-        self._halts: list[_Halt] = []
+        self._halts: list[Halt] = []
 
     def watch(self, run: RunState) -> None:
         """Halt `run` whenever it is meant, now or later."""
         with self._lock:
             self._open.add(run)
-            halt = next((halt for halt in self._halts if halt.is_about(run)), None)
+            halt = next((halt for halt in self._halts if _is_about(halt, run)), None)
         if halt is not None:
             _halt(run, halt)
 
-    def halt(self, name: str, value: str, *, reason: str, by: str) -> int:
+    def halt(self, halt: Halt) -> int:
         """
-        Halt the runs whose `name` is `value`, and those that open later.
+        Halt the runs that are meant, and those that open later.
 
         Returns:
             How many of them were open.
         """
-        halt = _Halt(name, value, reason, by)
         with self._lock:
             self._halts.append(halt)
-            meant = [run for run in self._open if halt.is_about(run) and not run.ended]
+            meant = [run for run in self._open if _is_about(halt, run) and not run.ended]
         for run in meant:
             _halt(run, halt)
         return len(meant)
 
 
-def _halt(run: RunState, halt: _Halt) -> None:
+def _is_about(halt: Halt, run: RunState) -> bool:
+    return bool(getattr(run, _NAMES[halt.kind]) == halt.value)
+
+
+def _halt(run: RunState, halt: Halt) -> None:
     if run.halted is not None:
         return
-    reason = f"{halt.reason} (halted by {halt.by})" if halt.by else halt.reason
-    error = GovernanceHaltError(reason, event=HALTED)
-    refused(run, error, HALTED, Verdict.HALT, "halted", reason=reason, decided_by=halt.by or None)
+    error = GovernanceHaltError(halt.why, event=HALTED)
+    refused(run, error, HALTED, Verdict.HALT, "halted", reason=halt.why, decided_by=halt.by or None)
     run.halt(error, took_effect=False)

@@ -5,10 +5,10 @@ An OpenBox Core that runs inside the process, for development, tests and machine
 OpenBox SDK can talk to it over HTTP. Its policy language needs the extra ``local``, and so does the server.
 """
 
+from .._halt import Halt
 from .approvals import Approval, UndecidableApprovalError
 from .core import DEFAULT_API_KEY, CoreClosedError, LocalCore
 from .database import StoreError
-from .halts import Halt
 from .judge import PolicyCounts
 from .ledger import OpenWorkflow, Orphan
 from .rego.source import PolicyError

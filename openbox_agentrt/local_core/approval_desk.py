@@ -5,8 +5,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping
 
+from .._halt import Halt
 from .approvals import Approval, State, UndecidableApprovalError
-from .halts import Halt, all_subjects_of
+from .halts import all_subjects_of
 from .store import EventStore
 from .wire import Event
 

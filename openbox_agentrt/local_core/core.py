@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
+from .._halt import Halt, halt_of
 from .._webhook import Webhook
 from ..evidence.redaction import redactor_of
 from . import ledger
@@ -26,7 +27,6 @@ from .failures import place_of
 from .file_store import FileEventStore
 from .forks import start_anew_in_forks
 from .guardrails import Guardrails, detector
-from .halts import Halt, halt_of
 from .identity import Authenticator
 from .judge import Policy, PolicyCounts, PolicyJudge
 from .memory_store import MemoryEventStore

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+from .._halt import Halt, HaltKind
 from .approvals import Approval, State
 from .database import open_database
-from .halts import Halt, HaltKind, Opening
+from .halts import Opening
 from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 

@@ -1,61 +1,16 @@
-"""Halts: a person has said that nothing more may start in a run, in a session, or by an agent."""
+"""Which halts an event falls under: those of its run, its session and its agent, and of runs around it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-__all__ = ("Halt", "HaltKind", "Opening", "all_subjects_of", "halt_of", "subjects_of")
+from .._halt import HaltKind
+
+__all__ = ("Opening", "all_subjects_of", "subjects_of")
 
 Opening = tuple[str, Mapping[str, Any]]
 """The id of a run, and its first event."""
-
-HaltKind = Literal["run", "session", "agent"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Halt:
-    """
-    One halt, in force from when it is written down.
-
-    Attributes:
-        kind: What it is about.
-        value: The id of the run or of the session, or the name of the agent.
-        reason: Why.
-        by: Who halted it, as they said.
-        at: When, in seconds since 1970.
-    """
-
-    kind: HaltKind
-    value: str
-    reason: str
-    by: str
-    at: float
-
-    @property
-    def why(self) -> str:
-        """Tell the reason and who gave it, in one line."""
-        return f"{self.reason} (halted by {self.by})" if self.by else self.reason
-
-
-def halt_of(
-    *, run_id: str | None, session_id: str | None, agent: str | None, reason: str, by: str, at: float
-) -> Halt:
-    """
-    Make a halt of one of the three.
-
-    Raises:
-        ValueError: It is not exactly one of them, or there is no reason.
-    """
-    given: dict[HaltKind, str | None] = {"run": run_id, "session": session_id, "agent": agent}
-    named = {kind: value for kind, value in given.items() if value}
-    if len(named) != 1:
-        raise ValueError("a halt is of one run, one session or one agent: name exactly one")
-    if not reason.strip():
-        raise ValueError("a halt needs a reason")
-    kind, value = next(iter(named.items()))
-    return Halt(kind=kind, value=value, reason=reason.strip(), by=by, at=at)
 
 
 def subjects_of(run_id: str, event: Mapping[str, Any]) -> tuple[tuple[HaltKind, str], ...]:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from .._halt import Halt, HaltKind
 from .approvals import Approval, State
-from .halts import Halt, HaltKind, Opening
+from .halts import Opening
 from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from .._halt import Halt, HaltKind
 from .approvals import Approval, State
-from .halts import Halt, HaltKind, Opening
+from .halts import Opening
 from .wire import Event, decode
 
 
