@@ -2,75 +2,44 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from openbox_core.context import activity_scope
 
-from ._activity.binding import activity_context
-from ._activity.custom import GovernedActivity, custom_activity
-from ._activity.screening import screen_prompt
-from ._core.connection import connect
-from ._halt import halt_of
-from ._loop.contract_tools import ContractTools
-from ._loop.coverage import Coverage, coverage_of
-from ._loop.executor import wrap_tool_executor
-from ._loop.install import Installation
-from ._loop.loop import GovernedAgentLoop, govern_loop
-from ._loop.provider import wrap_provider
-from ._loop.registry import wrap_tool_registry
-from ._options.in_process import HaltingCore
-from ._run.contract_events import end_shared_session, end_shared_sessions
-from ._run.contract_source import (
-    check_metrics,
-    contract_sessions,
-    marker_key_of,
-    open_evidence,
-    open_fleet_of,
-    rules_in_force,
-)
-from ._run.current import current_run
-from ._run.hooks import HookRefusals
-from ._run.observers import Observers, decision_meter
-from ._run.rules_in_force import Reloaded, RulesFileWatch
-from ._run.runs import Runs
-from ._run.scope import RunScope
-from ._run.services import Services
-from ._run.spans import Spans, opted_in
-from ._run.state import RunState
-from ._webhook import Webhook
-from .evidence.redaction import redactor_of
-from .options import GovernanceOptions, takes_options
+from .._activity.binding import activity_context
+from .._activity.custom import GovernedActivity, custom_activity
+from .._activity.screening import screen_prompt
+from .._halt import halt_of
+from .._loop.contract_tools import ContractTools
+from .._loop.coverage import Coverage, coverage_of
+from .._loop.executor import wrap_tool_executor
+from .._loop.install import Installation
+from .._loop.loop import govern_loop
+from .._loop.provider import wrap_provider
+from .._loop.registry import wrap_tool_registry
+from .._options.in_process import HaltingCore
+from .._run.contract_events import end_shared_session, end_shared_sessions
+from .._run.rules_in_force import Reloaded
+from .._run.runs import Runs
+from .._run.scope import RunScope
+from .._run.state import RunState
+from ..options import GovernanceOptions
 
 if TYPE_CHECKING:
     from agent_rt import AgentLoop, ModelProvider, Toolbase, ToolExecutor, ToolRegistry
     from openbox_core.contracts.context import ActivityContext
     from openbox_core.runtime import OpenBoxRuntime
 
-    from ._core.connection import Connection
-    from ._options.in_process import InProcessCore
-    from ._run.parking import LeaseStore
-    from ._run.rules_in_force import RulesInForce
-    from ._run.sessions import Sessions
-    from .acel.violations import Violation
-    from .fleet import Fleet
+    from .._core.connection import Connection
+    from .._run.rules_in_force import RulesInForce
+    from ..acel.violations import Violation
+    from ..fleet import Fleet
 
-__all__ = (
-    "GovernedActivity",
-    "GovernedAgentLoop",
-    "OpenBoxAgentRTGovernance",
-    "Reloaded",
-    "RunState",
-    "create_openbox_agentrt",
-    "current_run",
-)
-
-log = logging.getLogger(__name__)
+__all__ = ("OpenBoxAgentRTGovernance",)
 
 OBSERVERS_SECONDS = 5.0
 """How long closing waits for an ``on_decision`` that has to be awaited."""
@@ -98,71 +67,23 @@ class OpenBoxAgentRTGovernance:
         self,
         connection: Connection,
         options: GovernanceOptions,
-        refusals: HookRefusals,
-        *,
-        sessions: Sessions,
+        runs: Runs,
         rules: RulesInForce,
+        *,
         core: Any = None,
         fleet: Fleet | None = None,
-        leases: LeaseStore | None = None,
-        close_with: ExitStack | None = None,
-        spans: Spans | None = None,
-        marker_key: bytes | None = None,
-        evidence: Any = None,
+        close_with: ExitStack,
     ) -> None:
         self.options = options
         self.core = core
         self._connection = connection
-        self._fleet = fleet
-        self._close_with = ExitStack() if close_with is None else close_with
-        redactor = redactor_of(options.redact_fields)
-        services = Services(
-            connection.gate,
-            options,
-            connection.store,
-            agent_name=connection.runtime.config.agent_name,
-            agent_did=connection.runtime.config.agent_did,
-            sessions=sessions,
-            marker_key=marker_key,
-            observers=Observers(
-                meter=decision_meter(options.metrics),
-                observe=options.on_decision,
-                records_all=options.record != "violations",
-                redactor=redactor if marker_key is None else redactor.keyed(marker_key),
-                spans=spans,
-                on_approval=_told_of_approvals(options),
-            ),
-        )
-        self._runs = Runs(services, refusals, leases)
-        self._watch_numbers(options.metrics, evidence)
-        self._installation = Installation(self._runs)
+        self._runs = runs
         self._rules = rules
+        self._fleet = fleet
+        self._close_with = close_with
+        self._installation = Installation(runs)
         self._contract_tools = ContractTools(() if rules.source is None else rules.source.contracts)
         rules.tell(lambda source, _: self._contract_tools.replace(source.contracts))
-        if options.reload_rules:
-            watch = RulesFileWatch(cast("str", options.contracts), rules)
-            self._close_with.callback(watch.close)
-
-    def _watch_numbers(self, metrics: Any, evidence: Any) -> None:
-        """Have metrics that can do so read how much is open, until this is closed."""
-        if not callable(getattr(metrics, "watch", None)):
-            return
-        gate, runs = self._connection.gate, self._runs
-        numbers: dict[str, tuple[str, Callable[[], float]]] = {
-            "pending_approvals": (
-                "Calls and runs that wait for a person.",
-                lambda: gate.waiting + len(runs.suspended),
-            ),
-            "open_sessions": ("Sessions that are remembered.", lambda: len(runs.services.sessions)),
-            "pending_reports": ("Reports that Core does not have yet.", lambda: gate.reports.pending),
-            "evidence_failures": (
-                "Failures to record evidence, since the start.",
-                lambda: getattr(evidence, "failures", 0),
-            ),
-        }
-        for name, (description, read) in numbers.items():
-            metrics.watch(name, description, read)
-            self._close_with.callback(metrics.unwatch, name, read)
 
     @property
     def runtime(self) -> OpenBoxRuntime:
@@ -401,74 +322,3 @@ class OpenBoxAgentRTGovernance:
     def __repr__(self) -> str:
         state = "closed" if self._runs.closed else "open"
         return f"<OpenBoxAgentRTGovernance {self.runtime.config.api_url} {state}>"
-
-
-@takes_options
-async def create_openbox_agentrt(
-    *, environ: Mapping[str, str] | None = None, **options: Any
-) -> OpenBoxAgentRTGovernance:
-    """
-    Make a governance for Agent-RT agents.
-
-    Options are looked up as arguments, then as ``OPENBOX_AGENTRT_*`` and ``OPENBOX_*`` variables; see
-    `GovernanceOptions` for all of them. What was opened is closed again if anything fails, except for a
-    runtime that was passed in.
-
-    Args:
-        environ: Variables to look at instead of those of the process.
-        options: Options by name.
-
-    Raises:
-        OptionError: An option is unknown or cannot be used, before anything is sent.
-        OpenBoxAuthError: Core rejected the API key.
-        OpenBoxNetworkError: Core could not be reached to check the key.
-    """
-    resolved = GovernanceOptions.resolve(environ=environ, **options)
-    rules = rules_in_force(resolved)
-    check_metrics(resolved.metrics)
-    refusals = HookRefusals()
-    with ExitStack() as opened:
-        evidence = open_evidence(resolved, opened, rules)
-        marker_key = marker_key_of(resolved, evidence)
-        fleet = open_fleet_of(resolved, opened)
-        core = _core_of(resolved, opened)
-        connection = connect(resolved, refusals, core=core)
-        try:
-            if resolved.validate:
-                await connection.validate()
-            connection.hooks.install()
-            return OpenBoxAgentRTGovernance(
-                connection,
-                resolved,
-                refusals,
-                core=core,
-                sessions=contract_sessions(resolved, rules, evidence, fleet),
-                fleet=cast("Fleet", fleet) if isinstance(resolved.fleet, str) else None,
-                leases=cast("LeaseStore", fleet) if hasattr(fleet, "aadopt") else None,
-                rules=rules,
-                close_with=opened.pop_all(),
-                marker_key=marker_key,
-                evidence=evidence,
-                spans=Spans() if opted_in(os.environ if environ is None else environ) else None,
-            )
-        except BaseException:
-            # Cancelled, rejected, or hooks that another governance owns: nothing of ours stays open.
-            connection.hooks.uninstall()
-            if not connection.injected:
-                await connection.aclose()
-            raise
-
-
-def _told_of_approvals(options: GovernanceOptions) -> Any:
-    told = options.on_approval
-    return Webhook(told, secret=options.on_approval_secret) if isinstance(told, str) else told
-
-
-def _core_of(options: GovernanceOptions, opened: ExitStack) -> InProcessCore | None:
-    if options.core == "off":
-        return None
-    if options.core != "local":
-        return options.core
-    from .local_core import LocalCore
-
-    return opened.enter_context(LocalCore())
