@@ -8,57 +8,22 @@ Values of keys are alike until a session has seen them, so a state says which th
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
 
 from ..._plain.amounts import Amount, add, subtract
 from ..contracts.declaration import Declaration
-from ..match.matchers import is_glob, name_matches
-from .automata import of_name, of_pattern
+from .budget import Budget
+from .call_kinds import CallKind
 from .components import values_needed
-from .known import guards_of, patterns_of
-from .provenance import fields_of, looked_for, slot_of, sources_of, texts_for
-from .texts import combinations
+from .known import field_paths, guards_of, key_paths
+from .provenance import looked_for, slot_of, sources_of, texts_for
+from .tool_calls import ToolCalls
 
-__all__ = (
-    "ALL_ARGUMENTS",
-    "Alphabet",
-    "CallKind",
-    "alphabet_of",
-    "names_of",
-    "tools_in",
-    "unit_of",
-    "with_values",
-)
+__all__ = ("Alphabet", "alphabet_of", "unit_of")
 
-ALL_ARGUMENTS = "*"
-_MAX_TEXTS = 64
-_MAX_GLOBS = 14
 _MAX_FOUND = 3
-_OTHER = "other_tool"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallKind:
-    """
-    Calls that differ only in the values of their keys.
-
-    Attributes:
-        tool: The tool.
-        args: Their other arguments, by path.
-        slots: The arguments that are keys, each with the group of values that it is of.
-        complete: Whether no other argument that a contract reads is missing.
-        results: Those of the slots that stand for parts of the result, each with its path there.
-    """
-
-    tool: str
-    args: tuple[tuple[str, Any], ...]
-    slots: tuple[tuple[str, str], ...]
-    complete: bool
-    results: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,105 +48,31 @@ class Alphabet:
     whole: bool = True
 
 
-def names_of(contracts: Iterable[Declaration], tools: Iterable[str] = ()) -> tuple[dict[str, bool], bool]:
-    """
-    Find the names of tools that contracts tell apart.
-
-    Returns:
-        The names, each with whether it is named or stands for others, and whether these are all.
-    """
-    literal: dict[str, bool] = dict.fromkeys(tools, True)
-    globs: dict[str, None] = {}
-    for contract in contracts:
-        for role in contract.roles:
-            for name in tools_in(role.selector.form()):
-                if is_glob(name):
-                    globs[name] = None
-                else:
-                    literal[name] = True
-    whole = True
-    for together in _overlapping(list(globs)):
-        if len(together) > _MAX_GLOBS:
-            literal.update(dict.fromkeys(map(_instance, together), False))
-            whole = False
-            continue
-        found = combinations([of_name(glob) for glob in together])
-        whole = whole and found.whole
-        for hits, text in found.texts.items():
-            if any(hits):
-                literal.setdefault(_unlike(text, hits, together, literal), False)
-    if _OTHER not in literal and not any(name_matches(glob, _OTHER) for glob in globs):
-        literal[_OTHER] = False
-    return literal, whole
-
-
-def _overlapping(globs: Sequence[str]) -> list[list[str]]:
-    """Put patterns over names together that one name could fit, as far as their beginnings tell."""
-    groups: list[list[str]] = []
-    for glob in globs:
-        near = [group for group in groups if any(_may_overlap(glob, other) for other in group)]
-        groups = [group for group in groups if group not in near]
-        groups.append([*(other for group in near for other in group), glob])
-    return groups
-
-
-def _may_overlap(one: str, other: str) -> bool:
-    first, second = (re.split(r"[*?]", glob, maxsplit=1)[0] for glob in (one, other))
-    return first.startswith(second) or second.startswith(first)
-
-
-def _unlike(text: str, hits: tuple[bool, ...], globs: Sequence[str], known: Mapping[str, bool]) -> str:
-    """Choose a name for a combination of patterns that no contract names itself, and that can be read."""
-    filled = [_instance(glob) for glob, hit in zip(globs, hits, strict=True) if hit]
-    for name in (*filled, text, *(f"{text}{more}" for more in "x01_")):
-        if name and name not in known and tuple(name_matches(glob, name) for glob in globs) == hits:
-            return name
-    return text or _OTHER
-
-
-def _instance(glob: str) -> str:
-    return glob.replace("*", "x").replace("?", "x")
-
-
 def alphabet_of(
-    contracts: Sequence[Declaration], names: Iterable[str], more_amounts: Iterable[Declaration] = ()
+    contracts: Sequence[Declaration], names: Iterable[str], budget: Budget | None = None
 ) -> Alphabet:
     """
-    Make the calls of some tools that contracts tell apart.
+    Make the calls of some tools that contracts tell apart, as far as the budget allows.
 
     Args:
         contracts: The contracts.
         names: The tools.
-        more_amounts: Further contracts whose limits matter: those with which these are compared.
+        budget: How long is searched for texts that patterns tell apart.
     """
     made = Alphabet()
     made.groups = _groups(contracts)
     made.waits = tuple(sorted({_after(w) for w in _windows(contracts)}))
     _add_found(made, contracts)
-    amounts = _amounts([*contracts, *more_amounts])
+    amounts = _amounts(contracts)
     for name in names:
-        _add_kinds(made, contracts, name, amounts)
+        calls = ToolCalls(contracts, name, made.groups, amounts, budget)
+        made.kinds += calls.kinds
+        for group, texts in calls.fixed.items():
+            # Whether one text that a pattern fits is vouched for, and another is not, is not tried.
+            made.whole = made.whole and group not in made.found
+            made.fixed[group] = tuple(dict.fromkeys((*made.fixed.get(group, ()), *texts)))
+        made.whole = made.whole and calls.whole
     return made
-
-
-def with_values(kind: CallKind, values: Mapping[str, str]) -> dict[str, Any]:
-    """Write the arguments of a call, with these values of its keys by path."""
-    args: dict[str, Any] = {}
-    in_result = dict(kind.results)
-    plain = {path: value for path, value in values.items() if path not in in_result} | dict(kind.args)
-    for path, value in plain.items():
-        parts = path.split(".")
-        nested = len(parts) > 1 and parts[0] not in plain and not any(p == "*" or p.isdigit() for p in parts)
-        if path == ALL_ARGUMENTS:
-            args["value"] = value
-        elif not nested:
-            args[path] = value
-        else:
-            inside = args
-            for part in parts[:-1]:
-                inside = inside.setdefault(part, {})
-            inside[parts[-1]] = value
-    return args
 
 
 def unit_of(contracts: Iterable[Declaration]) -> Amount:
@@ -192,96 +83,13 @@ def unit_of(contracts: Iterable[Declaration]) -> Amount:
     return Decimal(1).scaleb(-most) if most > 0 else 1
 
 
-def _add_kinds(
-    made: Alphabet, contracts: Sequence[Declaration], name: str, amounts: Mapping[str, tuple[Amount, ...]]
-) -> None:
-    texts: dict[str, dict[str, None]] = {}
-    slots: dict[str, str] = {}
-    results: dict[str, str | None] = {}
-    sums: dict[str, tuple[Amount, ...]] = {}
-    for contract in contracts:
-        if not _is_about(contract, name):
-            continue
-        for role in contract.roles:
-            for tool, pattern, path in patterns_of(role.selector.form()):
-                if name_matches(tool, name):
-                    texts.setdefault(path, {})[pattern] = None
-        for path in _key_paths(contract, name):
-            slots[path] = made.groups[path]
-        for path in _paths(contract, "distinct"):
-            slots[path] = made.groups[path]
-        for path in fields_of(contract, name):
-            slots[path] = made.groups[path]
-        for source in sources_of(contract):
-            if source.selector.on(name) is not False:
-                slots[slot_of(source)] = made.groups[slot_of(source)]
-                results.update({} if source.given else {slot_of(source): source.path})
-        for path in _paths(contract, "spend"):
-            sums[path] = amounts[path]
-    choices: dict[str, list[Any]] = {path: [*of, _MISSING] for path, of in sums.items()}
-    for path, patterns in texts.items():
-        found = combinations([of_pattern(pattern) for pattern in patterns])
-        some = list(dict.fromkeys(found.texts.values()))
-        made.whole = made.whole and found.whole and len(some) <= _MAX_TEXTS and path not in sums
-        if path in slots:
-            group = slots[path]
-            # Whether one text that a pattern fits is vouched for, and another is not, is not tried.
-            made.whole = made.whole and group not in made.found
-            made.fixed[group] = tuple(dict.fromkeys((*made.fixed.get(group, ()), *some[:_MAX_TEXTS])))
-        elif path not in sums:
-            choices[path] = [*some[:_MAX_TEXTS], _MISSING]
-    for chosen in itertools.product(*choices.values()):
-        args = tuple((p, v) for p, v in zip(choices, chosen, strict=True) if v is not _MISSING)
-        complete = len(args) == len(choices)
-        made.kinds.append(
-            CallKind(
-                tool=name,
-                args=args,
-                slots=tuple(slots.items()),
-                complete=complete,
-                results=tuple(results.items()),
-            )
-        )
-
-
-_MISSING: Any = object()
-
-
-def _is_about(contract: Declaration, name: str) -> bool:
-    return contract.everywhere or any(role.selector.on(name) is not False for role in contract.roles)
-
-
-def tools_in(form: list[Any]) -> Iterator[str]:
-    """Find the names of tools in the form of a selector."""
-    word, *rest = form
-    if word == "any_of":
-        for inner in rest:
-            yield from tools_in(inner)
-    elif word in ("tool", "matching", "not_matching"):
-        yield rest[0]
-
-
-def _key_paths(contract: Declaration, name: str | None) -> list[str]:
-    form = None if contract.split is None else contract.split.form()
-    if isinstance(form, dict):
-        return list(form.values()) if name is None else [form[name]] * (name in form)
-    return [] if form is None else [form] if isinstance(form, str) else list(form)
-
-
-def _paths(contract: Declaration, kind: str) -> set[str]:
-    cells = [guard.cell for guard in guards_of(contract) if guard.kind == kind]
-    return {cell.field for cell in cells if cell is not None and cell.field is not None}
-
-
 def _groups(contracts: Iterable[Declaration]) -> dict[str, str]:
     """Put the paths together whose values one key compares: one argument for each tool."""
     groups: dict[str, str] = {}
     for contract in contracts:
         form = None if contract.split is None else contract.split.form()
-        joined = (
-            [list(form.values())] if isinstance(form, dict) else [[p] for p in _key_paths(contract, None)]
-        )
-        joined += [[path] for path in _paths(contract, "distinct")]
+        joined = [list(form.values())] if isinstance(form, dict) else [[p] for p in key_paths(contract, None)]
+        joined += [[path] for path in field_paths(contract, "distinct")]
         joined += [[path, *map(slot_of, sources_of(contract))] for path in looked_for(contract)]
         for together in joined:
             names = {groups.setdefault(path, path) for path in together}
@@ -307,7 +115,7 @@ def _add_found(made: Alphabet, contracts: Sequence[Declaration]) -> None:
 
 
 def _counted(contract: Declaration) -> set[str]:
-    return {*_key_paths(contract, None), *_paths(contract, "distinct")}
+    return {*key_paths(contract, None), *field_paths(contract, "distinct")}
 
 
 def _windows(contracts: Iterable[Declaration]) -> Iterator[float]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
 from ..rulesfile import Rules
-from .alphabet import alphabet_of, names_of
+from .alphabet import alphabet_of
 from .budget import Budget
 from .components import Component, components, remembers, taken_apart, touched, values_needed
 from .conclusions import (
@@ -24,6 +24,7 @@ from .known import why_unknown
 from .machine import Machine
 from .redundancy import idle_contracts
 from .search import explore
+from .tool_names import names_of
 from .world import World
 
 __all__ = ("MAX_STATES", "analyse", "named_contracts")
@@ -100,7 +101,7 @@ class _Work:
         self._budget = budget
         self.undecided: list[str] = []
         self.states = 0
-        self._names, whole = names_of(subject.contracts, tools)
+        self._names, whole = names_of(subject.contracts, tools, budget.part(4))
         if not whole:
             self.undecided.append("which tools fit which patterns over names: there are too many patterns")
         self._touched = touched(subject.contracts, self._names)
@@ -146,7 +147,7 @@ class _Work:
     def _explored(self, component: Component, among: Sequence[int], budget: Budget) -> SearchResult:
         some = [self._subject.contracts[place] for place in component.contracts]
         more = [self._subject.contracts[place] for place in among]
-        alphabet = alphabet_of(more, component.names)
+        alphabet = alphabet_of(more, component.names, budget.part(2))
         machine = Machine(some, alphabet, self._subject.state)
         found = explore(World([machine], alphabet, values=values_needed(more)), budget)
         self.states += len(found.states)

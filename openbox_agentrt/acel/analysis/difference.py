@@ -7,27 +7,23 @@ to do with what changed are watched, and what is found is tried on real sessions
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
 from ..contracts.identity import canonical
 from ..rulesfile import Rules
-from .alphabet import alphabet_of, names_of
 from .analyse import MAX_STATES, named_contracts
 from .budget import Budget
-from .components import Component, components, touched, values_needed
+from .components import Component, components, touched
 from .known import why_unknown
-from .machine import Machine, Transition
-from .naming import Names
-from .search import Called, row_of
+from .pair import Pair, Parted, Side
+from .tool_names import names_of
 from .traces import TraceRow, shown_rows
-from .witness import played
 from .words import Changes, changes_between
-from .world import Beside, World
 
 __all__ = ("Difference", "compare")
 
@@ -104,44 +100,6 @@ class Difference:
         yield from (f"not analysed: {what}" for what in self.not_analysed)
 
 
-@dataclass(slots=True)
-class _Side:
-    """One of the two sets of rules."""
-
-    every: list[TemporalContract]
-    known: list[Declaration]
-    state: dict[str, Any]
-
-
-@dataclass(slots=True)
-class _Parted:
-    """Keep the shortest trace on which the two part, by direction."""
-
-    stricter: tuple[TraceRow, ...] | None = None
-    looser: tuple[TraceRow, ...] | None = None
-    owed: tuple[TraceRow, ...] | None = None
-    forgiven: tuple[TraceRow, ...] | None = None
-    states: int = 0
-    undecided: list[str] = field(default_factory=list)
-
-    def take(self, other: _Parted) -> None:
-        """Keep of both what is shorter."""
-        self.stricter = _shorter(self.stricter, other.stricter)
-        self.looser = _shorter(self.looser, other.looser)
-        self.owed = _shorter(self.owed, other.owed)
-        self.forgiven = _shorter(self.forgiven, other.forgiven)
-        self.states += other.states
-        self.undecided += other.undecided
-
-
-def _shorter(
-    one: tuple[TraceRow, ...] | None, other: tuple[TraceRow, ...] | None
-) -> tuple[TraceRow, ...] | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return other if len(other) < len(one) else one
-
-
 def compare(
     old: Rules,
     new: Rules,
@@ -175,7 +133,7 @@ def compare(
         if (why := why_unknown(contract))
     ]
     entries = tuple(_entries(before.state, after.state))
-    parted = _Parted()
+    parted = Parted()
     if changes.added or changes.removed or changes.changed or entries:
         _search(before, after, parted, Budget(seconds, states), tools or ())
     return Difference(
@@ -191,10 +149,10 @@ def compare(
     )
 
 
-def _side(rules: Rules) -> _Side:
+def _side(rules: Rules) -> Side:
     every: list[TemporalContract] = list(rules.contracts)
     known = [c for c in rules.contracts if why_unknown(c) is None]
-    return _Side(every, list(known), rules.state)
+    return Side(every, list(known), rules.state)
 
 
 def _entries(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
@@ -203,135 +161,61 @@ def _entries(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
             yield f"{name} {old.get(name, 'none')!r} -> {new.get(name, 'none')!r}"
 
 
-def _search(old: _Side, new: _Side, parted: _Parted, budget: Budget, tools: Iterable[str]) -> None:
+def _search(old: Side, new: Side, parted: Parted, budget: Budget, tools: Iterable[str]) -> None:
     every = [*old.known, *new.known]
-    names, _ = names_of(every, tools)
+    names, _ = names_of(every, tools, budget.part(4))
     about = touched(every, names)
-    forms = [canonical(contract) for contract in every]
-    old_forms, new_forms = forms[: len(old.known)], forms[len(old.known) :]
+    forms = [json.dumps(canonical(contract), sort_keys=True) for contract in every]
+    before, after = frozenset(forms[: len(old.known)]), frozenset(forms[len(old.known) :])
     changed = {
         place
         for place, form in enumerate(forms)
-        if form not in (new_forms if place < len(old.known) else old_forms)
+        if form not in (after if place < len(old.known) else before)
         or (old.state != new.state and every[place].template == "requires_state")
     }
     waiting = [c for c in components(every, about, range(len(every))) if changed & set(c.contracts)]
-    for component in waiting:
-        part = budget.part(2 * len(waiting))
-        here = _Parted()
-        if not _Pair(old, new, every, component).search(part, here):
-            # Of the same calls, only those contracts that changed: what is found is tried on all of them.
-            less = tuple(place for place in component.contracts if place in changed)
-            _Pair(old, new, every, Component(less, component.names)).search(part, here)
-            first = every[min(less)]
-            here.undecided.append(f"whether they part elsewhere, around {first.id or first.spec}")
-        parted.take(here)
+    waiting.sort(key=lambda component: len(component.contracts))
+    while waiting:
+        component = waiting.pop(0)
+        part = budget.part(len(waiting) + 1)
+        parted.take(_Comparison(old, new, every, about).search(changed & set(component.contracts), part))
 
 
-class _Pair:
-    """Two engines beside each other, of some contracts."""
+class _Comparison:
+    """
+    Compare two sets of rules by few of their contracts: those that changed, and what stands in their way.
 
-    def __init__(self, old: _Side, new: _Side, every: Sequence[Declaration], component: Component) -> None:
+    With fewer contracts sessions can do no less, so a shortest trace of few that a session of all goes along
+    with is a shortest of all. Where a session of all refuses a call of it, whatever refuses is watched too.
+    """
+
+    def __init__(
+        self, old: Side, new: Side, every: Sequence[Declaration], about: Mapping[str, Sequence[int]]
+    ) -> None:
         self._old = old
         self._new = new
-        some = [every[place] for place in component.contracts]
-        before = [every[place] for place in component.contracts if place < len(old.known)]
-        after = [every[place] for place in component.contracts if place >= len(old.known)]
-        alphabet = alphabet_of(some, component.names)
-        self._whole = alphabet.whole
-        machines = [Machine(before, alphabet, old.state), Machine(after, alphabet, new.state)]
-        self._world = World(machines, alphabet, values=values_needed(some))
-        self._edges: list[tuple[int, Transition, str, Names] | None] = []
-        self._parted = _Parted()
+        self._every = every
+        self._about = about
+        self._named: dict[str, set[int]] = {}
+        for place, contract in enumerate(every):
+            self._named.setdefault(contract.id or contract.spec, set()).add(place)
 
-    def search(self, budget: Budget, parted: _Parted) -> bool:
-        """Look for where they part, nearest first, and tell whether everything was looked at."""
-        self._parted = parted
-        places: dict[Beside, int] = {}
-        waiting: deque[tuple[int, Beside]] = deque()
-
-        def reach(states: Beside, edge: tuple[int, Transition, str, Names] | None) -> None:
-            if states not in places:
-                places[states] = len(self._edges)
-                self._edges.append(edge)
-                waiting.append((places[states], states))
-                self._look_at_end(places[states], states)
-
-        reach(self._world.first(), None)
-        while waiting and not self._found_all():
-            if not budget.take():
-                parted.states += len(places)
-                return False
-            self._expand(*waiting.popleft(), reach)
-        parted.states += len(places)
-        return self._whole
-
-    def _found_all(self) -> bool:
-        return self._parted.stricter is not None and self._parted.looser is not None
-
-    def _expand(
-        self,
-        place: int,
-        states: Beside,
-        reach: Callable[[Beside, tuple[int, Transition, str, Names] | None], None],
-    ) -> None:
-        for step in self._world.steps(states):
-            tries, ends = self._world.answer(states, step)
-            if len(tries) == 2 and tries[0].admitted is not tries[1].admitted:
-                self._part(place, step, stricter=tries[0].admitted)
-            for outcome, after, names in ends:
-                reach(after, (place, step, outcome, names))
-
-    def _part(self, place: int, step: Transition, *, stricter: bool) -> None:
-        known = self._parted.stricter if stricter else self._parted.looser
-        if known is not None:
-            return
-        rows, called = self._way(place)
-        rows.append(row_of(self._world, step, called, "ok"))
-        old, new = self._played(rows)
-        allowed, refused = (old, new) if stricter else (new, old)
-        if allowed[-1].outcome == "ok" and refused[-1].outcome == "refused" and _alike(old, new):
-            if stricter:
-                self._parted.stricter = tuple(refused)
-            else:
-                self._parted.looser = tuple(refused)
-
-    def _look_at_end(self, place: int, states: Beside) -> None:
-        before, after = self._world.machines
-        if not before.unmet(states[0]) and not after.unmet(states[1]):
-            return
-        if self._parted.owed is not None and self._parted.forgiven is not None:
-            return
-        rows, _ = self._way(place)
-        old, new = self._played([*rows, TraceRow(kind="end")])
-        if not _alike(old, new):
-            return
-        if self._parted.owed is None and new[-1].by and not old[-1].by:
-            self._parted.owed = tuple(new)
-        if self._parted.forgiven is None and old[-1].by and not new[-1].by:
-            self._parted.forgiven = tuple(old)
-
-    def _played(self, rows: Sequence[TraceRow]) -> tuple[list[TraceRow], list[TraceRow]]:
-        return (
-            played(rows, self._old.every, self._old.state),
-            played(rows, self._new.every, self._new.state),
-        )
-
-    def _way(self, place: int) -> tuple[list[TraceRow], Called]:
-        edges = []
-        edge = self._edges[place]
-        while edge is not None:
-            edges.append(edge)
-            edge = self._edges[edge[0]]
-        rows: list[TraceRow] = []
-        called = Called()
-        for _, step, outcome, names in reversed(edges):
-            rows.append(row_of(self._world, step, called, outcome))
-            called.rename(names)
-        return rows, called
-
-
-def _alike(old: Sequence[TraceRow], new: Sequence[TraceRow]) -> bool:
-    """Tell whether all but the last row of a trace went as well on both sides."""
-    pairs = zip(old[:-1], new[:-1], strict=True)
-    return all(one.outcome == other.outcome for one, other in pairs)
+    def search(self, changed: set[int], budget: Budget) -> Parted:
+        """Look for where they part, until nothing more stands in the way or the budget is spent."""
+        parted, watched = Parted(), set(changed)
+        while True:
+            names = tuple(n for n, places in self._about.items() if not watched.isdisjoint(places))
+            component = Component(tuple(sorted(watched)), names)
+            pair = Pair(self._old, self._new, self._every, component, budget)
+            whole = pair.search(parted)
+            more = set().union(*(self._named[name] for name in pair.in_the_way)) - watched
+            if not more or budget.spent:
+                break
+            watched |= more
+        if pair.unknown:
+            who = ", ".join(sorted(pair.unknown))
+            parted.undecided.append(f"whether they part where {who} refuses too, which is not analysed")
+        if not whole:
+            first = self._every[min(changed)]
+            parted.undecided.append(f"whether they part elsewhere, around {first.id or first.spec}")
+        return parted

@@ -11,12 +11,12 @@ from ..events import LIFECYCLE
 from ..match.matchers import is_glob, name_matches
 from ..match.names import canonical
 from ..rulesfile.never_match import unlikely_names
-from .alphabet import tools_in
 from .automata import UnknownPatternError, of_pattern
 from .findings import Finding, Named
 from .known import patterns_of
 from .provenance import sources_of
 from .texts import combinations
+from .tool_names import tools_in
 
 __all__ = ("inspected", "matches_nothing")
 

@@ -19,7 +19,7 @@ from ..contracts.registry import CLASSES
 from ..contracts.rules import Cell, Guard, Rule
 from .automata import UnknownPatternError, of_pattern
 
-__all__ = ("guards_of", "patterns_of", "rules_of", "why_unknown")
+__all__ = ("field_paths", "guards_of", "key_paths", "patterns_of", "rules_of", "why_unknown")
 
 # A call waits for nobody in a search, so it does not matter whether it would be judged again.
 _OPTIONS = frozenset(
@@ -126,6 +126,20 @@ def patterns_of(form: list[Any]) -> Iterator[tuple[str, str, str]]:
     elif word == "any_of":
         for inner in rest:
             yield from patterns_of(inner)
+
+
+def key_paths(contract: Declaration, tool: str | None) -> list[str]:
+    """Give the arguments that are the key of a contract, in calls of a tool or of all that it names."""
+    form = None if contract.split is None else contract.split.form()
+    if isinstance(form, dict):
+        return list(form.values()) if tool is None else [form[tool]] * (tool in form)
+    return [] if form is None else [form] if isinstance(form, str) else list(form)
+
+
+def field_paths(contract: Declaration, kind: str) -> set[str]:
+    """Give the arguments whose values the comparisons of some kind add up or tell apart."""
+    cells = [guard.cell for guard in guards_of(contract) if guard.kind == kind]
+    return {cell.field for cell in cells if cell is not None and cell.field is not None}
 
 
 def _unknown_of(cell: Cell) -> Iterator[str]:

@@ -20,7 +20,8 @@ from ..engine.planned_call import PlannedCall
 from ..engine.rule_set import RuleSet
 from ..engine.store import SessionStore
 from ..memory.state import StateStore
-from .alphabet import Alphabet, CallKind, unit_of, with_values
+from .alphabet import Alphabet, unit_of
+from .call_kinds import CallKind, with_values
 from .known import guards_of
 from .memory import views_of
 from .naming import Names, groups_of, names_in, related_groups, renamed_names

@@ -108,27 +108,42 @@ def _implying(
     if idle.sets:
         always = frozenset.intersection(*(_others(subject, of, idle.place) for of in idle.sets))
         every = frozenset().union(*(_others(subject, of, idle.place) for of in idle.sets))
-        return frozenset({_nearest(subject, idle.place, always)}) if always else every
+        # Not every combination of patterns was tried, so of the two alone all are.
+        near = (
+            other
+            for other in _nearest(subject, idle.place, always)
+            if budget.spent or _implies(subject, idle.place, other, search, budget)
+        )
+        nearest = next(near, None)
+        return every if nearest is None else frozenset({nearest})
     for other in some.contracts:
         if other == idle.place or budget.spent or subject.contracts[other].mode != "enforce":
             continue
-        both = search(sorted((idle.place, other)), some.contracts, budget.part(8))
+        pair = sorted((idle.place, other))
+        both = search(pair, some.contracts, budget.part(8))
         own = both.contracts.index(idle.place)
         if both.whole and own not in both.found.fired and not any(own in of for of in both.found.unmet):
             return frozenset({other})
     return frozenset()
 
 
+def _implies(subject: Subject, place: int, other: int, search: Search, budget: Budget) -> bool:
+    """Tell whether of two contracts alone, the one never refuses without the other."""
+    pair = sorted((place, other))
+    both = search(pair, pair, budget.part(8))
+    return both.whole and _idle(subject, [both], place, set()) is not None
+
+
 def _as_far_as_let(subject: Subject, rows: Sequence[TraceRow]) -> tuple[TraceRow, ...]:
     return tuple(until_refused(rows, subject.every, subject.state))
 
 
-def _nearest(subject: Subject, place: int, others: frozenset[int]) -> int:
-    """Choose of several contracts the one that is most like another."""
+def _nearest(subject: Subject, place: int, others: frozenset[int]) -> list[int]:
+    """List contracts, those first that are most like another."""
     own = subject.contracts[place]
 
     def distance(other: int) -> tuple[bool, bool, int]:
         contract = subject.contracts[other]
         return contract.template != own.template, contract.split != own.split, other
 
-    return min(others, key=distance)
+    return sorted(others, key=distance)

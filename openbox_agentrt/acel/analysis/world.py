@@ -11,7 +11,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from .alphabet import ALL_ARGUMENTS, Alphabet, CallKind, with_values
+from .alphabet import Alphabet
+from .call_kinds import ALL_ARGUMENTS, CallKind, with_values
 from .machine import Machine, Outcome, State, Transition, Try
 from .naming import Names
 from .provenance import result_with
@@ -27,7 +28,7 @@ Ends: TypeAlias = "list[tuple[Outcome, Beside, Names]]"
 _Present: TypeAlias = dict[str, dict[str, list[Any]]]
 
 # What a result has in the place of a value, if it has none there.
-_NOTHING = ""
+_NOTHING = "\0"
 
 _ALIVE = "abcdefghijklmnopqrstuvwxyz"
 
@@ -108,7 +109,7 @@ class World:
 
     def is_written_out(self, group: str) -> bool:
         """Tell whether the values of a group are as people read them, so that none gets another name."""
-        return group in self._alphabet.found
+        return group in self._alphabet.fixed
 
     def _called(
         self, kind: CallKind, step: Transition, names: Mapping[str, Mapping[str, str]]

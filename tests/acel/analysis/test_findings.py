@@ -57,6 +57,16 @@ PLANTED: dict[str, tuple[str, list[dict[str, Any]], set[str], str | None]] = {
         {"five", "two"},
         "pay(); pay(); pay() refused by two",
     ),
+    "a pattern in another": (
+        "contract-implied-by",
+        [
+            c("never", bash("rm -rf"), id="all"),
+            c("never", bash("rm"), id="any"),
+            c("never", bash("sudo"), id="root"),
+        ],
+        {"all", "any"},
+        'Bash(command="rm -rf") refused by all, any',
+    ),
     "the same said twice": (
         "contract-implied-by",
         [c("must_precede", "a", "b", id="one"), c("cannot_follow_without", "b", "a", id="two")],
@@ -198,6 +208,21 @@ CLEAN: dict[str, list[dict[str, Any]]] = {
         c("at_most_n_times", bash("git"), 3),
     ],
     "only, and more about one of them": [c("only", {"any_of": ["a", "b"]}), c("must_precede", "a", "b")],
+    "a key that a pattern looks at": [
+        c("never", {"tool": "Read", "matches": r"\.env", "field": "path"}),
+        c("must_precede", "Read", "Edit", key="path"),
+    ],
+    "many values of an argument that a pattern looks at": [
+        c("never", {"tool": "mail", "matches": "@evil", "field": "to"}),
+        c("max_distinct", "mail", "to", 3),
+    ],
+    "five patterns": [
+        c("must_precede", bash("pytest|npm (run )?test"), bash(r"(^|[;&|]\s*)git\s+commit")),
+        c("never", bash(r"git\s+push\s+.*(--force|-f)\b")),
+        c("never", bash(r"\brm\s+(-\w+\s+)*(/|~|\$HOME)")),
+        c("never", bash(r"curl .*\|\s*(ba)?sh")),
+        c("never", bash(r"\bsudo\b")),
+    ],
     "an entry that code writes": [c("requires_state", "pay", "signed_in", True)],
     "a chain": [c("chain_precedence", "a", "b"), c("at_most_n_times", "b", 2)],
     "one for one": [c("alternate_precedence", "a", "b"), c("at_most_n_times", "b", 4)],

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openbox_agentrt.acel.analysis.automata import UnknownPatternError, of_name, of_pattern
-from openbox_agentrt.acel.analysis.texts import combinations
+from openbox_agentrt.acel.analysis.budget import Budget
+from openbox_agentrt.acel.analysis.texts import alike_texts, combinations
 from openbox_agentrt.acel.match.matchers import name_matches
 from openbox_agentrt.acel.match.patterns import compile_pattern
 
@@ -58,6 +59,51 @@ def test_the_shortest_text_is_given() -> None:
     texts = combinations([of_pattern("git push"), of_pattern("--force")]).texts
 
     assert texts[True, True] in ("git push--force", "--forcegit push")
+
+
+BANS = ["rm", "sudo", "curl.*sh$", "^git push", r"\bdd\b", "mkfs", "chmod 777", "> */etc", "shutdown", "kill"]
+
+
+def test_of_patterns_of_which_one_is_enough_one_comes_at_a_time() -> None:
+    """Many bans over one argument are told apart by as many texts, and none of them is missed."""
+    found = combinations([of_pattern(pattern) for pattern in BANS], alone=range(len(BANS)))
+
+    assert found.whole
+    assert set(found.texts) == {tuple(n == k for n in range(len(BANS))) for k in range(-1, len(BANS))}
+    assert all(_found(BANS, text) == hits for hits, text in found.texts.items())
+
+
+def test_a_pattern_that_never_comes_alone_is_found_with_others() -> None:
+    """Where one is in every text of another, a text with both is there."""
+    found = combinations([of_pattern("rm -rf"), of_pattern("rm"), of_pattern("ls")], alone=range(3))
+
+    assert found.whole
+    assert (True, True, False) in found.texts
+    assert (True, False, False) not in found.texts
+
+
+def test_it_ends_when_the_time_is_over() -> None:
+    """What has too many combinations is given up, with those that were found."""
+    patterns = [f"{chr(97 + n)}.*{chr(97 + n)}.*{n}" for n in range(20)]
+    spent = Budget(0, 1)
+    found = combinations([of_pattern(pattern) for pattern in patterns], budget=spent)
+
+    assert not found.whole
+
+
+@pytest.mark.parametrize("pattern", ["", "x*", "a$", r"\.env"])
+def test_the_empty_text_stands_for_itself_only(pattern: str) -> None:
+    """Where another text will do, it does: an empty argument is hard to read, and a key is none."""
+    assert "" not in combinations([of_pattern(pattern)]).texts.values()
+
+
+def test_some_texts_are_alike() -> None:
+    """Values of a key have the same patterns, as many as were asked for."""
+    patterns = [r"\.env$", "^/etc"]
+    texts = alike_texts([of_pattern(pattern) for pattern in patterns], "/etc/.env", 4)
+
+    assert len(set(texts)) == 4
+    assert {_found(patterns, text) for text in texts} == {(True, True)}
 
 
 @pytest.mark.parametrize("name", ["db_*", "?at", "*", "a*b*c", "x"])

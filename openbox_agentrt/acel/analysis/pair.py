@@ -1,0 +1,206 @@
+"""Two engines beside each other, one under each of two sets of rules: where they part first."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..contracts.base import TemporalContract
+from ..contracts.declaration import Declaration
+from .alphabet import alphabet_of
+from .budget import Budget
+from .components import Component, values_needed
+from .machine import Machine, Transition
+from .naming import Names
+from .search import Called, row_of
+from .traces import TraceRow
+from .witness import played
+from .world import Beside, World
+
+__all__ = ("Pair", "Parted", "Side")
+
+
+@dataclass(slots=True)
+class Side:
+    """One of the two sets of rules."""
+
+    every: list[TemporalContract]
+    known: list[Declaration]
+    state: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Parted:
+    """Keep the shortest trace on which the two part, by direction."""
+
+    stricter: tuple[TraceRow, ...] | None = None
+    looser: tuple[TraceRow, ...] | None = None
+    owed: tuple[TraceRow, ...] | None = None
+    forgiven: tuple[TraceRow, ...] | None = None
+    states: int = 0
+    undecided: list[str] = field(default_factory=list)
+
+    def take(self, other: Parted) -> None:
+        """Keep of both what is shorter."""
+        self.stricter = _shorter(self.stricter, other.stricter)
+        self.looser = _shorter(self.looser, other.looser)
+        self.owed = _shorter(self.owed, other.owed)
+        self.forgiven = _shorter(self.forgiven, other.forgiven)
+        self.states += other.states
+        self.undecided += other.undecided
+
+
+def _shorter(
+    one: tuple[TraceRow, ...] | None, other: tuple[TraceRow, ...] | None
+) -> tuple[TraceRow, ...] | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return other if len(other) < len(one) else one
+
+
+class Pair:
+    """
+    Look for where two engines part that watch some contracts each.
+
+    Attributes:
+        in_the_way: Names of contracts that are not watched and that kept a trace from showing it.
+        unknown: Names of such that are not analysed.
+    """
+
+    def __init__(
+        self, old: Side, new: Side, every: Sequence[Declaration], component: Component, budget: Budget
+    ) -> None:
+        self._old = old
+        self._new = new
+        self._budget = budget
+        some = [every[place] for place in component.contracts]
+        before = [every[place] for place in component.contracts if place < len(old.known)]
+        after = [every[place] for place in component.contracts if place >= len(old.known)]
+        self._watched = frozenset(contract.id or contract.spec for contract in some)
+        self._known = frozenset(contract.id or contract.spec for contract in every)
+        alphabet = alphabet_of(some, component.names, budget.part(2))
+        self._whole = alphabet.whole
+        machines = [Machine(before, alphabet, old.state), Machine(after, alphabet, new.state)]
+        self._world = World(machines, alphabet, values=values_needed(some))
+        self._edges: list[tuple[int, Transition, str, Names] | None] = []
+        self._parted = Parted()
+        self.in_the_way: frozenset[str] = frozenset()
+        self.unknown: frozenset[str] = frozenset()
+
+    def search(self, parted: Parted) -> bool:
+        """
+        Look for where they part, nearest first, until something that is not watched stands in the way.
+
+        Returns:
+            Whether everything was looked at.
+        """
+        self._parted = parted
+        places: dict[Beside, int] = {}
+        waiting: deque[tuple[int, Beside]] = deque()
+
+        def reach(states: Beside, edge: tuple[int, Transition, str, Names] | None) -> None:
+            if states not in places:
+                places[states] = len(self._edges)
+                self._edges.append(edge)
+                waiting.append((places[states], states))
+                self._look_at_end(places[states], states)
+
+        reach(self._world.first(), None)
+        whole = self._whole
+        while waiting and not self._found_all() and not self.in_the_way:
+            if not self._budget.take():
+                whole = False
+                break
+            self._expand(*waiting.popleft(), reach)
+        parted.states += len(places)
+        return whole and not self.in_the_way
+
+    def _found_all(self) -> bool:
+        return self._parted.stricter is not None and self._parted.looser is not None
+
+    def _expand(
+        self,
+        place: int,
+        states: Beside,
+        reach: Callable[[Beside, tuple[int, Transition, str, Names] | None], None],
+    ) -> None:
+        for step in self._world.steps(states):
+            tries, ends = self._world.answer(states, step)
+            if len(tries) == 2 and tries[0].admitted is not tries[1].admitted:
+                self._part(place, step, stricter=tries[0].admitted)
+            for outcome, after, names in ends:
+                reach(after, (place, step, outcome, names))
+
+    def _part(self, place: int, step: Transition, *, stricter: bool) -> None:
+        known = self._parted.stricter if stricter else self._parted.looser
+        if known is not None:
+            return
+        rows, called = self._way(place)
+        rows.append(row_of(self._world, step, called, "ok"))
+        old, new = self._played(rows)
+        allowed, refused = (old, new) if stricter else (new, old)
+        self._note(rows, old, new, last=allowed[-1].by if allowed[-1].outcome == "refused" else ())
+        if allowed[-1].outcome == "ok" and refused[-1].outcome == "refused" and _alike(old, new):
+            if stricter:
+                self._parted.stricter = tuple(refused)
+            else:
+                self._parted.looser = tuple(refused)
+
+    def _look_at_end(self, place: int, states: Beside) -> None:
+        before, after = self._world.machines
+        was, now = before.unmet(states[0]), after.unmet(states[1])
+        known = self._parted.owed if now else self._parted.forgiven
+        if bool(was) is bool(now) or known is not None:
+            return
+        rows, _ = self._way(place)
+        old, new = self._played([*rows, TraceRow(kind="end")])
+        self._note(rows, old, new, last=old[-1].by if now else new[-1].by)
+        if not _alike(old, new):
+            return
+        if self._parted.owed is None and new[-1].by and not old[-1].by:
+            self._parted.owed = tuple(new)
+        if self._parted.forgiven is None and old[-1].by and not new[-1].by:
+            self._parted.forgiven = tuple(old)
+
+    def _note(
+        self,
+        rows: Sequence[TraceRow],
+        old: Sequence[TraceRow],
+        new: Sequence[TraceRow],
+        *,
+        last: Iterable[str],
+    ) -> None:
+        """Note what refuses a call of a trace, or objects to the end, that is not watched."""
+        way = set(last)
+        for played_rows in (old[:-1], new[:-1]):
+            for row, done in zip(rows, played_rows, strict=False):
+                way |= set(done.by) if done.outcome != row.outcome else set()
+        self.in_the_way |= (way - self._watched) & self._known
+        self.unknown |= way - self._known
+
+    def _played(self, rows: Sequence[TraceRow]) -> tuple[list[TraceRow], list[TraceRow]]:
+        return (
+            played(rows, self._old.every, self._old.state),
+            played(rows, self._new.every, self._new.state),
+        )
+
+    def _way(self, place: int) -> tuple[list[TraceRow], Called]:
+        edges = []
+        edge = self._edges[place]
+        while edge is not None:
+            edges.append(edge)
+            edge = self._edges[edge[0]]
+        rows: list[TraceRow] = []
+        called = Called()
+        for _, step, outcome, names in reversed(edges):
+            rows.append(row_of(self._world, step, called, outcome))
+            called.rename(names)
+        return rows, called
+
+
+def _alike(old: Sequence[TraceRow], new: Sequence[TraceRow]) -> bool:
+    """Tell whether all but the last row of a trace went as well on both sides."""
+    pairs = zip(old[:-1], new[:-1], strict=True)
+    return all(one.outcome == other.outcome for one, other in pairs)

@@ -1,0 +1,166 @@
+"""The calls of one tool that contracts tell apart."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..._plain.amounts import Amount
+from ..contracts.declaration import Declaration
+from ..match.matchers import name_matches
+from .automata import of_pattern
+from .budget import Budget
+from .call_kinds import CallKind
+from .components import values_needed
+from .known import field_paths, key_paths, patterns_of
+from .provenance import fields_of, slot_of, sources_of
+from .texts import alike_texts, combinations
+
+__all__ = ("ToolCalls",)
+
+_MAX_TEXTS = 64
+_MAX_KINDS = 4096
+_MISSING: Any = object()
+
+
+class _Choice(NamedTuple):
+    """A value of an argument, and whether a pattern fits it for which alone a call is refused."""
+
+    value: Any
+    refused: bool = False
+
+
+class ToolCalls:
+    """
+    List the calls of one tool that contracts tell apart.
+
+    Args:
+        contracts: The contracts.
+        tool: The tool.
+        groups: Of each path of a key, the group of values that it is of.
+        amounts: Of each path of an amount, the amounts that are tried.
+        budget: How long is searched for texts.
+
+    Attributes:
+        kinds: The calls.
+        fixed: Of groups whose values patterns tell apart, the values.
+        whole: Whether there is a call of every kind that contracts tell apart.
+    """
+
+    def __init__(
+        self,
+        contracts: Sequence[Declaration],
+        tool: str,
+        groups: Mapping[str, str],
+        amounts: Mapping[str, Sequence[Amount]],
+        budget: Budget | None,
+    ) -> None:
+        self._about = [contract for contract in contracts if _is_about(contract, tool)]
+        self._tool = tool
+        self._groups = groups
+        self._budget = budget
+        self.fixed: dict[str, tuple[str, ...]] = {}
+        self.whole = True
+        values = values_needed(contracts)
+        sums = {path: amounts[path] for c in self._about for path in field_paths(c, "spend")}
+        choices = {path: [*map(_Choice, of), _Choice(_MISSING)] for path, of in sums.items()}
+        slots, results = self._slots()
+        for path, patterns in self._patterns().items():
+            texts = self._texts(path, list(patterns))
+            if path in slots:
+                self.fixed[slots[path]] = self._values(list(patterns), [text.value for text in texts], values)
+            if path not in slots and path not in sums:
+                choices[path] = [*texts, _Choice(_MISSING)]
+            # Of an amount, no text that a pattern fits is tried.
+            self.whole = self.whole and path not in sums
+        self.kinds = list(itertools.islice(self._kinds(choices, slots, results), _MAX_KINDS))
+        self.whole = self.whole and len(self.kinds) < _MAX_KINDS
+
+    def _slots(self) -> tuple[dict[str, str], dict[str, str | None]]:
+        """Find the arguments that are keys, and those of the slots that stand for parts of a result."""
+        slots: dict[str, None] = {}
+        results: dict[str, str | None] = {}
+        for contract in self._about:
+            slots |= dict.fromkeys(key_paths(contract, self._tool))
+            slots |= dict.fromkeys(sorted(field_paths(contract, "distinct")))
+            slots |= dict.fromkeys(fields_of(contract, self._tool))
+            for source in sources_of(contract):
+                if source.selector.on(self._tool) is not False:
+                    slots[slot_of(source)] = None
+                    results.update({} if source.given else {slot_of(source): source.path})
+        return {path: self._groups[path] for path in slots}, results
+
+    def _patterns(self) -> dict[str, dict[str, None]]:
+        """Find the patterns over each argument."""
+        patterns: dict[str, dict[str, None]] = {}
+        for contract in self._about:
+            for pattern, path in _patterns_on(contract, self._tool):
+                patterns.setdefault(path, {})[pattern] = None
+        return patterns
+
+    def _texts(self, path: str, patterns: Sequence[str]) -> list[_Choice]:
+        """Find a text for each combination of the patterns over an argument."""
+        alone = {place for place, pattern in enumerate(patterns) if self._refuses_alone(path, pattern)}
+        found = combinations(list(map(of_pattern, patterns)), alone=alone, budget=self._budget)
+        texts = {text: any(hits[place] for place in alone) for hits, text in found.texts.items()}
+        self.whole = self.whole and found.whole and len(texts) <= _MAX_TEXTS
+        return list(itertools.starmap(_Choice, texts.items()))[:_MAX_TEXTS]
+
+    def _values(self, patterns: Sequence[str], texts: Sequence[str], count: int) -> tuple[str, ...]:
+        """Give so many values of a key for each combination of patterns, as far as they are found."""
+        automata = list(map(of_pattern, patterns))
+        found = [alike_texts(automata, text, count) for text in texts]
+        self.whole = self.whole and all(len(some) == count for some in found)
+        return tuple(dict.fromkeys(itertools.chain.from_iterable(found)))
+
+    def _refuses_alone(self, path: str, pattern: str) -> bool:
+        """Tell whether each contract that looks for a pattern refuses a call for it, whatever happened."""
+        return all(
+            _refuses_what_it_names(contract)
+            for contract in self._about
+            if (pattern, path) in _patterns_on(contract, self._tool)
+        )
+
+    def _kinds(
+        self,
+        choices: Mapping[str, Sequence[_Choice]],
+        slots: Mapping[str, str],
+        results: Mapping[str, str | None],
+    ) -> Iterator[CallKind]:
+        for chosen in itertools.product(*choices.values()):
+            # A call that is refused for one argument shows nothing more if it is for another as well.
+            if sum(choice.refused for choice in chosen) > 1:
+                continue
+            given = zip(choices, (choice.value for choice in chosen), strict=True)
+            args = tuple((path, value) for path, value in given if value is not _MISSING)
+            yield CallKind(
+                tool=self._tool,
+                args=args,
+                slots=tuple(slots.items()),
+                complete=len(args) == len(choices),
+                results=tuple(results.items()),
+            )
+
+
+def _is_about(contract: Declaration, tool: str) -> bool:
+    return contract.everywhere or any(role.selector.on(tool) is not False for role in contract.roles)
+
+
+def _patterns_on(contract: Declaration, tool: str) -> list[tuple[str, str]]:
+    """Find the patterns that a contract looks for in calls of a tool, each with its argument."""
+    found = (item for role in contract.roles for item in patterns_of(role.selector.form()))
+    return [(pattern, path) for name, pattern, path in found if name_matches(name, tool)]
+
+
+def _refuses_what_it_names(contract: Declaration) -> bool:
+    """Tell whether a contract refuses every call that it names: nothing is left to remember or to ask."""
+    banned = contract.template == "never" or getattr(contract, "n", None) == 0
+    (first, *_) = contract.roles
+    plain = contract.mode == "enforce" and contract.excepted is None and contract.when is None
+    return banned and plain and _is_of_patterns(first.selector.form())
+
+
+def _is_of_patterns(form: list[Any]) -> bool:
+    word, *rest = form
+    return all(map(_is_of_patterns, rest)) if word == "any_of" else word in ("tool", "matching")
