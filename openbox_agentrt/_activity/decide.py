@@ -79,7 +79,7 @@ async def decide(activity: Activity) -> None:
             await _ask_person(activity, answer)
             activity.guards = await put_in_place(activity, answer)
         if perf_counter() - began > LONG_WAIT or "approval_seconds" in activity.facts:
-            _judge_again(activity)
+            await _judge_again(activity)
         await start(activity)
         _allow(activity, answer)
     except ApprovalPending:
@@ -107,7 +107,7 @@ async def resume(activity: Activity) -> None:
         _check_run(activity)
         await _ask_person(activity, answer, again=True)
         activity.guards = await put_in_place(activity, answer)
-        _judge_again(activity)
+        await _judge_again(activity)
         await start(activity)
         _allow(activity, answer)
     except ApprovalPending:
@@ -189,13 +189,13 @@ async def reserve(activity: Activity, *, started: bool = False, lease: Lease | N
     )
 
 
-def _judge_again(activity: Activity) -> None:
+async def _judge_again(activity: Activity) -> None:
     """Have the contracts judge again what has waited since they did."""
     reservation = activity.reservation
     if reservation is None:
         return
     try:
-        contract_events.judge_again(activity.run, reservation, activity.request.event, activity.facts)
+        await contract_events.judge_again(activity.run, reservation, activity.request.event, activity.facts)
     except ContractRefusedError as error:
         activity.reservation = None
         activity.decision = error.decision

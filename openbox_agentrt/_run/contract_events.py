@@ -93,7 +93,7 @@ async def reserve(
     return reservation
 
 
-def judge_again(run: RunState, reservation: Reservation, event: str, facts: Facts) -> None:
+async def judge_again(run: RunState, reservation: Reservation, event: str, facts: Facts) -> None:
     """
     Have the contracts judge `event` again, which has waited and is about to happen.
 
@@ -101,7 +101,7 @@ def judge_again(run: RunState, reservation: Reservation, event: str, facts: Fact
         ContractRefusedError: They refuse it now. It has not happened, and nothing of it is reserved any more.
     """
     before = len(reservation.violations)
-    if not reservation.recheck():
+    if not await reservation.arecheck():
         raise refused_by(run, event, reservation, facts)
     if len(reservation.violations) > before:
         facts["acel"] = "shadow"

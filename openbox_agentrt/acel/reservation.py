@@ -21,6 +21,8 @@ class Settles(Protocol):
 
     def recheck(self, call: Reservation, /) -> bool: ...
 
+    async def arecheck(self, call: Reservation, /) -> bool: ...
+
     def settle(self, call: Reservation, result: Any, /) -> Violation | None: ...
 
     async def asettle(self, call: Reservation, result: Any, /) -> Violation | None: ...
@@ -112,7 +114,7 @@ class Reservation(PlannedCall):
 
         Contracts with `recheck` are asked: unless they say otherwise, those for which time or order matters.
         What has a window counts the call from now on. Whoever lets calls wait for a person asks this after
-        the wait, and before `start`.
+        the wait, and before `start`. Contracts of the fleet are asked by `arecheck` alone.
 
         Returns:
             Whether it may still run. If not, it is refused, see `refusal`, and nothing is left to settle.
@@ -123,6 +125,12 @@ class Reservation(PlannedCall):
         if self.finished:
             raise self._used()
         return self._engine.recheck(self)
+
+    async def arecheck(self) -> bool:
+        """Do as `recheck`, and ask the store of the fleet as well, which `recheck` does not."""
+        if self.finished:
+            raise self._used()
+        return await self._engine.arecheck(self)
 
     def commit(
         self,

@@ -202,7 +202,7 @@ class GovernedCall:
             # Committed inside, so that a result that breaks a postcondition is a failure to Core as well.
             async with governance.activity(self.tool, [dict(self.args)]) as activity:
                 # A person may have been asked, for as long as that takes.
-                if reservation is not None and not (reservation.recheck() and await reservation.astart()):
+                if reservation is not None and not await _may_still_run(reservation):
                     raise _RefusedAtStartError
                 given = activity.input[0]
                 ran = None if given == dict(self.args) else given
@@ -306,6 +306,11 @@ class _Ending:
 
     def never_ran(self) -> None:
         self.reservation.abort(ran=False)
+
+
+async def _may_still_run(reservation: Reservation) -> bool:
+    """Have the contracts judge again what has waited, and say that it begins."""
+    return await reservation.arecheck() and await reservation.astart()
 
 
 def told_of(error: Exception) -> dict[str, Any]:

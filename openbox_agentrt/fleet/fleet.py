@@ -160,6 +160,26 @@ class Fleet(ABC):
             return self._count_here(plan, started=started, force=force)
         return answer
 
+    def would(self, plan: FleetPlan, *, timeout: float | None = None) -> Reserved:
+        """
+        Judge a call that is not made: nothing is reserved or counted. The calling thread waits.
+
+        Returns:
+            What would be broken, without a lease. Others may come before the call is made.
+
+        Raises:
+            FleetUnavailableError: See `reserve`.
+            FleetConfigError: See `reserve`.
+        """
+        try:
+            answer: Reserved = self._wait(ToReserve(self._until(timeout), plan=plan, dry=True))
+        except FleetUnavailableError:
+            if self.on_outage == "refuse":
+                raise
+            worker = self._worker()
+            return worker.local.reserve(plan, worker.standing.worker.id, started=False, force=False, dry=True)
+        return answer
+
     def start(self, lease: Lease, *, timeout: float | None = None) -> bool:
         """
         Say that a reserved call begins now. The calling thread waits.

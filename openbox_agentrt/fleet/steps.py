@@ -2,7 +2,7 @@
 The steps of the protocol. Each is atomic, and safe to repeat.
 
 States of a lease: r reserved, s started, c committed, f failed, g given back, u unknown.
-    reserve -> r, or s at once
+    reserve -> r, or s at once; nothing where it is dry
     start    r -> s, while its worker lives
     commit   r s u -> c
     fail     r s u -> f
@@ -59,7 +59,11 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
-    """Judge a plan and make its moves. By `by`, in the store's time, nobody waits for it any more."""
+    """
+    Judge a plan and make its moves. By `by`, in the store's time, nobody waits for it any more.
+
+    With `dry` nothing is moved, and there is no lease.
+    """
 
     lease: str
     worker: str
@@ -68,6 +72,7 @@ class Reserve:
     by: int | None = None
     started: bool = False
     force: bool = False
+    dry: bool = False
     generation: str = ""
     acked: int = 0
 

@@ -149,6 +149,7 @@ class Program:
             by=self.rnd.choice([None, None, None, self.clock.now - 1, self.clock.now]),
             started=self.rnd.random() < 0.2,
             force=self.rnd.random() < 0.1,
+            dry=self.rnd.random() < 0.1,
         )
 
     def finish(self, lease: str, plan: FleetPlan, worker: str) -> Step:

@@ -261,6 +261,9 @@ class Engine(Settlement):
         breaches = self.store.would(call)
         if self._watching:
             return None
+        refused = failed or any(breach.blocks() for breach in breaches)
+        if call.plan.fleet and self._fleet is not None and not refused:
+            breaches = [*breaches, *self._fleet.would(call)]
         found = self._found(call, failed or [], breaches)
         broken = tuple(finding.broken for finding in found if finding.stops)
         return Refusal(tool=call.tool, step=call.step, broken=broken) if broken else None
@@ -279,6 +282,19 @@ class Engine(Settlement):
         self._report(call, [], breaches)
         call.violations = (*said, *call.violations)
         return call.admitted
+
+    async def arecheck(self, call: Reservation) -> bool:
+        """Do as `recheck`, and ask the store of the fleet as well."""
+        if not self.recheck(call):
+            return False
+        if call.lease is None or self._fleet is None:
+            return True
+        said = call.violations
+        more = await self._fleet.arecheck(call, watching=self._watching)
+        admitted = self._started(call, more)
+        if more:
+            call.violations = (*said, *call.violations)
+        return admitted
 
     def is_as_new(self) -> bool:
         """Tell whether a new engine would be no other: nothing is counted, owed, broken or written."""

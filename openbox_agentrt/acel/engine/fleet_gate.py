@@ -32,6 +32,8 @@ class FleetStore(Protocol):
 
     async def areserve(self, plan: FleetPlan, *, started: bool = False, force: bool = False) -> Reserved: ...
 
+    def would(self, plan: FleetPlan) -> Reserved: ...
+
     def start(self, lease: Lease) -> bool: ...
 
     async def astart(self, lease: Lease) -> bool: ...
@@ -58,13 +60,40 @@ class FleetGate:
     def __init__(self, store: FleetStore) -> None:
         self._store = store
 
+    def would(self, call: PlannedCall) -> list[Breach]:
+        """Give what a call would break if it were made now. Nothing moves. Blocks the thread."""
+        question = call.question = question_of(call, watching=False)
+        if question.stops() or not question.is_asked:
+            return question.broken
+        try:
+            return question.breaches(self._store.would(question.plan))
+        except FleetError as error:
+            return _unavailable(call, error)
+
+    async def arecheck(self, call: PlannedCall, *, watching: bool) -> list[Breach]:
+        """
+        Judge a call again that has waited and is about to run, and reserve it anew.
+
+        What it had reserved is given back in the same trip, so that it is not in its own way. Contracts that
+        do not want to look again refuse nothing.
+        """
+        lease = call.lease
+        if lease is None or not any(filed.contract.recheck for filed, _ in call.plan.fleet):
+            return []
+        call.lease = None
+        self._store.finish(lease, "undo")
+        question = call.question = question_of(call, watching=watching, again=True)
+        try:
+            answer = await self._store.areserve(question.plan, force=watching)
+        except FleetError as error:
+            return _unavailable(call, error)
+        return _reserved(call, question, answer)
+
     def reserve(self, call: PlannedCall, *, watching: bool, started: bool) -> list[Breach]:
         """Reserve a call in the store, and give what it would break. Blocks the thread."""
         question = self._question(call, watching)
-        if question.stops():
+        if question.stops() or not question.is_asked:
             return question.broken
-        if not question.contracts:
-            return []
         try:
             answer = self._store.reserve(question.plan, started=started, force=watching)
         except FleetError as error:
@@ -76,10 +105,8 @@ class FleetGate:
     ) -> list[Breach]:
         """Do as `reserve`, without blocking the event loop. `lease` stands in for asking, if it fits."""
         question = self._question(call, watching)
-        if question.stops():
+        if question.stops() or not question.is_asked:
             return question.broken
-        if not question.contracts:
-            return []
         if lease is not None:
             if question.is_held_by(lease):
                 call.lease = call.answer = lease
@@ -132,6 +159,8 @@ class FleetGate:
         """
         lease, question = call.lease, call.question
         if lease is None:
+            if question is not None and question.at_end and how in ("commit", "fail"):
+                self._store.record(question.plan, how)
             return
         call.lease = None
         ran = None
@@ -148,7 +177,9 @@ class FleetGate:
             future.add_done_callback(partial(_tell_end, question, tell))
 
     def _question(self, call: PlannedCall, watching: bool) -> FleetQuestion:
-        question = call.question = question_of(call, watching=watching)
+        question: FleetQuestion = question_of(call, watching=watching)
+        call.question = question
+        call.special = call.special or question.at_end
         return question
 
     def _doubtful(self, call: PlannedCall, lease: Lease, error: FleetError) -> list[Breach]:

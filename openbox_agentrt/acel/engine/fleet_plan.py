@@ -19,6 +19,7 @@ from ...fleet.errors import UnitsError
 from ...fleet.plan import FleetCell, FleetGuard, FleetMove, FleetPlan
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Cell, Guard, Move
+from ..events import RUN_ENDED
 from ..match.paths import FieldError
 from ..match.selector import Hit, ask
 from ..memory.distinct import Distinct
@@ -48,6 +49,8 @@ class FleetQuestion:
         asked: The guards, each with its contract.
         moves: The moves, each once for its cell.
         broken: What is broken before anybody is asked.
+        again: Whether only contracts count that want to look again at a call that waited.
+        at_end: Whether the run has ended, and nobody waits for the store: it is only told.
     """
 
     contracts: list[Declaration] = field(default_factory=list)
@@ -55,6 +58,13 @@ class FleetQuestion:
     asked: list[tuple[Declaration, Guard, FleetGuard]] = field(default_factory=list)
     moves: dict[tuple[int, str], tuple[Cell, FleetMove]] = field(default_factory=dict)
     broken: list[Breach] = field(default_factory=list)
+    again: bool = False
+    at_end: bool = False
+
+    @property
+    def is_asked(self) -> bool:
+        """Tell whether the store is asked."""
+        return bool(self.contracts) and not self.at_end
 
     @property
     def plan(self) -> FleetPlan:
@@ -76,7 +86,7 @@ class FleetQuestion:
             contract, guard, asked = self.asked[broken.guard]
             breach = _told(contract, guard, tuple(self.cells)[asked.cell][0], broken, answer.now)
             found.setdefault(id(contract), breach)
-        return list(found.values())
+        return [breach for breach in found.values() if breach.contract.recheck or not self.again]
 
     def unanswered(self, why: str, retry_after: float | None) -> list[Breach]:
         """Say of every contract that nobody could be asked."""
@@ -109,27 +119,29 @@ class FleetQuestion:
         )
 
 
-def question_of(call: PlannedCall, *, watching: bool) -> FleetQuestion:
+def question_of(call: PlannedCall, *, watching: bool, again: bool = False) -> FleetQuestion:
     """
     Make the question of a call.
 
     Args:
         call: The call, whose plan has contracts of the fleet.
         watching: Whether nothing of it refuses.
+        again: Whether only contracts refuse that want to look at it again.
     """
-    question = FleetQuestion()
+    question = FleetQuestion(again=again, at_end=call.tool == RUN_ENDED)
     for filed, settled, fault in _settled(call):
         contract = filed.contract
         rule = filed.rule(settled)
         if not rule.guards and not rule.moves:
             continue
         question.contracts.append(contract)
-        enforced = not watching and contract.mode == "enforce"
+        enforced = not watching and contract.mode == "enforce" and (contract.recheck or not again)
         try:
             guards = [(guard, _guard(question, contract, guard, call, enforced)) for guard in rule.guards]
             moves = [made for move in rule.moves if (made := _move(question, contract, move, call))]
         except _Undecided as error:
-            question.broken.append(Breach(contract=contract, fault=fault or str(error)))
+            broken = Breach(contract=contract, fault=fault or str(error), stops=not question.at_end)
+            question.broken.append(broken)
             continue
         for guard, made_guard in guards:
             if made_guard is None:

@@ -161,9 +161,11 @@ class JournaledStore(SessionStore):
         self._write()
 
     def hear(self, call: PlannedCall, breaches: list[Breach]) -> None:
-        if call.question.contracts:
+        if call.question.is_asked:
             allowed = call.watched or not any(breach.blocks() for breach in breaches)
             more = {"allowed": allowed, **answer_form(call, self._places)}
+            if call.question.again:
+                more["again"] = True
             self._noted.append(_Noted("fleet", call, breaches, more=more, order=self._places))
             self._write()
         super().hear(call, breaches)

@@ -252,7 +252,8 @@ class Rerun:
         call = self._flying.get(step["step"])
         if call is None:
             raise RerunError(f"line {number}: the fleet was asked about a call that never began")
-        call.question = question = question_of(call, watching=call.watched)
+        again = step.get("again") is True
+        call.question = question = question_of(call, watching=call.watched, again=again)
         if call.step in self._unasked:
             self.not_derivable += 1
             return
@@ -307,7 +308,7 @@ class Rerun:
         """Let no call have run about which the store had to be asked, and was not."""
         if not call.plan.fleet or call.question is not None or call.step in self._unasked:
             return
-        if question_of(call, watching=call.watched).contracts:
+        if question_of(call, watching=call.watched).is_asked:
             self._differ(number, step, "allowed without the store of the fleet", "to be asked there first")
 
     def _recheck(self, number: int, step: Mapping[str, Any]) -> None:

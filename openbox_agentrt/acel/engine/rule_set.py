@@ -19,7 +19,6 @@ from ..contracts.base import TemporalContract
 from ..contracts.custom import CustomGuard
 from ..contracts.declaration import Declaration, Home
 from ..contracts.rules import Cell, Guard, Move, Rule
-from ..events import RUN_ENDED
 from ..match.keys import of_run
 from ..match.selector import Hit
 from ..wording import shown
@@ -121,8 +120,7 @@ class Outline:
             decided = tuple(hit for hit in hits if isinstance(hit, bool))
             about = any(decided) or entry.contract.everywhere
             if entry.elsewhere:
-                # The end of a run cannot be refused, and nobody waits there for a store.
-                if tool != RUN_ENDED and hits != (False,) * len(hits):
+                if hits != (False,) * len(hits):
                     self.fleet.append((entry, hits))
             elif len(decided) < len(hits) or (about and entry.contract.is_asked_when):
                 self.asked.append((entry, hits))

@@ -138,7 +138,7 @@ class Settlement:
         return found
 
     def _finish(self, call: Reservation, how: How) -> None:
-        if call.lease is not None and self._fleet is not None:
+        if call.plan.fleet and self._fleet is not None:
             # What is dropped may be in the middle of anything, so nothing comes back of it.
             tell = None if how == "lose" else partial(self._report_end, call)
             self._fleet.finish(call, how, tell)

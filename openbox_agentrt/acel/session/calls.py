@@ -106,8 +106,8 @@ class SessionCalls:
         Tell what `reserve` would refuse a call for if it were made now.
 
         The call is not made: no step is counted, nothing is reserved or recorded, and no metric moves. A
-        call made later may be refused all the same, since others may have come between. What contracts of
-        the fleet would say is not asked: their store judges and reserves in one step.
+        call made later may be refused all the same, since others may have come between. Contracts of the
+        fleet ask their store, for which it blocks the thread as `reserve` does.
 
         Args:
             tool: Name of the tool.

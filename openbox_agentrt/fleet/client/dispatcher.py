@@ -315,6 +315,7 @@ class Dispatcher:
             by=self._latest(request),
             started=request.started,
             force=request.force,
+            dry=request.dry,
             generation=self._standing.generation,
             acked=worker.acked,
         )
@@ -401,7 +402,9 @@ class Dispatcher:
 
     def _reserve_goes_on(self, request: ToReserve, answer: StepAnswer) -> bool:
         said = answer.said
-        if said == "ok":
+        if said == "ok" and request.dry:
+            deliver(request, Reserved(lease=None, broken=answer.broken, now=answer.now))
+        elif said == "ok":
             self._grant(request, answer)
         elif said == "no" and answer.dead and not request.settled:
             request.settled = True
@@ -452,13 +455,17 @@ class Dispatcher:
         for request in requests:
             if _has_answer(request):
                 continue
-            if isinstance(request, ToReserve) and request.lease and self._journal.get(request.lease) is None:
+            if isinstance(request, ToReserve) and self._is_doubtful(request):
                 self._undo(request.granted())
             if not request.future.done():
                 deliver(request, error)
         for end in ends:
             if not end.future.done():
                 end.future.set_exception(error)
+
+    def _is_doubtful(self, request: ToReserve) -> bool:
+        """Tell whether the store may have granted what nobody was told of."""
+        return bool(request.lease) and not request.dry and self._journal.get(request.lease) is None
 
     def _give_up(self) -> None:
         ends = list(_taken(self._ends, len(self._ends)))

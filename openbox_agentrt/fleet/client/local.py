@@ -49,7 +49,9 @@ class LocalCounts:
         """Tell whether something was counted here that the store does not know."""
         return bool(self._entries)
 
-    def reserve(self, plan: FleetPlan, prefix: str, *, started: bool, force: bool) -> Reserved:
+    def reserve(
+        self, plan: FleetPlan, prefix: str, *, started: bool, force: bool, dry: bool = False
+    ) -> Reserved:
         """Judge a plan by what was counted here. `prefix` makes the lease's id one of its own."""
         with self._lock:
             self._settle(self._entries)
@@ -57,10 +59,10 @@ class LocalCounts:
             sent, guards = wire(plan, lambda per, tz: edges_around(per, tz, now))
             lease = f"{prefix}.local{next(self._numbers)}"
             step = Reserve(
-                lease=lease, worker=_WORKER, plan=sent, guards=guards, started=started, force=force
+                lease=lease, worker=_WORKER, plan=sent, guards=guards, started=started, force=force, dry=dry
             )
             answer = self._line.run([step])[0]
-            if answer.said != "ok":
+            if answer.said != "ok" or dry:
                 return Reserved(lease=None, broken=answer.broken, now=answer.now)
             self._entries[lease] = JournalEntry(lease, _WORKER, sent, started)
             cells = tuple(cell.id for cell in sent.c)

@@ -34,11 +34,16 @@ class Question:
 
 @dataclass(slots=True, eq=False)
 class ToReserve(Question):
-    """A plan to be judged. `lease` is the id that is tried now, and `sent` what the store was asked."""
+    """
+    A plan to be judged. `lease` is the id that is tried now, and `sent` what the store was asked.
+
+    With `dry` it is only judged.
+    """
 
     plan: FleetPlan = field(kw_only=True)
     started: bool = False
     force: bool = False
+    dry: bool = False
     lease: str = ""
     worker: str = ""
     sent: WirePlan | None = None

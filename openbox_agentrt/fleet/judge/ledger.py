@@ -84,9 +84,12 @@ class Ledger:
             return self._say("edges")
         failed = [(i, guard) for i, guard in enumerate(step.guards) if not holds(guard, cells[guard.c])]
         reports = tuple(broken(i, guard, cells[guard.c]) for i, guard in failed)
-        if any(guard.e for _, guard in failed) and not step.force:
+        stops = any(guard.e for _, guard in failed) and not step.force
+        if stops or step.dry:
+            # What was over was swept out of them when they were opened.
             self._save(cells)
-            return self._say("no", broken=reports, dead=self.tables.overdue(self.now))
+            dead = self.tables.overdue(self.now) if stops else ()
+            return self._say("no" if stops else "ok", broken=reports, dead=dead)
         tickets = tuple(reserve(move, cells[move.c]) for move in step.plan.m)
         self._save(cells)
         state: LeaseState = "s" if step.started else "r"

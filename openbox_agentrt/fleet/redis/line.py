@@ -39,6 +39,7 @@ class Ask(msgspec.Struct, omit_defaults=True):
     by: int | None = None
     started: bool = False
     force: bool = False
+    dry: bool = False
     generation: str | None = None
     how: str = ""
     measured: dict[str, int | tuple[str, ...]] | None = None
@@ -204,6 +205,7 @@ class RedisLine:
             case Reserve():
                 ask.lease, ask.guards, ask.by = step.lease, step.guards, step.by
                 ask.started, ask.force, ask.generation = step.started, step.force, step.generation
+                ask.dry = step.dry
                 cells = self._cells(cell.id for cell in step.plan.c)
                 return "reserve", ask, [*cells, workers], [encoded(step.plan)]
             case Finish():

@@ -28,6 +28,10 @@ if stops and not req.force then
   save_all()
   return reply('no', {broken = told, dead = overdue(WORKERS)})
 end
+if req.dry then
+  save_all()
+  return reply('ok', {broken = told})
+end
 
 local tickets = {}
 for position, m in ipairs(moves) do tickets[position] = move(m) end
