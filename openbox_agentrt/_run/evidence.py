@@ -58,6 +58,11 @@ class SessionRecorder:
         """Tell whether the steps of the session belong into the evidence."""
         return self._file.records_steps
 
+    @property
+    def redacts(self) -> bool:
+        """Tell whether parts of what is recorded are hidden."""
+        return self._file.redacts
+
     def record_step(self, step: Mapping[str, Any]) -> Any:
         return self._opened().record_step(step)
 

@@ -32,6 +32,9 @@ class SharedLog(Protocol):
     @property
     def records_steps(self) -> bool: ...
 
+    @property
+    def redacts(self) -> bool: ...
+
     def record_step(self, step: Mapping[str, Any], *, session_id: str | None = None) -> int | None: ...
 
     def record_rules(self, rules: Mapping[str, Any]) -> int | None: ...
@@ -79,6 +82,11 @@ class SessionEvidence(Generic[_Log]):
     def records_steps(self) -> bool:
         """True if the steps of this session are recorded."""
         return self._file.records_steps
+
+    @property
+    def redacts(self) -> bool:
+        """True if parts of what is recorded are hidden."""
+        return self._file.redacts
 
     def record_step(self, step: Mapping[str, Any]) -> int | None:
         """Record a step of this session, if steps are recorded."""

@@ -32,7 +32,10 @@ def step_body(step: Mapping[str, Any], redactor: Redactor | None) -> bytes:
             return data
     frozen: dict[str, Json] = {}
     for name, value in step.items():
-        if name not in _OF_THE_USER:
+        if name == "keys" and redactor is not None:
+            # All of them, so that calls whose arguments hide nothing have equal markers for equal keys.
+            frozen[name] = {key: redactor.marker(text) for key, text in value.items()}
+        elif name not in _OF_THE_USER:
             frozen[name] = freeze(value)
         elif name == "memory" and redactor is not None:
             # Values of keys stand in it, folded: no name tells which of them are secrets.
@@ -48,18 +51,16 @@ def hidden_fields(contract: Mapping[str, Any], redactor: Redactor) -> Iterator[s
     Find the fields that a contract has to see, and that are hidden in the log.
 
     Its decisions cannot be derived again then. A hidden key is none of these: equal values have equal
-    markers, unless spellings are folded.
+    markers, and of one whose spellings are folded there is a marker of what they have in common.
 
     Args:
         contract: The contract, in the form in which a log has it.
     """
     terms = contract.get("terms")
     needed: list[Any] = [*_searched(contract)]
-    if contract.get("template") == "at_most_total" and isinstance(terms, Mapping):
+    of_values = contract.get("template") == "max_distinct" and contract.get("fold") is not None
+    if (of_values or contract.get("template") == "at_most_total") and isinstance(terms, Mapping):
         needed.append(terms.get("field"))
-    if contract.get("fold") is not None:
-        key = contract.get("key")
-        needed += [key] if isinstance(key, str) else key.values() if isinstance(key, Mapping) else key or ()
     for field in dict.fromkeys(needed):
         if isinstance(field, str) and any(redactor.hides(part) for part in field.split(".")):
             yield field

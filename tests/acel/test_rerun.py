@@ -39,6 +39,7 @@ from openbox_agentrt.acel import (
 from openbox_agentrt.acel.contracts.identity import canonical
 from openbox_agentrt.acel.contracts.rebuilding import rebuilt
 from openbox_agentrt.acel.contracts.template import Template
+from openbox_agentrt.acel.match.spelling import Fold
 from openbox_agentrt.acel.rerun import RerunReport, rerun_file
 from openbox_agentrt.evidence import EvidenceFile, Redactor, read_entries, verify_file
 from openbox_agentrt.evidence.canonical import GENESIS_HASH, encode
@@ -462,16 +463,90 @@ def test_a_redacted_key_still_counts_and_a_redacted_amount_does_not(tmp_path: Pa
     assert (report.derived, report.not_derivable) == (8, 3)
 
 
-def test_a_redacted_key_with_several_spellings_is_not_derivable(tmp_path: Path) -> None:
-    """Its spellings have several markers, which say nothing about the key: no reason to speak of a change."""
+@pytest.mark.parametrize(
+    ("rule", "calls"),
+    [
+        pytest.param(
+            at_most_n_times("pay", 1, key="card", fold="case"),
+            [("pay", {"card": "Ann"}), ("pay", {"card": "ann"}), ("pay", {"card": "Bob"})],
+            id="one argument",
+        ),
+        pytest.param(
+            at_most_n_times("pay", 1, key="card", fold="number"),
+            [("pay", {"card": "007"}), ("pay", {"card": 7}), ("pay", {"card": "8"})],
+            id="by value",
+        ),
+        pytest.param(
+            at_most_n_times("pay", 1, key=["card", "shop"], fold="case"),
+            [("pay", {"card": card, "shop": shop}) for card, shop in ("Ax", "aX", "Ay")],
+            id="several together",
+        ),
+        pytest.param(
+            at_most_n_times("pay", 1, key="*", fold="case"),
+            [("pay", {"card": "Ann"}), ("pay", {"card": "ann"}), ("pay", {"card": "Bob"})],
+            id="all arguments",
+        ),
+        pytest.param(
+            must_precede("log_in", "pay", key={"log_in": "user", "pay": "card"}, fold="case"),
+            [("log_in", {"user": "ANN"}), ("pay", {"card": "Bob"}), ("pay", {"card": "ann"})],
+            id="another one for each tool, which is not redacted",
+        ),
+    ],
+)
+def test_a_redacted_key_with_several_spellings_still_counts(
+    tmp_path: Path, rule: Template, calls: list[tuple[str, dict[str, Any]]]
+) -> None:
+    """Its marker is one of what the spellings have in common."""
     path = tmp_path / "e.jsonl"
     with EvidenceFile(path, record="steps", redact_fields=["card"]) as evidence:
-        session = Session(contracts=[at_most_n_times("pay", 1, key="card", fold="case")], evidence=evidence)
-        assert [session.reserve("pay", {"card": card}).allowed for card in ("Ann", "ann")] == [True, False]
+        session = Session(contracts=[rule], evidence=evidence)
+        said = []
+        for tool, args in calls:
+            call = session.reserve(tool, args)
+            said.append(call.allowed)
+            if call.allowed:
+                call.commit()
+    assert sorted(said) == [False, True, True]
 
     report = rerun_file(path)
     assert (report.differences, report.problems) == ((), ())
-    assert (report.derived, report.not_derivable) == (0, 2)
+    assert (report.derived, report.not_derivable) == (3, 0)
+    reserve = next(entry.data for entry in read_entries(path) if entry.data.get("e") == "reserve")
+    assert all(text.startswith("***REDACTED(hmac-sha256:") for text in reserve["keys"].values())
+
+
+def test_redacted_values_are_told_apart(tmp_path: Path) -> None:
+    """By their markers, unless their spellings are folded."""
+    cases: tuple[tuple[Fold | None, int], ...] = ((None, 0), ("case", 4))
+    for fold, not_derivable in cases:
+        path = tmp_path / f"{fold}.jsonl"
+        with EvidenceFile(path, record="steps", redact_fields=["card"]) as evidence:
+            session = Session(contracts=[max_distinct("pay", "card", 2, fold=fold)], evidence=evidence)
+            cards = ("a", "b", "a", "c")
+            said = [session.reserve("pay", {"card": card}).allowed for card in cards]
+        assert said == [True, True, True, False]
+
+        report = rerun_file(path)
+        assert (report.differences, report.problems) == ((), ())
+        assert report.not_derivable == not_derivable
+
+
+def test_a_redacted_key_of_what_really_ran_counts_too(tmp_path: Path) -> None:
+    """Its marker stands in the step of the end."""
+    path = tmp_path / "e.jsonl"
+    rule = at_most_n_times("pay", 1, key="card", fold="case")
+    with EvidenceFile(path, record="steps", redact_fields=["card"]) as evidence:
+        session = Session(contracts=[rule], evidence=evidence)
+        session.reserve("pay", {"card": "Ann"}).commit("done", args={"card": "Bob"})
+        assert [session.reserve("pay", {"card": card}).allowed for card in ("bob", "ann", "C")] == [
+            False,
+            False,
+            True,
+        ]
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems) == ((), ())
+    assert (report.derived, report.not_derivable) == (4, 0)
 
 
 def test_arguments_that_are_not_in_the_log_are_not_derivable(tmp_path: Path) -> None:

@@ -26,8 +26,15 @@ __all__ = (
 _HIDDEN = "***REDACTED("
 
 
-def reading_hidden(call: PlannedCall, given: Any) -> set[int]:
-    """Find the contracts, by identity, to which it matters what stands in the hidden arguments of a call."""
+def reading_hidden(call: PlannedCall, given: Any, keys: Collection[str]) -> set[int]:
+    """
+    Find the contracts, by identity, to which it matters what stands in the hidden arguments of a call.
+
+    Args:
+        call: The call.
+        given: Its arguments as a log shows them.
+        keys: The keys of which the log tells what they are.
+    """
     asked = {id(entry.contract) for entry, _ in call.plan.asked}
     for guard in call.plan.guards:
         condition = guard.guard.condition
@@ -39,21 +46,25 @@ def reading_hidden(call: PlannedCall, given: Any) -> set[int]:
             asked.add(id(guard.contract))
         if cell is None:
             continue
-        if _hides_of_cell(cell, given):
+        if _hides_of_cell(cell, given, keys):
             asked.add(id(guard.contract))
     return asked
 
 
-def _hides_of_cell(cell: Cell, given: Any) -> bool:
+def _hides_of_cell(cell: Cell, given: Any, keys: Collection[str]) -> bool:
     """Tell whether what a cell counts or is split by is hidden."""
-    if cell.field is not None and _is_hidden_at(given, cell.field):
+    # What was redacted is still the same for the same value. What was cut is not, what `fold` makes one has
+    # several markers, and how much an amount was no marker says.
+    told_apart = cell.kind == "distinct" and cell.fold is None
+    if cell.field is not None and _is_hidden_at(given, cell.field, marked=not told_apart):
         return True
-    # A key that was redacted is still the same for the same value. One that was cut is not, and what `fold`
-    # makes one has several markers.
-    return cell.key is not None and (given is None or has_hidden(given, marked=cell.key.fold is not None))
+    key = cell.key
+    if key is None or key.text in keys:
+        return False
+    return given is None or has_hidden(given, marked=key.fold is not None)
 
 
-def reads_hidden_in_fleet(call: PlannedCall, given: Any) -> bool:
+def reads_hidden_in_fleet(call: PlannedCall, given: Any, keys: Collection[str]) -> bool:
     """Tell whether it matters to a contract of the fleet what stands in the hidden arguments of a call."""
     for filed, hits in call.plan.fleet:
         if not all(isinstance(hit, bool) for hit in hits):
@@ -61,7 +72,7 @@ def reads_hidden_in_fleet(call: PlannedCall, given: Any) -> bool:
             return True
         rule = filed.rule(tuple(bool(hit) for hit in hits))
         cells = (*(guard.cell for guard in rule.guards), *(move.cell for move in rule.moves))
-        if any(cell is not None and _hides_of_cell(cell, given) for cell in cells):
+        if any(cell is not None and _hides_of_cell(cell, given, keys) for cell in cells):
             return True
     return False
 
@@ -121,12 +132,12 @@ def _reads_hidden(names: Collection[str] | None, given: Any) -> bool:
     return any(_is_hidden_at(given, name) for name in names)
 
 
-def _is_hidden_at(args: Any, path: str) -> bool:
+def _is_hidden_at(args: Any, path: str, *, marked: bool = True) -> bool:
     if not isinstance(args, dict):
         return True
     first = path.split(".")[0]
     if "$cut" in args or "$mapping" in args:
         return True
     if first == "*":
-        return has_hidden(args)
-    return any(has_hidden(args[name]) for name in (path, first) if name in args)
+        return has_hidden(args, marked=marked)
+    return any(has_hidden(args[name], marked=marked) for name in (path, first) if name in args)

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple, Protocol
 
 from ..contracts.base import SessionRule, TemporalContract
 from ..contracts.identity import canonical, rules_hash
+from ..contracts.rules import Cell
+from ..match.keys import Key
 from ..memory.clock import Clock
 from ..memory.guard import Breach
 from ..memory.state import StateStore
@@ -29,7 +31,7 @@ from .fleet_answer import answer_form
 from .plan import ArgumentRules, Plan
 from .planned_call import PlannedCall, seen_of
 from .rule_set import RuleSet, shared_rules
-from .step_forms import asked_form, ended_form, ended_late_form, learnt_form, reserved_form
+from .step_forms import asked_form, ended_form, ended_late_form, keys_form, learnt_form, reserved_form
 from .store import SessionStore
 
 __all__ = ("JournaledStore", "StepSink", "filed_rules")
@@ -43,7 +45,8 @@ class StepSink(Protocol):
 
     One with ``warn_of_hidden`` is told of the contracts of a session when that is made, before any of them is
     written. One that says ``late_arguments`` gets the arguments of a call with its end and not with its
-    beginning: somebody may yet say that they must not be seen.
+    beginning: somebody may yet say that they must not be seen. One that says ``redacts`` hides parts of them:
+    it gets the keys of a call whose spellings are folded as well, of which it has to make markers.
     """
 
     def record_step(self, step: Mapping[str, Any], /) -> Any: ...
@@ -72,7 +75,19 @@ class JournaledStore(SessionStore):
         start: What a reader has to know of the session besides its rules and its state.
     """
 
-    __slots__ = ("_first", "_late", "_noted", "_objecting", "_places", "_run", "_sink", "_start", "_writing")
+    __slots__ = (
+        "_first",
+        "_folded",
+        "_late",
+        "_noted",
+        "_objecting",
+        "_places",
+        "_redacts",
+        "_run",
+        "_sink",
+        "_start",
+        "_writing",
+    )
 
     def __init__(
         self,
@@ -103,6 +118,8 @@ class JournaledStore(SessionStore):
         # Set while a call is looked at again that something objects to: it is noted with the objections.
         self._objecting = False
         self._late = bool(getattr(sink, "late_arguments", False))
+        self._redacts = bool(getattr(sink, "redacts", False))
+        self._folded = _folded_keys(self.book.rules) if self._redacts else ()
         state.tell(self._note_state)
         warn = getattr(sink, "warn_of_hidden", None)
         if warn is not None:
@@ -188,6 +205,7 @@ class JournaledStore(SessionStore):
         super().add(contract)
         with self.lock:
             self._places = {**self._places, id(contract): len(self._places)}
+            self._folded = _folded_keys(self.book.rules) if self._redacts else ()
             self._noted.append(_Noted("add", more={"contract": canonical(contract), "text": contract.spec}))
 
     def replace(self, rules: RuleSet) -> None:
@@ -266,6 +284,7 @@ class JournaledStore(SessionStore):
         before = self.contracts
         super()._replace(rules)
         told, self._places = _filed(rules)
+        self._folded = _folded_keys(rules) if self._redacts else ()
         self._noted.append(_Noted("replace", rules=told, more={"before": rules_hash(before)}))
 
     def _time(self) -> float | str | None:
@@ -300,10 +319,13 @@ class JournaledStore(SessionStore):
             step["tool"] = call.tool
             if noted.event == "reserve":
                 step.update(asked_form(call, late=self._late))
+                step.update(keys_form(call, self._folded))
             elif noted.event not in ("learn", "recheck", "fleet"):
                 step.update(ended_late_form(noted.event, call) if self._late else ended_form(call))
             if noted.event == "commit":
                 step.update(learnt_form(call, concealed=call.concealed))
+            if call.ran is not None and "final" in step:
+                step.update(keys_form(call.ran, self._folded))
         if noted.at is not None:
             step["at"] = noted.at
         if noted.breaches:
@@ -324,6 +346,18 @@ class _Filed(NamedTuple):
 
     told: Mapping[str, Any]
     places: Mapping[int, int]
+
+
+@functools.lru_cache(maxsize=16)
+def _folded_keys(rules: RuleSet) -> tuple[Key, ...]:
+    """List the keys of which several spellings are one."""
+    elsewhere = (filed.rule(hits) for filed in rules.fleet for hits in filed.combinations())
+    cells: set[Cell | None] = set()
+    for rule in elsewhere:
+        cells.update(guard.cell for guard in rule.guards)
+        cells.update(move.cell for move in rule.moves)
+    keys = {cell.key for cell in (*rules.cells(), *cells) if cell is not None and cell.key is not None}
+    return tuple(sorted((key for key in keys if key.fold is not None), key=lambda key: key.text))
 
 
 @functools.lru_cache(maxsize=16)

@@ -221,14 +221,18 @@ class Rerun:
         call.special = bool(call.deferred or call.early)
         if "subject" in step or "of_run" in step:
             call.about = About(subject=thawed(step.get("subject", {})), run=step.get("of_run", ""))
+        keys = step.get("keys", {})
+        # What a key is that was folded, no marker in the arguments tells.
+        call.memo = dict(keys)
         by_code = not allowed and (step.get("code") or any(map(self._is_word, step.get("broken", ()))))
         breaches = store.reserve(call, force=bool(step.get("watched")), refuse=bool(by_code)) or []
         if call.step != step["step"]:
             raise RerunError(f"line {number}: step {call.step} of the session is missing")
         unknown: set[int] = set()
         if hidden or (not plain and (given is None or has_hidden(given))):
-            unknown = self._unseen.hide(call, None if hidden else given)
-            if plan.fleet and reads_hidden_in_fleet(call, None if hidden else given):
+            seen = None if hidden else given
+            unknown = self._unseen.hide(call, seen, keys)
+            if plan.fleet and reads_hidden_in_fleet(call, seen, keys):
                 self._unasked.add(call.step)
         self._compare(number, step, allowed, call.admitted, breaches, unknown | self._unseen.about(call))
         if call.admitted is not allowed:
@@ -244,7 +248,7 @@ class Rerun:
         self._store.step -= 1
         again = PlannedCall(call.tool, call.args, call.plan)
         again.deferred, again.early, again.special = call.deferred, call.early, call.special
-        again.about = call.about
+        again.about, again.memo = call.about, call.memo
         self._store.reserve(again, force=True)
         return again
 
@@ -279,12 +283,15 @@ class Rerun:
         if "final" in step:
             call.final = thawed(step["final"])
             if has_hidden(step["final"]):
-                unknown = self._unseen.hide(call, step["final"])
+                unknown = self._unseen.hide(call, step["final"], step.get("keys", ()))
         elif step.get("shown"):
-            unknown = self._unseen.hide(call, None)
+            unknown = self._unseen.hide(call, None, ())
         if "measured" in step:
             call.measured = thawed(step["measured"])
         call.special = call.special or call.final is not None or call.measured is not None
+        ran = call.as_ran()
+        if ran is not None:
+            ran.memo = dict(step.get("keys", {}))
         over = self._settle(call, step, end)
         if call.question is None and (over or "broken" in step):
             self._compare(number, step, True, True, over or [], unknown | self._unseen.about(call))

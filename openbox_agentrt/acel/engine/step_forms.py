@@ -6,14 +6,15 @@ What may not be seen of a call is not in these forms; a mark in its place says t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..._plain.same import is_same
+from ..match.keys import Key
 from ..memory.deferred import Guess
 from .planned_call import PlannedCall
 
-__all__ = ("asked_form", "ended_form", "ended_late_form", "learnt_form", "reserved_form")
+__all__ = ("asked_form", "ended_form", "ended_late_form", "keys_form", "learnt_form", "reserved_form")
 
 
 def reserved_form(call: PlannedCall) -> dict[str, Any]:
@@ -48,6 +49,12 @@ def asked_form(call: PlannedCall, *, late: bool) -> dict[str, Any]:
     if call.watched:
         asked["watched"] = True
     return asked
+
+
+def keys_form(call: PlannedCall, folded: Iterable[Key]) -> dict[str, Any]:
+    """Say what the keys of a call are whose spellings are folded: no marker of an argument tells it."""
+    keys = {key.text: value for key in folded if isinstance(value := call.key(key), str)}
+    return {"keys": keys} if keys else {}
 
 
 def learnt_form(call: PlannedCall, *, concealed: bool) -> dict[str, Any]:

@@ -36,9 +36,9 @@ class UnseenMemory:
         # By the step of the call whose result or arguments the log does not show.
         self._of_calls: dict[int, set[int]] = {}
 
-    def hide(self, call: PlannedCall, given: Any) -> set[int]:
+    def hide(self, call: PlannedCall, given: Any, keys: Collection[str]) -> set[int]:
         """Take note of hidden arguments of a call; gives the contracts to which it matters what they are."""
-        asked = reading_hidden(call, given)
+        asked = reading_hidden(call, given, keys)
         hidden = {
             place
             for place, contract in enumerate(self._rules.contracts)

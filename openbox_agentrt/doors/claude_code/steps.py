@@ -34,6 +34,7 @@ class _Steps:
     def __init__(self, evidence: EvidenceFile, now: Callable[[], float]) -> None:
         self._evidence = evidence
         self._now = now
+        self.redacts = evidence.redacts
         self.record_rules = evidence.record_rules
         self.warn_of_hidden = evidence.warn_of_hidden
 

@@ -203,6 +203,11 @@ class EvidenceFile:
         """True if the steps of sessions are recorded too."""
         return self._records_steps
 
+    @property
+    def redacts(self) -> bool:
+        """True if parts of what is recorded are hidden."""
+        return self._redactor is not None
+
     def record(self, violation: Recordable, *, session_id: str | None = None) -> int | None:
         """
         Record a violation under its session.
