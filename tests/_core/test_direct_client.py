@@ -260,7 +260,7 @@ async def test_core_can_ask_to_wait() -> None:
     core.answer = 429, {"Retry-After": "30"}, b"{}"
 
     with pytest.raises(GovernanceUnavailableError, match="HTTP 429"):
-        await connected(core, budget=0.2).gate.judge(event())
+        await connected(core, budget=0.5).gate.judge(event())
 
     assert len(core.asked) == 2
 

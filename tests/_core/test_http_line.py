@@ -309,6 +309,51 @@ class TestConnections:
         assert (await carried(line))[2] == b'{"verdict":"block"}'
         await line.aclose()
 
+    async def test_one_that_comes_while_nobody_asks_is_not_the_next_either(self, server: RawServer) -> None:
+        """The connection is given up: what stands in it was said of nothing."""
+        line, unasked, sent = HttpLine(server.url), threading.Event(), threading.Event()
+
+        async def twice(writer: asyncio.StreamWriter) -> None:
+            writer.write(answer())
+            await asyncio.to_thread(unasked.wait, 10)
+            writer.write(answer(b'{"verdict":"allow","poison":1}'))
+            sent.set()
+
+        server.reply = twice
+        await carried(line)
+        server.reply = sending(answer(BLOCK))
+        unasked.set()
+        await asyncio.to_thread(sent.wait, 10)
+        for _ in range(3):
+            await asyncio.sleep(0)  # the loop reads what has arrived
+
+        with pytest.raises(httpx.RemoteProtocolError):
+            await carried(line)
+        assert (await carried(line))[2] == BLOCK
+        await line.aclose()
+
+    async def test_an_answer_before_the_end_of_the_request_counts(self) -> None:
+        """Core need not read what it refuses, and the rest is sent to nobody."""
+        given = answer(status=b"413 Too Large")
+
+        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(given)
+            with contextlib.suppress(ConnectionError):
+                await writer.drain()
+            await gone.wait()
+            writer.close()
+
+        gone = asyncio.Event()
+        server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        line = HttpLine(f"http://127.0.0.1:{port}")
+        async with server:
+            for _ in range(2):
+                assert (await carried(line, b"x" * 30_000_000))[0] == 413
+            await line.aclose()
+            gone.set()
+
     async def test_a_request_is_never_sent_twice_by_itself(self, server: RawServer) -> None:
         """Where the connection ends as it is used, the gate decides about asking again."""
         line, failed = HttpLine(server.url), 0
@@ -376,7 +421,7 @@ class TestLoops:
                 assert asyncio.run(carried(line))[2] == ALLOW
             gc.collect()
 
-        assert len(line._sessions) == 0
+        assert len(line._connections) == 0
         assert open_files() <= before + 1
         assert [str(each.message) for each in warned] == []
 
@@ -411,7 +456,7 @@ class TestLoops:
             del loop
             gc.collect()
 
-        assert len(line._sessions) == 0
+        assert len(line._connections) == 0
         assert caplog.messages == []
 
     @NO_FORK

@@ -59,7 +59,7 @@ def test_a_loop_that_ends_closes_its_connections(connection: Connection) -> None
         asyncio.run(connection.gate.judge(event(number)))
     gc.collect()
 
-    assert len(client.line._sessions) == 0
+    assert len(client.line._connections) == 0
     assert len(os.listdir("/proc/self/fd")) <= before + 1
 
 

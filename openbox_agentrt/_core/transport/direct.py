@@ -84,10 +84,11 @@ class LocalLine:
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Make one request to the Core; give status, headers and body of its answer."""
+        own = dict(headers)  # a Core may change them, and other requests share them
         if self._waiting is not None:
-            return await self._waiting.ahandle(method, path, headers, body)
+            return await self._waiting.ahandle(method, path, own, body)
         # In an empty context: nothing that Core does belongs to the activity that it is asked about.
-        return Context().run(self._core.handle, method, path, headers, body)
+        return Context().run(self._core.handle, method, path, own, body)
 
     async def aclose(self) -> None:
         """Leave the Core open: whoever made it closes it."""
@@ -164,7 +165,7 @@ class DirectClient(EvaluationClient):
         """Give path, headers and body of a request. openbox_core writes what it signs."""
         identity = self._identity
         if identity is None:
-            return EVALUATE_PATH, {**self._headers}, _written(payload)
+            return EVALUATE_PATH, self._headers, _written(payload)
         if isinstance(identity, AgentIdentity):
             path = EVALUATE_PATH
             headers, body = prepare_signed_request(

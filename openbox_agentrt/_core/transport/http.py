@@ -1,15 +1,13 @@
 """
 The line to a remote Core: exact bytes out, and a bounded, decoded answer back.
 
-httpx and httpcore take several times what Core's answer takes to read, so what a gate asks goes over aiohttp,
-in one session for each event loop. What goes wrong is told in httpx's words: openbox_core, its hooks and the
-gate know those.
+httpx and httpcore take several times what Core's answer takes to read, so what a gate asks goes over aiohttp.
+Each event loop has connections of its own. What goes wrong is told in httpx's words: openbox_core, its hooks
+and the gate know those.
 """
 
 from __future__ import annotations
 
-import asyncio
-import io
 import ssl
 import zlib
 from collections.abc import Mapping
@@ -19,7 +17,6 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from .clients import AT_ONCE, IDLE_SECONDS
 from .exchange import MAX_ANSWER_BYTES, AnswerTooLargeError, CutAnswerError
 from .loops import PerLoop
 
@@ -27,10 +24,9 @@ if TYPE_CHECKING:
     import aiohttp
     import yarl
 
-__all__ = ("HttpLine", "http_line")
+    from .connections import Connections
 
-_WARNS_ABOVE: Final = 2**20
-"""Size of a body about which aiohttp warns, unless it is a stream."""
+__all__ = ("HttpLine", "http_line")
 
 _MOST_ADDRESSES: Final = 32
 _CODINGS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
@@ -59,7 +55,7 @@ class HttpLine:
         self.base = base.rstrip("/")
         self._proxy = proxy
         self._tls: ssl.SSLContext | None = None
-        self._sessions = PerLoop(self._open, _close, _let_go)
+        self._connections = PerLoop(self._open, _close, _let_go)
         self._addresses: dict[str, yarl.URL] = {}
 
     async def carry(
@@ -79,22 +75,18 @@ class HttpLine:
             AnswerTooLargeError: There was too much of one.
         """
         import aiohttp
+        from aiohttp.http import HttpProcessingError
 
         url = self._addresses.get(path) or self._address(path)
-        data = None if not body else body if len(body) <= _WARNS_ABOVE else io.BytesIO(body)
-        session, status = await self._sessions.get(), None
+        connections = await self._connections.get()
         try:
-            async with session.request(
-                method, url, data=data, headers=headers, allow_redirects=False, proxy=self._proxy
-            ) as answer:
-                status = answer.status
-                return status, answer.headers, await _read(answer)
-        except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
-            raise _translated(error, status) from error
+            return await connections.ask(method, url, headers, body, _read)
+        except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
+            raise _translated(error) from error
 
     async def aclose(self) -> None:
         """Close the running loop's connections, and ask the other running loops to close theirs."""
-        await self._sessions.aclose()
+        await self._connections.aclose()
 
     def _address(self, path: str) -> yarl.URL:
         import yarl
@@ -109,57 +101,55 @@ class HttpLine:
             self._addresses[path] = url
         return url
 
-    def _open(self) -> aiohttp.ClientSession:
-        import aiohttp
+    def _open(self) -> Connections:
+        import yarl
+
+        from .connections import Connections
 
         if self._tls is None:
             # As httpx does: SSL_CERT_FILE, SSL_CERT_DIR, else certifi.
             self._tls = httpx.create_ssl_context()
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=AT_ONCE, keepalive_timeout=IDLE_SECONDS, ssl=self._tls),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Accept-Encoding": "identity"},
-            # The size is bounded while it is unfolded, which aiohttp would do without a bound.
-            auto_decompress=False,
-            trust_env=False,
-        )
+        proxy = None if self._proxy is None else yarl.URL(self._proxy)
+        return Connections(yarl.URL(self.base), proxy=proxy, tls=self._tls)
 
 
-async def _close(session: aiohttp.ClientSession) -> None:
-    await session.close()
-    # A closed transport closes its socket in a later turn of the loop, which may be about to end.
-    await asyncio.sleep(0)
+async def _close(connections: Connections) -> None:
+    await connections.aclose()
 
 
-def _let_go(session: aiohttp.ClientSession) -> None:
-    connector = session.connector
-    if connector is not None:
-        session.detach()
-        # Its loop is closed, so there is nothing to wait for; without this, aiohttp complains on that loop.
-        connector._close()
+def _let_go(connections: Connections) -> None:
+    connections.let_go()
 
 
-async def _read(answer: aiohttp.ClientResponse) -> bytes:
-    coding = answer.headers.get("Content-Encoding", "identity").strip().lower()
-    if coding != "identity":
-        return await _unfolded(answer, coding)
+async def _read(status: int, headers: Mapping[str, str], content: aiohttp.StreamReader) -> bytes:
+    """Read a body, or say that an answer came of which its end is missing."""
+    import aiohttp
+
+    coding = headers.get("Content-Encoding", "identity").strip().lower()
+    try:
+        return await (_whole(content) if coding == "identity" else _unfolded(content, coding))
+    except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
+        text = _words(error)
+        raise (CutAnswerError(text) if 200 <= status < 300 else httpx.ReadError(text)) from error
+
+
+async def _whole(content: aiohttp.StreamReader) -> bytes:
     # Most answers are here already, in one piece.
-    whole = await answer.content.readany()
-    if answer.content.at_eof() and len(whole) <= MAX_ANSWER_BYTES:
+    whole = await content.readany()
+    if content.at_eof() and len(whole) <= MAX_ANSWER_BYTES:
         return whole
     body = bytearray()
     _grow(body, whole)
-    async for piece in answer.content.iter_any():
+    async for piece in content.iter_any():
         _grow(body, piece)
     return bytes(body)
 
 
-async def _unfolded(answer: aiohttp.ClientResponse, coding: str) -> bytes:
+async def _unfolded(content: aiohttp.StreamReader, coding: str) -> bytes:
     if coding not in _CODINGS:
         raise ValueError(f"the answer is in {coding!r}")
     unfold, body = zlib.decompressobj(_CODINGS[coding]), bytearray()
-    async for piece in answer.content.iter_any():
+    async for piece in content.iter_any():
         # One byte more than is allowed, however much a small piece would unfold to.
         _grow(body, unfold.decompress(piece, MAX_ANSWER_BYTES + 1 - len(body)))
         if unfold.unused_data:
@@ -175,12 +165,16 @@ def _grow(body: bytearray, piece: bytes) -> None:
     body += piece
 
 
-def _translated(error: Exception, status: int | None) -> httpx.TransportError:
-    import aiohttp
+def _words(error: Exception) -> str:
+    return getattr(error, "message", "") or str(error) or type(error).__name__
 
-    text = getattr(error, "message", "") or str(error) or type(error).__name__
-    if status is not None:
-        return CutAnswerError(text) if 200 <= status < 300 else httpx.ReadError(text)
+
+def _translated(error: Exception) -> httpx.TransportError:
+    """Say in httpx's words why there is no answer."""
+    import aiohttp
+    from aiohttp.http import HttpProcessingError
+
+    text = _words(error)
     match error:
         case aiohttp.InvalidURL():
             return httpx.UnsupportedProtocol(f"invalid address: {text}")
@@ -190,7 +184,7 @@ def _translated(error: Exception, status: int | None) -> httpx.TransportError:
             return httpx.ProxyError(f"the proxy answered {error.status}")
         case aiohttp.ClientConnectorError():
             return httpx.ConnectError(text)
-        case aiohttp.ServerDisconnectedError() | aiohttp.ClientResponseError():
+        case aiohttp.ServerDisconnectedError() | HttpProcessingError():
             # Not a word of an answer, or words that are no HTTP.
             return httpx.RemoteProtocolError(text)
         case aiohttp.ClientError() | OSError():
