@@ -12,11 +12,19 @@ from .._lazy import load_name
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .answers import BrokenGuard, Finished, FleetCounts, How, Lease, Measured, Reserved
-    from .errors import FleetConfigError, FleetError, FleetUnavailableError, UnitsError
+    from .errors import (
+        FleetConfigError,
+        FleetError,
+        FleetUnavailableError,
+        SessionBusyError,
+        SessionMemoryError,
+        UnitsError,
+    )
     from .fleet import Fleet
     from .opening import open_fleet
     from .plan import FleetCell, FleetGuard, FleetMove, FleetPlan
     from .redis.fleet import RedisFleet
+    from .sessions import SharedSession
     from .sqlite import SqliteFleet
 
 _HOME = {
@@ -37,6 +45,9 @@ _HOME = {
     "Measured": "answers",
     "RedisFleet": "redis.fleet",
     "Reserved": "answers",
+    "SessionBusyError": "errors",
+    "SessionMemoryError": "errors",
+    "SharedSession": "sessions",
     "SqliteFleet": "sqlite",
     "open_fleet": "opening",
 }
@@ -58,6 +69,9 @@ __all__ = (
     "Measured",
     "RedisFleet",
     "Reserved",
+    "SessionBusyError",
+    "SessionMemoryError",
+    "SharedSession",
     "SqliteFleet",
     "UnitsError",
     "open_fleet",

@@ -115,6 +115,8 @@ class FleetCounts:
         renewed: How often the worker's lease was over, so that it went on under another name.
         clock_jumps: How often the store's clock jumped.
         settled: Leases of dead workers that this one settled.
+        sessions_lost: Sessions with which another worker went on while this one had them, or had something
+            to write in them.
     """
 
     outages: int = 0
@@ -126,3 +128,4 @@ class FleetCounts:
     renewed: int = 0
     clock_jumps: int = 0
     settled: int = 0
+    sessions_lost: int = 0

@@ -4,12 +4,21 @@ List the errors of a shared store.
     FleetError                  the base
     |- FleetConfigError         the URL, the server's settings or the file are not what is needed
     |- FleetUnavailableError    no answer in time
+    |- SessionBusyError         another worker has the session
+    |- SessionMemoryError       the memory of the session cannot be kept, or not be read
     |- UnitsError              an amount that the store cannot add exactly
 """
 
 from __future__ import annotations
 
-__all__ = ("FleetConfigError", "FleetError", "FleetUnavailableError", "UnitsError")
+__all__ = (
+    "FleetConfigError",
+    "FleetError",
+    "FleetUnavailableError",
+    "SessionBusyError",
+    "SessionMemoryError",
+    "UnitsError",
+)
 
 
 class FleetError(Exception):
@@ -38,8 +47,35 @@ class FleetUnavailableError(FleetError):
         return _rebuild_unavailable, (self.reason, self.retry_after)
 
 
+class SessionBusyError(FleetError):
+    """
+    Another worker that lives has the session. Nothing ran here.
+
+    Attributes:
+        session: Its name.
+        retry_after: Seconds after which asking again helps, if the other worker is dead; if it lives, it may
+            be sooner or later.
+    """
+
+    def __init__(self, session: str, *, retry_after: float) -> None:
+        self.session = session
+        self.retry_after = retry_after
+        super().__init__(f"session {session!r} is in use by another worker")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_busy, (self.session, self.retry_after)
+
+
+class SessionMemoryError(FleetError):
+    """What a session remembers cannot be kept in the store, or what is kept cannot be read. Nothing ran."""
+
+
 class UnitsError(FleetError, ValueError):
     """An amount has more decimals than its cell, or is too large to be added exactly."""
+
+
+def _rebuild_busy(session: str, retry_after: float) -> SessionBusyError:
+    return SessionBusyError(session, retry_after=retry_after)
 
 
 def _rebuild_unavailable(reason: str, retry_after: float) -> FleetUnavailableError:

@@ -19,10 +19,12 @@ from .client.dispatcher import Dispatcher
 from .client.heartbeat import Heartbeat
 from .client.local import LocalCounts
 from .client.requests import ForLease, Question, ToFinish, ToReserve
+from .client.sessions import HeldSession, Memory, check_idle, name_of
 from .client.standing import WorkerStanding
 from .errors import FleetConfigError, FleetUnavailableError
 from .periods import SECOND
 from .plan import FleetPlan
+from .sessions import SharedSession
 from .steps import StoreLine
 
 __all__ = ("PATIENCE", "Fleet", "OnOutage")
@@ -287,6 +289,21 @@ class Fleet(ABC):
         answer: Lease | None = await self._await(request)
         return answer
 
+    def session(self, session_id: str, memory: Memory, *, idle_seconds: float = 86_400.0) -> SharedSession:
+        """
+        Keep the memory of a session in the store, for one worker at a time.
+
+        Args:
+            session_id: Its name: what others call the same session.
+            memory: Its memory in this process.
+            idle_seconds: So long it lasts when nobody uses it.
+
+        Raises:
+            FleetConfigError: `idle_seconds` is no time.
+        """
+        record = HeldSession(name_of(session_id), check_idle(idle_seconds), memory)
+        return SharedSession(self, record)
+
     def close(self) -> None:
         """Tell the store what is left to tell, for at most two seconds, and let go of it."""
         self._last_counts = self.counts
@@ -321,6 +338,55 @@ class Fleet(ABC):
         self._running = begun = _Worker(self)
         atexit.register(_close, weakref.ref(self))
         return begun
+
+    # What `SharedSession` asks by.
+
+    def has(self, worker: str) -> bool:
+        """Tell whether a name of a worker is this one's, and its lease is not over by its own clocks."""
+        running = self._running
+        if not worker or running is None or running.process != os.getpid():
+            return False
+        return running.standing.worker.id == worker and not running.standing.outlived()
+
+    def deadline(self) -> float:
+        """Say until when a question that is asked now waits."""
+        return self._until(None)
+
+    def put(self, request: Question) -> None:
+        """Ask, and let somebody else wait for the answer."""
+        self._worker().dispatcher.ask(request)
+
+    def ask(self, request: Question) -> Any:
+        """Ask, and wait for the answer."""
+        return self._wait(request)
+
+    async def aask(self, request: Question) -> Any:
+        """Do as `ask`, and let the event loop go on."""
+        return await self._await(request)
+
+    def wait_for(self, answer: Future[bool]) -> bool:
+        """Wait for what was asked before, for as long as a question waits."""
+        try:
+            return answer.result(self.timeout_seconds)
+        except TimeoutError:
+            raise self._no_answer() from None
+
+    async def await_for(self, answer: Future[bool]) -> bool:
+        """Do as `wait_for`, and let the event loop go on."""
+        try:
+            async with asyncio.timeout(self.timeout_seconds):
+                return await asyncio.wrap_future(answer)
+        except TimeoutError:
+            raise self._no_answer() from None
+
+    def write_soon(self, session: HeldSession, *, soon: bool = True) -> None:
+        """Have a session written for which nobody waits. Takes no lock, so a finalizer may call it."""
+        if not self._closed:
+            self._worker().dispatcher.write(session, soon=soon)
+
+    def _no_answer(self) -> FleetUnavailableError:
+        self._worker().standing.counts.outages += 1
+        return FleetUnavailableError("no answer in time", retry_after=1.0)
 
     def _until(self, timeout: float | None) -> float:
         return time.monotonic() + (self.timeout_seconds if timeout is None else timeout)
@@ -373,8 +439,7 @@ class Fleet(ABC):
     def _give_up(self, request: Question) -> Any:
         if not request.future.done():
             self._abandon(request)
-            self._worker().standing.counts.outages += 1
-            raise FleetUnavailableError("no answer in time", retry_after=1.0)
+            raise self._no_answer()
         return request.future.result()
 
     def _abandon(self, request: Question) -> None:

@@ -12,13 +12,15 @@ States of a lease: r reserved, s started, c committed, f failed, g given back, u
 c and f are final. commit, fail and lose of g are "late": it ran on what was given back, so it counts
 by force.
 
+A session's memory is held by one worker at a time, as long as that lives, and written by nobody else.
+
 A worker's id is its fencing token. Only a `Beat` that joins makes a worker, and an id whose lease is over is
 dead for good. A lease that waits for a person belongs to a worker of its own, which lives until the deadline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -29,12 +31,15 @@ __all__ = (
     "Adopt",
     "Beat",
     "Finish",
+    "Hold",
+    "Keep",
     "LeaseState",
     "Mend",
     "NoAnswerError",
     "Park",
     "Reserve",
     "Said",
+    "SessionStand",
     "Start",
     "Step",
     "StepAnswer",
@@ -43,7 +48,7 @@ __all__ = (
 )
 
 LeaseState = Literal["", "r", "s", "c", "f", "g", "u"]
-Said = Literal["ok", "no", "dead", "gone", "stale", "edges", "lost", "again", "late", "alive", "open"]
+Said = Literal["ok", "no", "dead", "gone", "stale", "edges", "lost", "again", "late", "alive", "open", "busy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +134,66 @@ class Mend:
     acked: int = 0
 
 
-Step = Beat | Reserve | Start | Finish | Park | Adopt | Mend
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """
+    Take a session for a worker that lives, unless another one that lives has it. None waits after `by`.
+
+    `birth` and `version` say which memory of it the worker knows: that is not sent again. One that the store
+    does not know at all goes on under the same `birth`.
+    """
+
+    session: str
+    worker: str
+    idle_us: int
+    birth: str = ""
+    version: int = -1
+    by: int | None = None
+    acked: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """
+    Write what has changed in the memory of a session since `base`, and call that `version`.
+
+    Attributes:
+        changed: Pieces of the memory by name, and
+        dropped: names of those that are no more.
+        whole: Whether it is all there is, in place of everything that is kept.
+        release: Whether the worker lets go of the session.
+        end: Whether the session is over: it is forgotten, and whoever holds it next begins anew.
+    """
+
+    session: str
+    worker: str
+    idle_us: int
+    birth: str
+    base: int
+    version: int
+    changed: Mapping[str, str] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    whole: bool = False
+    release: bool = False
+    end: bool = False
+    acked: int = 0
+
+
+Step = Beat | Reserve | Start | Finish | Park | Adopt | Mend | Hold | Keep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStand:
+    """
+    Carry what is kept of a session: its pieces, unless whoever asked knows that version of that birth.
+
+    `writer` has written that version.
+    """
+
+    birth: str
+    version: int
+    writer: str = ""
+    pieces: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +212,8 @@ class StepAnswer:
         over: Moves whose limit was broken by what was measured.
         plan: What an adopted lease holds.
         note: What it was parked with.
+        session: What is kept of a session that was held.
+        until: When the lease of the worker that holds it is over, if another one does.
     """
 
     said: Said
@@ -160,6 +226,8 @@ class StepAnswer:
     over: tuple[int, ...] = ()
     plan: WirePlan | None = field(default=None)
     note: str = ""
+    session: SessionStand | None = None
+    until: int = 0
 
 
 class NoAnswerError(Exception):

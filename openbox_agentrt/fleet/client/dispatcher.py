@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice
+from typing import TypeVar
 
 from ..._breaker import Breaker
 from ..answers import Finished, How, Lease, Reserved
@@ -41,6 +42,7 @@ from ..wire import about, encoded, wire
 from .journal import Journal, JournalEntry, steps_again
 from .local import LocalCounts
 from .requests import ForLease, Question, ToFinish, ToReserve, deliver
+from .sessions import ForSession, HeldSession, ToKeep
 from .settling import settle_all
 from .standing import WorkerStanding
 
@@ -56,6 +58,8 @@ TURNS = 4
 """How often a question is asked anew: after dead workers are settled, under a new id, with new periods."""
 
 _log = logging.getLogger("openbox_agentrt.fleet")
+
+T = TypeVar("T")
 
 
 class Dispatcher:
@@ -80,6 +84,8 @@ class Dispatcher:
         self._asked: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
         # Appending is atomic and takes no lock: a call may be found lost by a finalizer, anywhere.
         self._ends: deque[ToFinish] = deque()
+        # Sessions to be written for which nobody waits.
+        self._written: deque[HeldSession] = deque()
         self._asleep = False
         self._closing = False
         self._names: set[tuple[str, int]] = set()
@@ -96,6 +102,14 @@ class Dispatcher:
     def tell(self, end: ToFinish, *, soon: bool) -> None:
         """Put the end of a call into the queue: `soon` with the next question, else at once."""
         self._ends.append(end)
+        if self._asleep or not soon:
+            self._asked.put(None)
+
+    def write(self, session: HeldSession, *, soon: bool) -> None:
+        """Have a session written: `soon` with the next question, else at once."""
+        if not session.queued:
+            session.queued = True
+            self._written.append(session)
         if self._asleep or not soon:
             self._asked.put(None)
 
@@ -121,6 +135,7 @@ class Dispatcher:
         while True:
             requests = self._collect()
             ends = list(_taken(self._ends, AT_ONCE))
+            requests += self._to_write()
             if ends or requests or self._has_more():
                 self._serve(ends, requests)
             elif self._closing:
@@ -149,10 +164,16 @@ class Dispatcher:
         # INVARIANT: `_asleep` is set before the queue of ends is looked at, so whoever adds to it later wakes
         # this thread.
         self._asleep = True
-        if self._ends or self._has_more():
+        if self._ends or self._written or self._has_more():
             self._asleep = False
             return SOON
         return None
+
+    def _to_write(self) -> list[Question]:
+        until = time.monotonic() + self._standing.lease_seconds
+        # What was never held, during an outage, is nobody's to write.
+        sessions = [session for session in _taken(self._written, AT_ONCE) if session.birth]
+        return [ToKeep(until, record=session, soon=True) for session in sessions]
 
     def _has_more(self) -> bool:
         return bool(self._standing.suspect or self._ran or self._again or self._local.left())
@@ -164,7 +185,7 @@ class Dispatcher:
             self._ends.extendleft(reversed(ends))
             if self._closing:
                 return
-            time.sleep(0 if requests else SOON)
+            time.sleep(SOON if all(map(_is_unawaited, requests)) else 0)
             return
         try:
             self._exchange(ends, requests)
@@ -174,7 +195,7 @@ class Dispatcher:
             self._standing.unheard(str(error))
             self._ends.extendleft(reversed([end for end in ends if not end.future.done()]))
             self._refuse(requests, str(error))
-            if not requests:
+            if all(map(_is_unawaited, requests)):
                 time.sleep(SOON)
         except FleetConfigError as error:
             # It may be mended under way - a password, a folder: how calls ended is told then.
@@ -183,7 +204,7 @@ class Dispatcher:
             self._standing.unheard(str(error))
             self._ends.extendleft(reversed([end for end in ends if not end.future.done()]))
             self._fail([], requests, error)
-            if not requests:
+            if all(map(_is_unawaited, requests)):
                 time.sleep(SOON)
         except Exception as error:  # noqa: BLE001 - fail-closed: whoever waits is refused, and it is logged
             if not isinstance(error, FleetError):
@@ -195,15 +216,16 @@ class Dispatcher:
         self._attend()
         for _ in range(TURNS):
             steps = [self._end_step(end) for end in ends]
-            steps += [self._step(request) for request in requests]
+            asked = [(request, step) for request in requests if (step := self._sendable(request))]
+            steps += [step for _, step in asked]
             answers = self._ask(steps)
             self._breaker.answered()
             self._unusable = None
             self._standing.answers()
             for end, answer in zip(ends, answers, strict=False):
                 self._ended(end, answer)
-            asked = zip(requests, answers[len(ends) :], strict=True)
-            requests = [request for request, answer in asked if self._goes_on(request, answer)]
+            told = zip(asked, answers[len(ends) :], strict=True)
+            requests = [request for (request, _), answer in told if self._goes_on(request, answer)]
             ends = []
             self._attend()
             if not requests:
@@ -285,8 +307,20 @@ class Dispatcher:
         self._journal.add(entry)
         return entry
 
+    def _sendable(self, request: Question) -> Step | None:
+        """Make the step of a question; None where there is nothing that can be sent, which is told."""
+        try:
+            return self._step(request)
+        except FleetError as error:
+            if _is_unawaited(request):
+                _log.error("a session cannot be kept: %s", error)
+            deliver(request, error)
+            return None
+
     def _step(self, request: Question) -> Step:
         worker = self._standing.worker
+        if isinstance(request, ForSession):
+            return request.step(worker, self._latest(request))
         if isinstance(request, ToReserve):
             return self._reserve_step(request)
         assert isinstance(request, ForLease)
@@ -364,6 +398,9 @@ class Dispatcher:
         """Deliver an answer, or say that the question has to be asked again."""
         if isinstance(request, ToReserve):
             return self._reserve_goes_on(request, answer)
+        if isinstance(request, ForSession):
+            self._dead |= answer.said == "dead"
+            return request.goes_on(answer, self._standing)
         assert isinstance(request, ForLease)
         done = answer.said == "ok"
         if not done and self._standing.suspect and not request.is_over():
@@ -447,13 +484,16 @@ class Dispatcher:
         if self._unusable is not None:
             self._fail([], requests, FleetConfigError(self._unusable))
             return
-        self._standing.counts.outages += len(requests)
+        self._standing.counts.outages += sum(not _is_unawaited(request) for request in requests)
         retry_after = max(0.1, self._breaker.pause_left)
         self._fail([], requests, FleetUnavailableError(reason, retry_after=retry_after))
 
     def _fail(self, ends: list[ToFinish], requests: list[Question], error: Exception) -> None:
         for request in requests:
             if _has_answer(request):
+                continue
+            if isinstance(request, ToKeep) and request.soon:
+                self.write(request.record, soon=True)
                 continue
             if isinstance(request, ToReserve) and self._is_doubtful(request):
                 self._undo(request.granted())
@@ -469,7 +509,7 @@ class Dispatcher:
 
     def _give_up(self) -> None:
         ends = list(_taken(self._ends, len(self._ends)))
-        if ends or self._has_more():
+        if ends or self._written or self._has_more():
             _log.warning("the fleet's store does not answer: how the last calls ended was not told")
         error = FleetUnavailableError("it was closed during an outage", retry_after=0.0)
         self._fail(ends, [], error)
@@ -490,11 +530,15 @@ def _told(answer: StepAnswer, lease: Lease | None = None) -> Reserved:
     return Reserved(lease=lease, broken=answer.broken, now=answer.now, generation=answer.generation)
 
 
+def _is_unawaited(request: Question) -> bool:
+    return isinstance(request, ToKeep) and request.soon
+
+
 def _has_answer(request: Question) -> bool:
     return request.future.done() and not request.future.cancelled()
 
 
-def _taken(ends: deque[ToFinish], most: int) -> Iterator[ToFinish]:
+def _taken(ends: deque[T], most: int) -> Iterator[T]:
     for _ in islice(count(), most):
         try:
             yield ends.popleft()

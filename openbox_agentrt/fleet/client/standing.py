@@ -24,7 +24,7 @@ class RunningCounts:
 
     def __init__(self) -> None:
         self.outages = self.local = self.doubtful = self.late = self.lost = self.repeated = 0
-        self.renewed = self.clock_jumps = self.settled = 0
+        self.renewed = self.clock_jumps = self.settled = self.sessions_lost = 0
 
     def snapshot(self) -> FleetCounts:
         """Give the counts as they are."""
@@ -38,15 +38,16 @@ class WorkerId:
     Attributes:
         id: The name, which never comes back.
         acked: The highest count of own steps that the store has told.
-        beaten: When the lease was last renewed, by the monotonic clock.
+        beaten: When the lease was last renewed, by the monotonic clock, and
+        beaten_at: by the time of day.
     """
 
-    __slots__ = ("acked", "beaten", "id")
+    __slots__ = ("acked", "beaten", "beaten_at", "id")
 
     def __init__(self) -> None:
         self.id = uuid.uuid4().hex[:12]
         self.acked = 0
-        self.beaten = 0.0
+        self.beaten = self.beaten_at = 0.0
 
 
 class WorkerStanding:
@@ -84,7 +85,9 @@ class WorkerStanding:
 
     def outlived(self) -> bool:
         """Tell whether the worker's lease may be over, by its own clock."""
-        return self._monotonic() - self.worker.beaten >= self.lease_seconds
+        worker = self.worker
+        elapsed = max(self._monotonic() - worker.beaten, time.time() - worker.beaten_at)
+        return elapsed >= self.lease_seconds
 
     def renew(self) -> None:
         """Go on as another worker: the old name is dead."""
@@ -94,6 +97,13 @@ class WorkerStanding:
     def beaten(self, worker: WorkerId, asked: float) -> None:
         """Note that a lease was renewed by what was asked at a time of the monotonic clock."""
         worker.beaten = asked
+        # The monotonic clock stands still while a machine sleeps; the other clock does not.
+        worker.beaten_at = time.time() - (self._monotonic() - asked)
+
+    def lost_session(self, name: str) -> None:
+        """Take note that another worker went on with a session, without what is not written."""
+        self.counts.sessions_lost += 1
+        _log.warning("another worker went on with session %r", name)
 
     def unheard(self, reason: str) -> None:
         """Take note that the store gave no answer, and say so once for each outage."""

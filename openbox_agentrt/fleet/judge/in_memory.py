@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..periods import SECOND
@@ -12,7 +12,7 @@ from ..steps import LeaseState, Step, StepAnswer
 from ..wire import WireCell, WirePlan
 from .cell import CellState, Rows, Saved
 from .ledger import Ledger
-from .tables import LeaseRow, WorkerRow
+from .tables import LeaseRow, SessionRow, WorkerRow
 
 __all__ = ("MemoryLine", "MemoryRows", "MemoryTables", "wall_clock")
 
@@ -67,6 +67,8 @@ class MemoryTables:
         self._leases: dict[str, LeaseRow] = {}
         self._dies: dict[str, int] = {}
         self._cells: dict[str, tuple[Saved, Rows]] = {}
+        self._sessions: dict[str, tuple[SessionRow, int]] = {}
+        self._pieces: dict[str, dict[str, str]] = {}
 
     def generation(self) -> str:
         return self._generation
@@ -135,8 +137,30 @@ class MemoryTables:
         rows.bound(now)
         return True
 
+    def session(self, name: str, now: int) -> SessionRow | None:
+        row, dies = self._sessions.get(name, (None, 0))
+        return row if dies >= now else None
+
+    def set_session(self, name: str, row: SessionRow, dies: int) -> None:
+        self._sessions[name] = (row, dies)
+
+    def pieces(self, name: str) -> dict[str, str]:
+        return dict(self._pieces.get(name, {}))
+
+    def change_pieces(self, name: str, changed: Mapping[str, str], dropped: Iterable[str]) -> None:
+        pieces = self._pieces.setdefault(name, {})
+        pieces.update(changed)
+        for piece in dropped:
+            pieces.pop(piece, None)
+
+    def clear_pieces(self, name: str) -> None:
+        self._pieces.pop(name, None)
+
     def sweep(self, now: int) -> None:
-        """Forget leases that are over."""
+        """Forget leases and sessions that are over."""
+        for name in [name for name, (_, dies) in self._sessions.items() if dies < now]:
+            del self._sessions[name]
+            self.clear_pieces(name)
         for lease in [name for name, dies in self._dies.items() if dies < now]:
             del self._dies[lease], self._leases[lease]
 

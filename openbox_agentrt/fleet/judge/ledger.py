@@ -7,11 +7,28 @@ from functools import singledispatchmethod
 from typing import Any, Final
 
 from ..periods import SECOND
-from ..steps import Adopt, Beat, Finish, LeaseState, Mend, Park, Reserve, Start, Step, StepAnswer, parked
+from ..steps import (
+    Adopt,
+    Beat,
+    Finish,
+    Hold,
+    Keep,
+    LeaseState,
+    Mend,
+    Park,
+    Reserve,
+    Said,
+    SessionStand,
+    Start,
+    Step,
+    StepAnswer,
+    parked,
+)
 from ..wire import WirePlan
 from .cell import CellState
 from .guards import broken, holds
 from .moves import reserve, settle
+from .sessions import Holder, hold, keep
 from .tables import LeaseRow, Tables, WorkerRow
 
 __all__ = ("DAY", "TOMBSTONE", "Ledger", "unknown_for")
@@ -159,6 +176,30 @@ class Ledger:
     @_take.register
     def _(self, step: Mend) -> StepAnswer:
         return self._say("ok" if self.tables.mend(step.cell, self.now) else "no")
+
+    @_take.register
+    def _(self, step: Hold) -> StepAnswer:
+        if not self._alive():
+            return self._say("dead")
+        if step.by is not None and self.now > step.by:
+            return self._say("stale")
+        return self._said(step.worker, *hold(step, self._holder()))
+
+    @_take.register
+    def _(self, step: Keep) -> StepAnswer:
+        if not self._alive():
+            return self._say("dead")
+        return self._said(step.worker, *keep(step, self._holder()))
+
+    def _holder(self) -> Holder:
+        return Holder(self.tables, self.now, uuid.uuid4().hex[:12])
+
+    def _said(
+        self, worker: str, said: Said, session: SessionStand | None = None, until: int = 0
+    ) -> StepAnswer:
+        if said == "ok":
+            self._tick(worker)
+        return self._say(said, session=session, until=until)
 
     def _look(self, step: Step) -> None:
         self._generation = self.tables.generation()

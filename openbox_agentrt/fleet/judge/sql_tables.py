@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from ..steps import LeaseState
 from ..wire import WireCell, WirePlan
 from .cell import CellState, Saved, Ticket
-from .tables import LeaseRow, WorkerRow
+from .tables import LeaseRow, SessionRow, WorkerRow
 
 __all__ = ("SCHEMA", "SqlRows", "SqlTables")
 
@@ -29,6 +30,11 @@ create table if not exists bucket(cell text, at text, edge integer, value intege
   primary key(cell, at)) without rowid;
 create index if not exists bucket_edge on bucket(cell, edge);
 create table if not exists about(id text primary key, told blob) without rowid;
+create table if not exists session(id text primary key, birth text, owner text, version integer,
+  writer text, ended integer, dies integer) without rowid;
+create index if not exists session_dies on session(dies);
+create table if not exists piece(session text, name text, value text,
+  primary key(session, name)) without rowid;
 """
 
 _GRACE = 60_000_000
@@ -192,6 +198,33 @@ class SqlTables:
         SqlRows(self._db, cell).bound(now)
         return True
 
+    def session(self, name: str, now: int) -> SessionRow | None:
+        sql = "select birth, owner, version, writer, ended from session where id=? and dies>=?"
+        row = self._db.execute(sql, (name, now)).fetchone()
+        if row is None:
+            return None
+        birth, owner, version, writer, ended = row
+        return SessionRow(birth, owner, version, writer, bool(ended))
+
+    def set_session(self, name: str, row: SessionRow, dies: int) -> None:
+        self._db.execute(
+            "insert or replace into session values(?,?,?,?,?,?,?)",
+            (name, row.birth, row.owner, row.version, row.writer, row.ended, dies),
+        )
+
+    def pieces(self, name: str) -> dict[str, str]:
+        return dict(self._db.execute("select name, value from piece where session=?", (name,)).fetchall())
+
+    def change_pieces(self, name: str, changed: Mapping[str, str], dropped: Iterable[str]) -> None:
+        if changed:
+            rows = [(name, piece, value) for piece, value in changed.items()]
+            self._db.executemany("insert or replace into piece values(?,?,?)", rows)
+        for piece in dropped:
+            self._db.execute("delete from piece where session=? and name=?", (name, piece))
+
+    def clear_pieces(self, name: str) -> None:
+        self._db.execute("delete from piece where session=?", (name,))
+
     def someone_lives(self, now: int) -> bool:
         """Tell whether a worker's lease still runs. A lease that waits for a person needs no worker."""
         sql = "select 1 from worker where until>=? and id not like 'parked-%' limit 1"
@@ -206,7 +239,10 @@ class SqlTables:
         self._db.executemany("insert or replace into about values(?,?)", names.items())
 
     def sweep(self, now: int) -> None:
-        """Delete leases, windows and periods that are over."""
+        """Delete leases, windows, periods and sessions that are over."""
+        idle = "select id from session where dies<?"
+        self._db.execute(f"delete from piece where session in ({idle})", (now,))
+        self._db.execute("delete from session where dies<?", (now,))
         self._db.execute("delete from lease where dies<?", (now,))
         over = "select id from cell where dies<?"
         self._db.execute(f"delete from bucket where cell in ({over})", (now,))

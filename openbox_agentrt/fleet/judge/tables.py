@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +10,7 @@ from ..steps import LeaseState
 from ..wire import WireCell, WirePlan
 from .cell import CellState, Ticket
 
-__all__ = ("LeaseRow", "Tables", "WorkerRow")
+__all__ = ("LeaseRow", "SessionRow", "Tables", "WorkerRow")
 
 
 @dataclass(slots=True)
@@ -35,6 +36,21 @@ class WorkerRow:
     ops: int = 0
 
 
+@dataclass(slots=True)
+class SessionRow:
+    """
+    A session as it is kept, beside the pieces of its memory.
+
+    `owner` holds it and is empty when nobody does; `writer` has written `version`; `ended` when it is over.
+    """
+
+    birth: str
+    owner: str
+    version: int = 0
+    writer: str = ""
+    ended: bool = False
+
+
 class Tables(Protocol):
     """The rows of a store, within one transaction."""
 
@@ -53,3 +69,8 @@ class Tables(Protocol):
     def cell(self, spec: WireCell, now: int) -> CellState: ...
     def save(self, cell: CellState) -> None: ...
     def mend(self, cell: str, now: int) -> bool: ...
+    def session(self, name: str, now: int) -> SessionRow | None: ...
+    def set_session(self, name: str, row: SessionRow, dies: int) -> None: ...
+    def pieces(self, name: str) -> dict[str, str]: ...
+    def change_pieces(self, name: str, changed: Mapping[str, str], dropped: Iterable[str]) -> None: ...
+    def clear_pieces(self, name: str) -> None: ...

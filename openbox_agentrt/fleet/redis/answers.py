@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from ..answers import BrokenGuard
-from ..steps import LeaseState, Said, StepAnswer
+from ..steps import LeaseState, Said, SessionStand, StepAnswer
 from ..wire import WirePlan
 
 __all__ = ("read_answer",)
@@ -15,9 +15,9 @@ __all__ = ("read_answer",)
 _PLANS = msgspec.json.Decoder(WirePlan)
 
 
-def read_answer(raw: list[bytes]) -> StepAnswer:
-    """Read the ten texts that every script answers."""
-    said, now, generation, ops, state, broken, over, dead, plan, note = raw
+def read_answer(raw: list[Any]) -> StepAnswer:
+    """Read what every script answers: texts, and a list of them at the end."""
+    said, now, generation, ops, state, broken, over, dead, plan, note, until, session = raw
     return StepAnswer(
         said=cast(Said, said.decode()),
         now=int(now),
@@ -29,7 +29,15 @@ def read_answer(raw: list[bytes]) -> StepAnswer:
         dead=tuple(dead.decode().split()),
         plan=_PLANS.decode(plan) if plan else None,
         note=note.decode(),
+        until=int(until),
+        session=_session(session) if session else None,
     )
+
+
+def _session(texts: list[bytes]) -> SessionStand:
+    birth, version, writer, has_pieces, *told = (text.decode() for text in texts)
+    pieces = dict(zip(told[::2], told[1::2], strict=True)) if has_pieces == "1" else None
+    return SessionStand(birth=birth, version=int(version), writer=writer, pieces=pieces)
 
 
 def _broken(text: str) -> BrokenGuard:

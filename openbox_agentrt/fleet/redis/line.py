@@ -17,7 +17,21 @@ import msgspec
 
 from ..._extras import require
 from ..errors import FleetConfigError
-from ..steps import Adopt, Beat, Finish, Mend, NoAnswerError, Park, Reserve, Start, Step, StepAnswer, parked
+from ..steps import (
+    Adopt,
+    Beat,
+    Finish,
+    Hold,
+    Keep,
+    Mend,
+    NoAnswerError,
+    Park,
+    Reserve,
+    Start,
+    Step,
+    StepAnswer,
+    parked,
+)
 from ..wire import WireGuard, WirePlan, encoded
 from .answers import read_answer
 from .scripts import STEPS, script
@@ -50,6 +64,14 @@ class Ask(msgspec.Struct, omit_defaults=True):
     for_us: int | None = None
     guardian: str = ""
     note: str | None = None
+    idle_us: int = 0
+    birth: str | None = None
+    base: int | None = None
+    version: int | None = None
+    whole: bool = False
+    release: bool = False
+    end: bool = False
+    dropped: tuple[str, ...] = ()
 
 
 class RedisLine:
@@ -229,6 +251,19 @@ class RedisLine:
                 return name, ask, [self._worker(ask.guardian), workers], []
             case Mend():
                 return "mend", ask, self._cells([step.cell]), []
+            case Hold() | Keep():
+                return self._spell_session(step, ask)
+
+    def _spell_session(self, step: Hold | Keep, ask: Ask) -> tuple[str, Ask, list[str], list[bytes]]:
+        keys = [f"{self._prefix}:{kind}:{step.session}" for kind in ("s", "p")]
+        keys.append(f"{self._prefix}:ws")
+        ask.idle_us, ask.birth, ask.version = step.idle_us, step.birth, step.version
+        if isinstance(step, Hold):
+            ask.by = step.by
+            return "hold", ask, keys, []
+        ask.base, ask.dropped = step.base, step.dropped
+        ask.whole, ask.release, ask.end = step.whole, step.release, step.end
+        return "keep", ask, keys, [text.encode() for pair in step.changed.items() for text in pair]
 
     def _cells(self, ids: Any) -> list[str]:
         # Two prefixes: a key is somebody else's text, and could end like a suffix.

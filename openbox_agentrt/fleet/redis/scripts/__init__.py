@@ -19,6 +19,8 @@ STEPS = {
     "park": ("core", "park"),
     "adopt": ("core", "adopt"),
     "mend": ("core", "mend"),
+    "hold": ("core", "hold"),
+    "keep": ("core", "keep"),
 }
 
 

@@ -42,9 +42,9 @@ local function overdue(workers)
   return table.concat(call('ZRANGEBYSCORE', workers, '-inf', '(' .. int(now), 'LIMIT', 0, 16), ' ')
 end
 
--- said, now, generation, ops, state, broken, over, dead, plan, note
+-- said, now, generation, ops, state, broken, over, dead, plan, note, until, session
 local function reply(said, more)
   more = more or {}
   return {said, int(now), generation, int(ops), more.state or '', more.broken or '', more.over or '',
-          more.dead or '', more.plan or '', more.note or ''}
+          more.dead or '', more.plan or '', more.note or '', more.until_ or '0', more.session or {}}
 end

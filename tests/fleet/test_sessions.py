@@ -1,0 +1,193 @@
+"""A session's memory in a shared store: held by one worker, written as it changes, found by the next."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from openbox_agentrt.fleet import (
+    Fleet,
+    FleetConfigError,
+    FleetUnavailableError,
+    RedisFleet,
+    SessionBusyError,
+    SessionMemoryError,
+    SharedSession,
+)
+from openbox_agentrt.fleet.steps import Beat
+from tests.fleet.conftest import OpenFleet
+from tests.fleet.redis_server import RedisServer
+
+
+class Notes:
+    """A memory that is a dict of texts."""
+
+    def __init__(self) -> None:
+        self.pieces: dict[str, str] = {}
+        self._changed: dict[str, str | None] = {}
+        self.bad = False
+
+    def note(self, name: str, value: str) -> None:
+        """Change a piece."""
+        self.pieces[name] = value
+        self._changed[name] = value
+
+    def changes(self, *, whole: bool) -> dict[str, str | None]:
+        if self.bad:
+            raise SessionMemoryError("a note cannot be kept")
+        changed, self._changed = self._changed, {}
+        return {**self.pieces} if whole else changed
+
+    def load(self, pieces: Mapping[str, str]) -> None:
+        self.pieces, self._changed = dict(pieces), {}
+
+
+def opened(fleet: Fleet, memory: Notes, name: str = "c-1") -> SharedSession:
+    """A session that this worker holds."""
+    session = fleet.session(name, memory)
+    session.hold()
+    return session
+
+
+def kept(session: SharedSession) -> bool:
+    """Write what has changed, and wait."""
+    return session.wait(session.write())
+
+
+def end_lease(fleet: Fleet) -> None:
+    """End the lease of a worker that goes on, as if its process had been stopped for longer than that."""
+    line = fleet._connect()
+    line.run([Beat(worker=fleet.worker, lease_us=0, leave=True)])
+    line.close()
+
+
+def test_what_one_worker_wrote_the_next_one_finds(fleet: Fleet, other: Fleet) -> None:
+    """Once the first has let go of it; until then it is in use."""
+    mine, theirs = Notes(), Notes()
+    session, same = opened(fleet, mine), other.session("c-1", theirs)
+    mine.note("a", "1")
+    assert kept(session)
+
+    with pytest.raises(SessionBusyError, match="session 'c-1' is in use by another worker") as busy:
+        same.hold(wait=0.05)
+    assert busy.value.retry_after > 0
+    mine.note("b", "2")
+    session.leave()
+    same.hold()
+
+    assert theirs.pieces == {"a": "1", "b": "2"}
+
+
+def test_a_worker_whose_lease_is_over_writes_nothing(open_one: OpenFleet) -> None:
+    """Another one has taken the session: the first is told, and remembers nothing of it any more."""
+    fleet, other = open_one(), open_one()
+    mine, theirs = Notes(), Notes()
+    session, same = opened(fleet, mine), other.session("c-1", theirs)
+    end_lease(fleet)
+    same.hold()
+    theirs.note("a", "theirs")
+    assert kept(same)
+    mine.note("a", "mine")
+
+    assert not kept(session)
+    same.leave()
+    session.hold()
+    assert mine.pieces == {"a": "theirs"}
+    assert fleet.counts.sessions_lost == 1
+
+
+def test_a_worker_whose_lease_was_over_and_that_nobody_replaced_goes_on(fleet: Fleet) -> None:
+    """Under its new name: what is kept is what it remembers."""
+    mine = Notes()
+    session = opened(fleet, mine)
+    end_lease(fleet)
+    mine.note("a", "1")
+
+    assert kept(session)
+    assert session.is_held
+
+
+def test_a_store_that_was_emptied_is_told_all_there_is(server: RedisServer) -> None:
+    """By the worker that has the session, with its next change; whoever comes later finds the whole of it."""
+    fleet, other = RedisFleet(server.url, timeout_seconds=20), RedisFleet(server.url, timeout_seconds=20)
+    mine, theirs = Notes(), Notes()
+    session = opened(fleet, mine)
+    mine.note("a", "1")
+    kept(session)
+    server.ask("FLUSHALL")
+    mine.note("b", "2")
+
+    assert kept(session)
+    session.leave()
+    opened(other, theirs)
+    assert theirs.pieces == {"a": "1", "b": "2"}
+    fleet.close()
+    other.close()
+
+
+def test_a_session_that_ended_begins_anew_for_everybody(fleet: Fleet, other: Fleet) -> None:
+    """Also for a worker that knew it before."""
+    mine, theirs = Notes(), Notes()
+    session = opened(fleet, mine)
+    mine.note("a", "1")
+    session.leave()
+    same = opened(other, theirs)
+    same.end()
+    same.leave()
+    session.hold()
+
+    assert mine.pieces == {}
+
+
+def test_what_cannot_be_kept_is_told_to_who_waits(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
+    """And logged where nobody does; other sessions are written all the same."""
+    mine, fine = Notes(), Notes()
+    session, another = opened(fleet, mine), opened(fleet, fine, "c-2")
+    mine.bad = True
+
+    with pytest.raises(SessionMemoryError, match="a note cannot be kept"):
+        kept(session)
+    with caplog.at_level(logging.ERROR, "openbox_agentrt.fleet"):
+        session.touch(soon=False)
+        fine.note("a", "1")
+        assert kept(another)
+    assert "a session cannot be kept: a note cannot be kept" in caplog.text
+
+
+def test_a_store_that_is_away_keeps_nobody_waiting(tmp_path: Path, server: RedisServer) -> None:
+    """What was to be written is written when it is back."""
+    fleet, other = RedisFleet(server.url), RedisFleet(server.url, timeout_seconds=20)
+    mine, theirs = Notes(), Notes()
+    session = opened(fleet, mine)
+    server.stop()
+    mine.note("a", "1")
+
+    with pytest.raises(FleetUnavailableError):
+        kept(session)
+    session.leave()
+    server.go_on()
+    same = other.session("c-1", theirs)
+    same.hold(wait=20)
+    assert theirs.pieces == {"a": "1"}
+    fleet.close()
+    other.close()
+
+
+def test_a_name_that_is_long_or_strange_is_a_name(fleet: Fleet, other: Fleet) -> None:
+    """Two that differ are two."""
+    for name in ("x" * 300, "x" * 301, "\n{a}", "ä", "\ud800"):
+        mine, theirs = Notes(), Notes()
+        session = opened(fleet, mine, name)
+        mine.note("name", "1")
+        session.leave()
+        opened(other, theirs, name)
+        assert theirs.pieces == {"name": "1"}
+
+
+def test_no_time_is_refused(fleet: Fleet) -> None:
+    """A session has to last for some time."""
+    with pytest.raises(FleetConfigError, match="idle_seconds is 0"):
+        fleet.session("c", Notes(), idle_seconds=0)
