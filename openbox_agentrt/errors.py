@@ -32,8 +32,9 @@ from typing import TYPE_CHECKING, Literal
 from openbox_core import errors as base
 from openbox_core.errors import OpenBoxAuthError, OpenBoxConfigError, OpenBoxError, OpenBoxSigningError
 
-from ._errors.base import PicklableError, one_line
+from ._errors.message import one_line
 from ._errors.options import InsecureURLError, MalformedKeyError, OptionError
+from ._picklable import PicklableError
 
 if TYPE_CHECKING:
     from openbox_core.contracts.results import EvaluationResult, PatchDirective, Verdict

@@ -5,7 +5,8 @@ from __future__ import annotations
 from openbox_core import errors as base
 from openbox_core.errors import OpenBoxAuthError, OpenBoxConfigError
 
-from .base import PicklableError, one_line
+from .._picklable import PicklableError
+from .message import one_line
 
 __all__ = ("InsecureURLError", "MalformedKeyError", "OptionError")
 

@@ -12,6 +12,8 @@ import math
 import re
 from collections.abc import Callable
 
+from .._picklable import PicklableError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     # Each hook is a process that starts with this module, and `typing` takes longer to load than it does.
@@ -24,7 +26,7 @@ __all__ = ("JsonError", "read_json")
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[][{}:,]|[^][{}:,"\s]+', re.DOTALL)
 
 
-class JsonError(ValueError):
+class JsonError(PicklableError, ValueError):
     """
     A text is no JSON that every reader would read alike. Nothing was decoded.
 
@@ -39,14 +41,6 @@ class JsonError(ValueError):
         self.line = line
         self.repeated = repeated
         super().__init__(reason)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only arguments are lost by the default.
-        return _rebuild, (self.reason, self.line, self.repeated)
-
-
-def _rebuild(reason: str, line: int | None, repeated: str | None) -> JsonError:
-    return JsonError(reason, line=line, repeated=repeated)
 
 
 def read_json(text: str | bytes, *, finite: bool = True, build: _Build | None = None) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
+from .._picklable import PicklableError
 from .wording import shown
 
 USER_PROMPT = "user_prompt"
@@ -22,7 +23,7 @@ Outcome = Literal["ok", "failed", "aborted", "unknown"]
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
 
 
-class TraceError(ValueError):
+class TraceError(PicklableError, ValueError):
     """
     A row of a recorded trace cannot be read. Nothing of that row was judged.
 
@@ -34,13 +35,6 @@ class TraceError(ValueError):
         self.row = row
         self.problem = message
         super().__init__(message if row is None else f"row {row}: {message}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_trace_error, (self.problem, self.row)
-
-
-def _rebuild_trace_error(message: str, row: int | None) -> TraceError:
-    return TraceError(message, row=row)
 
 
 @dataclass(frozen=True, slots=True)

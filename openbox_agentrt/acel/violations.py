@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .._picklable import PicklableError
 from .refusal import Refusal
 from .verdict import Kind, Mode, OnViolation, Severity
 
@@ -103,7 +104,7 @@ class Violation:
 _EVERY_FIELD = tuple(field.name for field in fields(Violation))
 
 
-class ContractViolation(Exception):
+class ContractViolation(PicklableError):
     """
     A call broke a contract that is in force.
 
@@ -128,9 +129,6 @@ class ContractViolation(Exception):
         self.refusal = refusal
         super().__init__(violation.message)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.violation, self.violations, self.refusal)
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ContractViolation):
             return NotImplemented
@@ -138,9 +136,3 @@ class ContractViolation(Exception):
 
     def __hash__(self) -> int:
         return hash(self.violations)
-
-
-def _rebuild(
-    violation: Violation, violations: tuple[Violation, ...], refusal: Refusal | None
-) -> ContractViolation:
-    return ContractViolation(violation, violations=violations, refusal=refusal)

@@ -19,6 +19,8 @@ from openbox_agentrt._plain.arguments import plain_arguments, plain_value
 from openbox_agentrt._plain.same import is_same
 from openbox_agentrt.doors.validated import validated
 
+from .._picklable import PicklableError
+
 __all__ = (
     "BoundCall",
     "ChangedArgumentsError",
@@ -31,7 +33,7 @@ __all__ = (
 _FLAT = frozenset({str, int, float, bool, type(None), bytes})
 
 
-class ChangedArgumentsError(RuntimeError):
+class ChangedArgumentsError(PicklableError, RuntimeError):
     """
     The arguments of a call are not what was judged any more. It did not run.
 
@@ -43,11 +45,8 @@ class ChangedArgumentsError(RuntimeError):
         self.tool = tool
         super().__init__(f"the arguments of {tool!r} were changed while they were judged")
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.tool,)
 
-
-class UnfitArgumentsError(ValueError):
+class UnfitArgumentsError(PicklableError, ValueError):
     """
     The arguments that Core redacted do not fit the tool. It did not run.
 
@@ -58,9 +57,6 @@ class UnfitArgumentsError(ValueError):
     def __init__(self, tool: str) -> None:
         self.tool = tool
         super().__init__(f"the redacted arguments of {tool!r} do not fit it")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.tool,)
 
 
 def is_coroutine_function(func: Any) -> bool:

@@ -12,7 +12,7 @@ Recording itself raises none of these: a record that cannot be written is counte
 once.
 """
 
-from typing import Any
+from .._picklable import PicklableError
 
 __all__ = (
     "DamagedLogError",
@@ -24,7 +24,7 @@ __all__ = (
 )
 
 
-class EvidenceError(Exception):
+class EvidenceError(PicklableError):
     """
     Evidence could not be opened, signed or read. Nothing was changed.
 
@@ -39,14 +39,6 @@ class EvidenceError(Exception):
         self.path = path
         self.remedy = remedy
         super().__init__(reason if path is None else f"{reason}: {path!r}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Keyword-only arguments are lost by the default.
-        return _rebuild, (type(self), self.reason, self.path, self.remedy)
-
-
-def _rebuild(kind: type[EvidenceError], reason: str, path: str | None, remedy: str | None) -> EvidenceError:
-    return kind(reason, path=path, remedy=remedy)
 
 
 class KeyFileError(EvidenceError, ValueError):

@@ -11,6 +11,8 @@ List the errors of a shared store.
 
 from __future__ import annotations
 
+from .._picklable import PicklableError
+
 __all__ = (
     "FleetConfigError",
     "FleetError",
@@ -21,7 +23,7 @@ __all__ = (
 )
 
 
-class FleetError(Exception):
+class FleetError(PicklableError):
     """The base of all errors of a shared store."""
 
 
@@ -42,10 +44,6 @@ class FleetUnavailableError(FleetError):
         self.retry_after = retry_after
         super().__init__(f"the fleet's store does not answer: {reason}")
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only arguments are lost by the default.
-        return _rebuild_unavailable, (self.reason, self.retry_after)
-
 
 class SessionBusyError(FleetError):
     """
@@ -62,9 +60,6 @@ class SessionBusyError(FleetError):
         self.retry_after = retry_after
         super().__init__(f"session {session!r} is in use by another worker")
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_busy, (self.session, self.retry_after)
-
 
 class SessionMemoryError(FleetError):
     """What a session remembers cannot be kept in the store, or what is kept cannot be read. Nothing ran."""
@@ -72,11 +67,3 @@ class SessionMemoryError(FleetError):
 
 class UnitsError(FleetError, ValueError):
     """An amount has more decimals than its cell, or is too large to be added exactly."""
-
-
-def _rebuild_busy(session: str, retry_after: float) -> SessionBusyError:
-    return SessionBusyError(session, retry_after=retry_after)
-
-
-def _rebuild_unavailable(reason: str, retry_after: float) -> FleetUnavailableError:
-    return FleetUnavailableError(reason, retry_after=retry_after)

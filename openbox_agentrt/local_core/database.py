@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from .._picklable import PicklableError
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
     seq INTEGER PRIMARY KEY,
@@ -76,7 +78,7 @@ CREATE TABLE IF NOT EXISTS refused (
 _APPLICATION_ID = 0x6F627863
 
 
-class StoreError(ValueError):
+class StoreError(PicklableError, ValueError):
     """
     A file cannot hold the events of a local Core. Nothing was changed in it.
 
@@ -89,13 +91,6 @@ class StoreError(ValueError):
         self.path = path
         self.problem = problem
         super().__init__(f"database {path}: {problem}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_store_error, (self.path, self.problem)
-
-
-def _rebuild_store_error(path: str, problem: str) -> StoreError:
-    return StoreError(path=path, problem=problem)
 
 
 def open_database(path: str) -> sqlite3.Connection:

@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._extras import require
+from .._picklable import PicklableError
 from .core import LocalCore
 
 DEFAULT_PORT = 8086
 
 
-class NotLoopbackError(ValueError):
+class NotLoopbackError(PicklableError, ValueError):
     """
     A local Core was to be served where other machines can reach it. It was not.
 
@@ -28,13 +29,6 @@ class NotLoopbackError(ValueError):
         self.host = host
         self.remedy = "use 127.0.0.1, or allow other machines explicitly"
         super().__init__(f"host {host!r} can be reached by other machines")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_not_loopback, (self.host,)
-
-
-def _rebuild_not_loopback(host: str) -> NotLoopbackError:
-    return NotLoopbackError(host=host)
 
 
 def asgi_app(core: LocalCore) -> Any:

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from .._picklable import PicklableError
 from .._plain.strict_json import JsonError, read_json
 
 TERMINAL_EVENTS = frozenset({"WorkflowCompleted", "WorkflowFailed"})
@@ -68,7 +69,7 @@ _FORMS = {
 """What a field must be that is no text."""
 
 
-class WireError(Exception):
+class WireError(PicklableError):
     """
     A request that Core does not accept. Nothing was evaluated or kept.
 
@@ -83,9 +84,6 @@ class WireError(Exception):
         self.code = code
         self.message = message
         super().__init__(f"{status} {code}: {message}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return WireError, (self.status, self.code, self.message)
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):

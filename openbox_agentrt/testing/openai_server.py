@@ -7,6 +7,7 @@ import json
 import time
 from typing import Any
 
+from .._picklable import PicklableError
 from .http_server import LoopbackServer, Request, ResponseWriter
 from .script import Call, Reply, Respond, Script, ScriptExhaustedError, Step, chunks_of
 
@@ -14,7 +15,7 @@ _JSON = {"content-type": "application/json"}
 _EVENTS = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 
 
-class ModelServerError(Exception):
+class ModelServerError(PicklableError):
     """
     A step of a script for which the server answers with an error status. The model said nothing.
 
@@ -30,13 +31,6 @@ class ModelServerError(Exception):
         self.message = message
         self.retry_after = retry_after
         super().__init__(f"HTTP {status}: {message}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_server_error, (self.status, self.message, self.retry_after)
-
-
-def _rebuild_server_error(status: int, message: str, retry_after: int | None) -> ModelServerError:
-    return ModelServerError(status, message, retry_after=retry_after)
 
 
 class OpenAIServer(LoopbackServer):

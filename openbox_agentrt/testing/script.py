@@ -7,23 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from .._picklable import PicklableError
+
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
 
 
-class ScriptExhaustedError(AssertionError):
+class ScriptExhaustedError(PicklableError, AssertionError):
     """The model was called more often than the script has answers. No answer was given."""
 
     def __init__(self, *, calls: int, steps: int) -> None:
         self.calls = calls
         self.steps = steps
         super().__init__(f"the model was called {calls} times, but the script has {steps} answers")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_exhausted, (self.calls, self.steps)
-
-
-def _rebuild_exhausted(calls: int, steps: int) -> ScriptExhaustedError:
-    return ScriptExhaustedError(calls=calls, steps=steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

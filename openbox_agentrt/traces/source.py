@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .._picklable import PicklableError
 from .._plain.strict_json import JsonError, read_json
 
 __all__ = ("RecordedFile", "TraceSourceError")
@@ -14,7 +15,7 @@ __all__ = ("RecordedFile", "TraceSourceError")
 _MAX_DOCUMENT = 2**30
 
 
-class TraceSourceError(ValueError):
+class TraceSourceError(PicklableError, ValueError):
     """
     A recording cannot be read at all. Nothing of it was judged.
 
@@ -27,13 +28,6 @@ class TraceSourceError(ValueError):
         self.path = path
         self.problem = problem
         super().__init__(f"{path!r} {problem}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.problem, self.path)
-
-
-def _rebuild(problem: str, path: str) -> TraceSourceError:
-    return TraceSourceError(problem, path=path)
 
 
 class RecordedFile:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from ..._picklable import PicklableError
+
 __all__ = ("Field", "Kind", "Place", "SpecError", "check_kind", "kind_of", "shaped", "written")
 
 Place: TypeAlias = tuple[str | int, ...]
@@ -86,7 +88,7 @@ class Field:
     among: tuple[str, ...] = ()
 
 
-class SpecError(ValueError):
+class SpecError(PicklableError, ValueError):
     """
     Rules that are given as data say something that is not understood. Nothing was built.
 
@@ -101,13 +103,6 @@ class SpecError(ValueError):
         self.place = place
         self.where = written(place) if where is None else where
         super().__init__(f"{self.where}: {problem}" if self.where else problem)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.problem, self.place, self.where)
-
-
-def _rebuild(problem: str, place: Place, where: str) -> SpecError:
-    return SpecError(problem, place, where=where)
 
 
 def written(place: Place) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from ..._picklable import PicklableError
 from ..._plain.arguments import plain_value
 from ..._plain.unseen import Unseen
 from ..wording import shown
@@ -36,16 +37,13 @@ class FieldError(ValueError):
     """A field is missing or cannot be used. It names the field, never its value."""
 
 
-class UnreadableError(FieldError):
+class UnreadableError(PicklableError, FieldError):
     """A field is there, and nobody can look into it. What needs it takes its strict side."""
 
     def __init__(self, name: str, unseen: Unseen) -> None:
         self.name = name
         self.unseen = unseen
         super().__init__(f"{name} cannot be looked into ({unseen.why})")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return UnreadableError, (self.name, self.unseen)
 
 
 class FieldPath:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..._picklable import PicklableError
 from ..wording import shown
 
 TYPE_CHECKING = False
@@ -17,16 +18,13 @@ _FEW = 2
 _NOT_BY_LINE = ("\\A", "\\z", "\\Z", "\\Q", "(?")
 
 
-class PatternError(ValueError):
+class PatternError(PicklableError, ValueError):
     """A pattern that cannot be searched for in linear time, or is no pattern at all."""
 
     def __init__(self, pattern: str, problem: str) -> None:
         self.pattern = pattern
         self.problem = problem
         super().__init__(f"pattern {pattern!r} cannot be compiled: {problem}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return PatternError, (self.pattern, self.problem)
 
 
 def compile_pattern(pattern: str) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ..._picklable import PicklableError
+
 __all__ = ("ConfigError",)
 
 
-class ConfigError(Exception):
+class ConfigError(PicklableError):
     """
     A rules file is missing, cannot be read, or says something that is not understood. No contract was built.
 
@@ -30,11 +32,3 @@ class ConfigError(Exception):
         self.where = where
         place = ":".join(str(part) for part in (path, line) if part is not None)
         super().__init__(": ".join(part for part in (place, where, problem) if part))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only arguments are lost by the default.
-        return _rebuild, (self.problem, self.path, self.line, self.where)
-
-
-def _rebuild(problem: str, path: str | None, line: int | None, where: str | None) -> ConfigError:
-    return ConfigError(problem, path=path, line=line, where=where)

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from openbox_agentrt._files.lock import FileLockedError, lock_descriptor
 from openbox_agentrt._files.whole_write import write_private
 
+from ..._picklable import PicklableError
+
 __all__ = ("LOCK_WAIT_SECONDS", "HookFault", "StateFolder", "lock_file")
 
 # Shorter than any sensible hook timeout: a hook that is killed while it waits has not denied.
@@ -25,7 +27,7 @@ _OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getat
 _HAS_DIR_FD = os.open in os.supports_dir_fd
 
 
-class HookFault(Exception):
+class HookFault(PicklableError):
     """
     A hook cannot answer. Nothing was admitted, and the caller has to deny.
 
@@ -36,14 +38,6 @@ class HookFault(Exception):
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         self.remedy = remedy
         super().__init__(message)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only arguments are lost by the default.
-        return _rebuild_fault, (str(self), self.remedy)
-
-
-def _rebuild_fault(message: str, remedy: str | None) -> HookFault:
-    return HookFault(message, remedy=remedy)
 
 
 class StateFolder:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, Protocol
 
+from ..._picklable import PicklableError
 from ...acel import Session
 from .keys import ClientKey, KeyResolver, find_key
 from .sessions import SessionTable, TooManySessionsError
@@ -26,7 +27,7 @@ NO_KEY_REMEDY = (
 )
 
 
-class NoSessionError(Exception):
+class NoSessionError(PicklableError):
     """
     There is no session to judge a call in. The call did not run.
 
@@ -39,14 +40,6 @@ class NoSessionError(Exception):
         self.reason = reason
         self.remedy = remedy
         super().__init__(reason)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only arguments are lost by the default.
-        return _rebuild_no_session, (self.reason, self.remedy)
-
-
-def _rebuild_no_session(reason: str, remedy: str) -> NoSessionError:
-    return NoSessionError(reason=reason, remedy=remedy)
 
 
 class Clients(Protocol):

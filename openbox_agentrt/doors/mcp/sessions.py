@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+from ..._picklable import PicklableError
 from ...acel import Session, Violation
 from .keys import ClientKey
 
@@ -55,7 +56,7 @@ class SessionEnd:
     unmet: tuple[Violation, ...]
 
 
-class TooManySessionsError(RuntimeError):
+class TooManySessionsError(PicklableError, RuntimeError):
     """
     A client was refused because the table is full. Its call did not run.
 
@@ -66,14 +67,6 @@ class TooManySessionsError(RuntimeError):
     def __init__(self, *, limit: int) -> None:
         self.limit = limit
         super().__init__(f"{limit} sessions are open already")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only arguments are lost by the default.
-        return _rebuild_too_many_sessions, (self.limit,)
-
-
-def _rebuild_too_many_sessions(limit: int) -> TooManySessionsError:
-    return TooManySessionsError(limit=limit)
 
 
 @dataclass(slots=True, eq=False)

@@ -12,6 +12,8 @@ from typing import Any, Literal, NoReturn
 
 from openbox_agentrt._plain.strict_json import read_json
 
+from ..._picklable import PicklableError
+
 __all__ = (
     "MalformedToolCallError",
     "ToolCall",
@@ -24,7 +26,7 @@ __all__ = (
 CallType = Literal["function", "custom", "function_call", "custom_tool_call"]
 
 
-class MalformedToolCallError(ValueError):
+class MalformedToolCallError(PicklableError, ValueError):
     """
     A model's tool call cannot be read, or does not fit the function. Nothing ran, and no contract counted it.
 
@@ -40,17 +42,9 @@ class MalformedToolCallError(ValueError):
         self.problem = problem
         super().__init__(f"tool call {tool!r} is malformed: {problem}")
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only arguments are lost by the default.
-        return _rebuild_malformed, (self.tool, self.call_id, self.problem)
-
     def for_model(self) -> dict[str, Any]:
         """Say what the model is told: no more than what is wrong with its own call."""
         return {"error": "malformed_tool_call", "tool": self.tool, "message": self.problem}
-
-
-def _rebuild_malformed(tool: str | None, call_id: str | None, problem: str) -> MalformedToolCallError:
-    return MalformedToolCallError(tool=tool, call_id=call_id, problem=problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from ..._picklable import PicklableError
+
 _PACKAGE = re.compile(r"^[ \t]*package[ \t]+(?P<name>[^#\r\n]+)", re.MULTILINE)
 _RESULT = re.compile(r"^[ \t]*(?:default[ \t]+)?result\b", re.MULTILINE)
 # Whatever reads `data` and is not plainly another document: a name that is computed may be this one.
@@ -22,7 +24,7 @@ _TRAPS = (
 )
 
 
-class PolicyError(ValueError):
+class PolicyError(PicklableError, ValueError):
     """
     A policy file cannot be used. No local Core was made.
 
@@ -38,13 +40,6 @@ class PolicyError(ValueError):
         self.problem = problem
         where = path if line is None else f"{path}:{line}"
         super().__init__(f"policy {where}: {problem}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_policy_error, (self.path, self.line, self.problem)
-
-
-def _rebuild_policy_error(path: str, line: int | None, problem: str) -> PolicyError:
-    return PolicyError(path=path, line=line, problem=problem)
 
 
 class RegoSource(msgspec.Struct, frozen=True, kw_only=True):
