@@ -6,7 +6,7 @@ Importing this loads nothing else: names are looked up in their modules when the
 
 from __future__ import annotations
 
-from ._lazy import load_name
+from ._lazy import lazy_names
 from ._version import __version__
 
 TYPE_CHECKING = False
@@ -103,10 +103,4 @@ __all__ = (
     "find_governance_error",
 )
 
-
-def __getattr__(name: str) -> object:
-    return load_name(globals(), _HOME, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(globals(), _HOME)

@@ -7,25 +7,32 @@ from importlib import import_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     # Each hook is a process that starts with this module, and `typing` takes longer to load than it does.
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ("load_name",)
+__all__ = ("lazy_names",)
 
 
-def load_name(package: dict[str, Any], home: Mapping[str, str], name: str) -> Any:
+def lazy_names(
+    package: dict[str, Any], home: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """
-    Load a name of a package, and keep it there, so that it is looked up once.
+    Make the ``__getattr__`` and the ``__dir__`` of a package whose names are loaded when they are used.
 
     Args:
         package: The package's globals.
         home: The module of each name, from the package.
-
-    Raises:
-        AttributeError: The package has no such name.
     """
-    module = home.get(name)
-    if module is None:
-        raise AttributeError(f"module {package['__name__']!r} has no attribute {name!r}")
-    value = package[name] = getattr(import_module(f".{module}", package["__name__"]), name)
-    return value
+
+    def load(name: str) -> Any:
+        module = home.get(name)
+        if module is None:
+            raise AttributeError(f"module {package['__name__']!r} has no attribute {name!r}")
+        # Kept, so that it is looked up once.
+        value = package[name] = getattr(import_module(f".{module}", package["__name__"]), name)
+        return value
+
+    def names() -> list[str]:
+        return sorted(package["__all__"])
+
+    return load, names

@@ -11,13 +11,11 @@ Nothing is loaded until it is used. The modules have the names that acel-core gi
 
 from __future__ import annotations
 
-from .._lazy import load_name
+from .._lazy import lazy_names
 from .._version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from .condition.fact import Fact, fact
     from .contracts.base import TemporalContract
     from .contracts.conditions import Check, postcondition, precondition
@@ -160,10 +158,4 @@ __all__ = (
     "suspicious_names",
 )
 
-
-def __getattr__(name: str) -> Any:
-    return load_name(globals(), _HOME, name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(globals(), _HOME)

@@ -6,9 +6,9 @@ file with a signed head, which proves more. `verify_file` checks either; `Redact
 both.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .._lazy import load_name
+from .._lazy import lazy_names
 
 if TYPE_CHECKING:
     from .._plain.freezing import freeze
@@ -91,11 +91,4 @@ __all__ = (
     "verify_file",
 )
 
-
-def __getattr__(name: str) -> Any:
-    # Loaded when used: a session keeps evidence in memory and needs neither files nor keys.
-    return load_name(globals(), _HOME, name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(globals(), _HOME)

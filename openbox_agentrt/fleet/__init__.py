@@ -7,7 +7,7 @@ long as it gives a sign of life. The store knows cells, guards and moves as plai
 
 from __future__ import annotations
 
-from .._lazy import load_name
+from .._lazy import lazy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +77,4 @@ __all__ = (
     "open_fleet",
 )
 
-
-def __getattr__(name: str) -> object:
-    return load_name(globals(), _HOME, name)
+__getattr__, __dir__ = lazy_names(globals(), _HOME)

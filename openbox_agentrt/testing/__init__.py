@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._lazy import load_name
+from .._lazy import lazy_names
 
 if TYPE_CHECKING:
     from .clock import ManualClock
@@ -58,10 +58,4 @@ __all__ = (
     "contradictions",
 )
 
-
-def __getattr__(name: str) -> object:
-    return load_name(globals(), _HOME, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(globals(), _HOME)

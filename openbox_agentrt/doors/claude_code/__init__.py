@@ -4,6 +4,8 @@ Contracts for the tool calls of Claude Code, through its hooks.
 The names are loaded when they are used: each hook is a process that starts.
 """
 
+from ..._lazy import lazy_names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .answers import (
@@ -28,10 +30,4 @@ __all__ = (
     "fault_line",
 )
 
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import answers
-
-    return getattr(answers, name)
+__getattr__, __dir__ = lazy_names(globals(), dict.fromkeys(__all__, "answers"))
