@@ -13,6 +13,7 @@ from .call import JudgedCall
 from .cell import LiveCell
 from .clock import MonotoneClock
 from .guard import Breach, CellGuard
+from .window import put_in_time
 
 # The ticket of a call whose values are to be measured.
 DEFERRED = "deferred"
@@ -147,11 +148,7 @@ class Distinct(LiveCell):
         if self.timeline is None:
             return 0.0, value
         entry = (self.timeline.now if at is None else at, value)
-        # What is corrected later counts from when it was let through.
-        place = len(self._entries)
-        while place and self._entries[place - 1][0] > entry[0]:
-            place -= 1
-        self._entries.insert(place, entry)
+        put_in_time(self._entries, entry)
         return entry
 
     def _drop(self, value: str) -> None:

@@ -14,6 +14,7 @@ from .cell import LiveCell, after
 from .clock import MonotoneClock
 from .deferred import Guess
 from .guard import Breach, CellGuard, wait_for
+from .window import put_in_time
 
 if TYPE_CHECKING:
     from ..contracts.base import SessionRule, TemporalContract
@@ -279,11 +280,7 @@ class Sum(LiveCell):
             # Only shadow mode gets here; enforced, a full window has refused.
             self.total = subtract(self.total, self._entries.popleft()[1])
         entry = (self.timeline.now if at is None else at, amount)
-        # What is corrected later counts from when it was let through.
-        place = len(self._entries)
-        while place and self._entries[place - 1][0] > entry[0]:
-            place -= 1
-        self._entries.insert(place, entry)
+        put_in_time(self._entries, entry)
         return entry
 
     def _take(self, ticket: tuple[float | None, Amount]) -> None:

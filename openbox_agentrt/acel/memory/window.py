@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, TypeVar
 
 from ..contracts.rules import MAX_IN_WINDOW
 from .call import JudgedCall
 from .cell import LiveCell, after
 from .clock import MonotoneClock
 from .tally import Cap
+
+T = TypeVar("T")
 
 
 class Stamps(LiveCell):
@@ -121,3 +123,11 @@ class WindowCap(Cap):
     def passes(self, call: JudgedCall) -> bool:
         cell = self.cell
         return bool(cell.timeline.fault is None and cell.started() < self.guard.n)
+
+
+def put_in_time(entries: deque[tuple[float, T]], entry: tuple[float, T]) -> None:
+    """Put an entry where its time belongs: what is corrected later counts from when it was let through."""
+    place = len(entries)
+    while place and entries[place - 1][0] > entry[0]:
+        place -= 1
+    entries.insert(place, entry)
