@@ -13,17 +13,22 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from ..._plain.amounts import Amount, add, subtract
+from ...fleet.plan import Per
+from ..contracts.counting import AtMostInFlight
 from ..contracts.declaration import Declaration
+from ..match.keys import OF_SUBJECT
 from .budget import Budget
 from .call_kinds import CallKind
 from .components import values_needed
 from .known import field_paths, guards_of, key_paths
 from .provenance import looked_for, slot_of, sources_of, texts_for
-from .tool_calls import ToolCalls
+from .subjects import SUBJECT
+from .tool_calls import ToolCalls, is_about
 
 __all__ = ("Alphabet", "alphabet_of", "unit_of")
 
 _MAX_FOUND = 3
+_ANOTHER = "B"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,6 +42,9 @@ class Alphabet:
         fixed: Groups whose values patterns or sources tell apart, with these values.
         found: Of each group whose values calls find out, those that they can find.
         waits: Times that are waited.
+        periods: Periods of the calendar, each with its time zone, whose end is waited for.
+        flying: Tools of which contracts count the calls that are under way, and
+        most_flying: so many of them are under way at once.
         whole: Whether there is a call of every kind that contracts tell apart.
     """
 
@@ -45,6 +53,9 @@ class Alphabet:
     fixed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     found: dict[str, tuple[str, ...]] = field(default_factory=dict)
     waits: tuple[float, ...] = ()
+    periods: tuple[tuple[Per, str], ...] = ()
+    flying: frozenset[str] = frozenset()
+    most_flying: int = 0
     whole: bool = True
 
 
@@ -62,7 +73,13 @@ def alphabet_of(
     made = Alphabet()
     made.groups = _groups(contracts)
     made.waits = tuple(sorted({_after(w) for w in _windows(contracts)}))
+    made.periods = tuple(sorted({(c.reach.per, c.reach.tz) for c in contracts if c.reach.per is not None}))
+    overlapping = [contract for contract in contracts if isinstance(contract, AtMostInFlight)]
+    names = list(names)
+    made.flying = frozenset(name for name in names if any(is_about(c, name) for c in overlapping))
+    made.most_flying = max((contract.n for contract in overlapping), default=0)
     _add_found(made, contracts)
+    _add_subject(made)
     amounts = _amounts(contracts)
     for name in names:
         calls = ToolCalls(contracts, name, made.groups, amounts, budget)
@@ -112,6 +129,13 @@ def _add_found(made: Alphabet, contracts: Sequence[Declaration]) -> None:
         made.found[group] = found
         made.fixed[group] = (*found, *others)
         made.whole = made.whole and whole and (group not in counted or values_needed(contracts) <= count)
+
+
+def _add_subject(made: Alphabet) -> None:
+    """Let a session be about one customer, and calls name another where a key compares the two."""
+    for path, group in made.groups.items():
+        if path.startswith(OF_SUBJECT) and group not in made.fixed:
+            made.fixed[group] = (SUBJECT, _ANOTHER)
 
 
 def _counted(contract: Declaration) -> set[str]:

@@ -15,9 +15,9 @@ from ..._plain.amounts import show
 from ..contracts.declaration import Declaration
 from .findings import Finding, Named
 from .known import guards_of
-from .machine import Transition
 from .provenance import sources_of
 from .search import Explored, row_of, way_to
+from .state import Transition
 from .traces import TraceRow
 from .witness import played
 

@@ -8,7 +8,6 @@ without it is impossible with it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
@@ -26,12 +25,14 @@ _OPTIONS = frozenset(
     (
         *("key", "fold", "except_", "within", "recheck", "mode", "on_violation"),
         *("id", "description", "severity", "remedy"),
+        # In a search there is one session, whoever else counts with it.
+        *("per", "tz", "scope", "forever", "overshoot", "name"),
     )
 )
 _CELLS = frozenset(
     (
         *("tally", "stamps", "marks", "sum", "distinct", "tokens", "pending", "latest", "step", "fresh"),
-        *("values", "words", "secrets"),
+        *("values", "words", "secrets", "flights"),
     )
 )
 _GUARDS = frozenset(
@@ -56,13 +57,15 @@ _PARTS = frozenset(
     (
         *("kind", "of", "label", "forms", "key", "within", "field", "fold", "refund"),
         *("text", "negative", "saving", "lasting", "estimate", "match", "given"),
+        *("per", "tz", "scale"),
     )
 )
-# What an option is that says nothing, or nothing that matters to one session.
-_NOTHING_SAID = (None, False, (), "UTC", "session", "run")
+# What an option is that says nothing.
+_NOTHING_SAID = (None, False, ())
 _TEMPLATES = frozenset(
     (
         "alternate_precedence",
+        "at_most_in_flight",
         "at_most_n_times",
         "at_most_total",
         "came_from",
@@ -94,8 +97,6 @@ def why_unknown(contract: TemporalContract) -> str | None:
     for option in sorted(name.rstrip("_") for name in Options.__annotations__.keys() - _OPTIONS):
         if getattr(contract, option, getattr(contract.reach, option, None)) not in _NOTHING_SAID:
             return f"the option {option!r} is not analysed"
-    if contract.split is not None and "$" in json.dumps(contract.split.form()):
-        return "its key is of the session and not of a call"
     if getattr(contract, "clock", None) is not None:
         return "it has a clock of its own"
     for rule in rules_of(contract):
@@ -129,7 +130,7 @@ def patterns_of(form: list[Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def key_paths(contract: Declaration, tool: str | None) -> list[str]:
-    """Give the arguments that are the key of a contract, in calls of a tool or of all that it names."""
+    """Give what is the key of a contract, in calls of a tool or of all that it names."""
     form = None if contract.split is None else contract.split.form()
     if isinstance(form, dict):
         return list(form.values()) if tool is None else [form[tool]] * (tool in form)

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from ...fleet.plan import Per
 from ..contracts.base import HALTED
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard
 from ..engine.planned_call import PlannedCall
 from ..engine.rule_set import RuleSet
 from ..engine.store import SessionStore
+from ..match.keys import About
+from ..memory.cell import LiveCell
+from ..memory.keyed import Keyed
 from ..memory.state import StateStore
 from .alphabet import Alphabet, unit_of
 from .call_kinds import CallKind, with_values
@@ -26,74 +30,30 @@ from .known import guards_of
 from .memory import views_of
 from .naming import Names, groups_of, names_in, related_groups, renamed_names
 from .provenance import alike_sources, result_with, slots_of_cells
+from .state import (
+    Answer,
+    Outcome,
+    State,
+    Transition,
+    Try,
+    aged_flights,
+    sort_flights,
+    with_flight,
+    without_flight,
+)
+from .subjects import subject_of
 
-__all__ = ("Answer", "Entries", "Machine", "Outcome", "State", "Transition", "Try")
+__all__ = ("Entries", "Machine")
 
-Outcome: TypeAlias = Literal["ok", "failed", "refused"]
 _NOW = 0.0
 _STEP = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """
-    Hold everything that a session remembers.
-
-    Attributes:
-        cells: What each cell does.
-        entries: The entries of the session's state, and for how long each has been there.
-        shut: Whether nothing is admitted any more.
-    """
-
-    cells: tuple[Any, ...]
-    entries: tuple[tuple[str, Any, float], ...]
-    shut: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
-    """
-    Something that can happen next: a call, a time that passes, or code that writes an entry.
-
-    Attributes:
-        kind: Of a call, its kind.
-        values: Of a call, the values of its keys by path.
-        seconds: Of a time, how long.
-        entry: Of what is written, the entry, its value, and which of a mapping's.
-    """
-
-    kind: CallKind | None = None
-    values: tuple[tuple[str, str], ...] = ()
-    seconds: float = 0.0
-    entry: tuple[str, Any, str | None] | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is a call that has every argument that is a key."""
-        given = dict(self.values)
-        return self.kind is not None and all(
-            path in given for path, _ in self.kind.slots if path not in dict(self.kind.results)
-        )
-
-
-@dataclass(slots=True)
-class Try:
-    """
-    Hold the answer of the engine to a call.
-
-    Attributes:
-        broken: The contracts that it breaks.
-        blocking: Those of them for which it is refused.
-        admitted: Whether it was let through.
-    """
-
-    broken: frozenset[int]
-    blocking: frozenset[int]
-    admitted: bool
-
-
-Answer: TypeAlias = "tuple[Try | None, dict[Outcome, State]]"
-"""What is said of a step, and the state after each way in which it can end."""
+# With a period of the calendar, those end that it is made of.
+_ENDS_WITH: dict[Per, frozenset[Per]] = {
+    "hour": frozenset({"hour"}),
+    "day": frozenset({"hour", "day"}),
+    "week": frozenset({"hour", "day", "week"}),
+    "month": frozenset({"hour", "day", "month"}),
+}
 
 
 @dataclass(slots=True)
@@ -155,6 +115,10 @@ class Machine:
         self._letters: dict[tuple[CallKind, tuple[tuple[str, str], ...]], _Letter] = {}
         self.entries = _wanted(own, alphabet)
         self._initial = dict(state)
+        self._about = About(subject=subject_of(own))
+        self._blank = tuple(_hashable(view.freeze()) for view in self._views)
+        windows = (view.cell.within for view in self._views if view.cell.kind == "flights")
+        self._oldest_flight = max((window + 1 for window in windows if window is not None), default=0.0)
         self._groups = [groups_of(view, alphabet) for view in self._views]
         self.related = related_groups(self._views, self._groups)
         self._halts = any(contract.on_violation == "halt" for contract in own)
@@ -171,6 +135,8 @@ class Machine:
         """Tell what a step comes to in a state."""
         if step.kind is None:
             return None, {"ok": self._moved(state, step)}
+        if step.ended:
+            return None, {"ok": without_flight(state, step.kind, step.values)}
         letter = self._letter(step.kind, step.values)
         tried, call = self._judge(state, step.kind.tool, letter)
         if not tried.admitted:
@@ -179,7 +145,11 @@ class Machine:
         succeeded = self._read(state)
         _, call = self._judge(state, step.kind.tool, letter)
         self._store.abort(call, ran=True)
-        return tried, {"ok": succeeded, "failed": self._read(state)}
+        ends: dict[Outcome, State] = {"ok": succeeded, "failed": self._read(state)}
+        if step.kind.tool in self._alphabet.flying and len(state.flying) < self._alphabet.most_flying:
+            # It is known to have begun. What is known of how it ended is that it failed, see `memory`.
+            ends["started"] = with_flight(ends["failed"], (0.0, step.kind, step.values))
+        return tried, ends
 
     def unmet(self, state: State) -> frozenset[int]:
         """Tell which contracts are unmet if a session ends in a state."""
@@ -192,8 +162,7 @@ class Machine:
 
     def _judge(self, state: State, tool: str, letter: _Letter) -> tuple[Try, PlannedCall]:
         self._load(state)
-        call = PlannedCall(tool, letter.args, letter.plan)
-        call.extra = letter.extra
+        call = self._call(tool, letter)
         breaches = self._store.reserve(call) or []
         known = [(self._index.get(id(breach.contract)), breach) for breach in breaches]
         return (
@@ -204,6 +173,11 @@ class Machine:
             ),
             call,
         )
+
+    def _call(self, tool: str, letter: _Letter) -> PlannedCall:
+        call = PlannedCall(tool, letter.args, letter.plan)
+        call.extra, call.about = letter.extra, self._about
+        return call
 
     def _letter(self, kind: CallKind, values: tuple[tuple[str, str], ...]) -> _Letter:
         letter = self._letters.get((kind, values))
@@ -221,13 +195,15 @@ class Machine:
         store.violated = frozenset()
         for view, frozen in zip(self._views, state.cells, strict=True):
             view.load(dict(frozen) if view.cell.key is not None else frozen)
+        for age, kind, values in state.flying:
+            self._fly(age, kind, values)
         if self.entries.values:
             memory = store.memory.state
             memory.load({name: _usable(value) for name, value, _ in state.entries})
             memory.resume({name: -age for name, _, age in state.entries})
 
     def _read(self, before: State) -> State:
-        return State(self._frozen(), before.entries, self._store.shut is not None)
+        return State(self._frozen(), before.entries, self._store.shut is not None, before.flying)
 
     def _frozen(self) -> tuple[Any, ...]:
         cells = [_hashable(view.freeze()) for view in self._views]
@@ -242,6 +218,8 @@ class Machine:
         return tuple(cells)
 
     def _moved(self, state: State, step: Transition) -> State:
+        if step.period is not None:
+            return replace(state, cells=self._renewed(state.cells, *step.period))
         if step.entry is None:
             aged = [
                 _hashable(view.aged(dict(frozen) if view.cell.key is not None else frozen, step.seconds))
@@ -249,8 +227,9 @@ class Machine:
             ]
             most = self.entries.oldest
             later = tuple((name, value, min(age + step.seconds, most)) for name, value, age in state.entries)
+            flying = aged_flights(state.flying, step.seconds, self._oldest_flight)
             self._load(State(tuple(aged), later))
-            return State(self._frozen(), later, state.shut)
+            return State(self._frozen(), later, state.shut, flying)
         name, value, of = step.entry
         known = {entry: (value, age) for entry, value, age in state.entries}
         if of is not None:
@@ -259,7 +238,34 @@ class Machine:
             value = _hashable({**inner, of: value})
         known[name] = (value, 0.0)
         entries = tuple((entry, value, age) for entry, (value, age) in sorted(known.items()))
-        return State(state.cells, entries, state.shut)
+        return replace(state, entries=entries)
+
+    def _renewed(self, cells: tuple[Any, ...], per: Per, tz: str) -> tuple[Any, ...]:
+        """Let those cells begin anew whose period ends with another."""
+        ends = _ENDS_WITH[per]
+        return tuple(
+            blank if view.cell.per in ends and view.cell.tz == tz else frozen
+            for view, frozen, blank in zip(self._views, cells, self._blank, strict=True)
+        )
+
+    # Calls that are under way
+
+    def _fly(self, age: float, kind: CallKind, values: tuple[tuple[str, str], ...]) -> None:
+        """Let a call be under way as far as those contracts see it that count such calls."""
+        call = self._call(kind.tool, self._letter(kind, values))
+        for view in self._views:
+            cell: Any = view.live.whole()
+            if view.cell.kind != "flights" or not self._moves(call, view.live):
+                continue
+            if isinstance(cell, Keyed):
+                key = call.key(cell.key)
+                entry = cell.open(key) if isinstance(key, str) else None
+                cell = None if entry is None else entry.cell
+            if cell is not None:
+                cell.load([*cell.dump(), (len(cell.dump()), -age)])
+
+    def _moves(self, call: PlannedCall, cell: LiveCell) -> bool:
+        return any(getattr(mover, "cell", mover) is cell for mover in call.movers())
 
     # Values of keys
 
@@ -268,6 +274,9 @@ class Machine:
         for place, (groups, frozen) in enumerate(zip(self._groups, state.cells, strict=True)):
             for position, group, name, about in names_in(groups, frozen):
                 yield group, name, (place, position, about)
+        for _, kind, values in state.flying:
+            of_path = dict(kind.slots)
+            yield from ((of_path[path], value, (kind.tool, repr(kind.args), path)) for path, value in values)
         for entry, value, _ in state.entries:
             of = self.entries.groups.get(entry)
             for inner, said in value if of is not None and isinstance(value, tuple) else ():
@@ -282,7 +291,11 @@ class Machine:
         entries = tuple(
             (name, self._entry_renamed(name, value, names), age) for name, value, age in state.entries
         )
-        return State(cells, entries, state.shut)
+        flying = (
+            (age, kind, tuple((p, names.get(dict(kind.slots)[p], {}).get(v, v)) for p, v in values))
+            for age, kind, values in state.flying
+        )
+        return State(cells, entries, state.shut, sort_flights(flying))
 
     def _entry_renamed(self, name: str, value: Any, names: Names) -> Any:
         group = self.entries.groups.get(name)

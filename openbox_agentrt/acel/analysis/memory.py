@@ -17,6 +17,7 @@ from ..contracts.declaration import Declaration
 from ..contracts.rules import Cell
 from ..memory.cell import LiveCell
 from ..memory.distinct import Distinct
+from ..memory.flights import Flights
 from ..memory.fresh import Fresh, FreshByKey
 from ..memory.keyed import Keyed
 from ..memory.order import Latest, StepMark
@@ -68,7 +69,7 @@ class CellView:
 
     def freeze(self) -> Frozen:
         """Give what it remembers."""
-        live = self.live
+        live = self.live.whole()
         if not isinstance(live, Keyed):
             return self._freeze(live, None)
         blank = self._freeze(live.blank, None)
@@ -81,7 +82,7 @@ class CellView:
 
     def load(self, frozen: Frozen) -> None:
         """Remember what `freeze` gave, and nothing else."""
-        live = self.live
+        live = self.live.whole()
         if not isinstance(live, Keyed):
             self._load(live, frozen, None)
             return
@@ -93,7 +94,7 @@ class CellView:
 
     def aged(self, frozen: Frozen, seconds: float) -> Frozen:
         """Give what it remembers after a time in which nothing happened."""
-        if isinstance(self.live, Keyed):
+        if isinstance(self.live.whole(), Keyed):
             return {name: self._aged(value, seconds) for name, value in frozen.items()}
         return self._aged(frozen, seconds)
 
@@ -101,7 +102,7 @@ class CellView:
         kind = type(cell)
         if kind is Tally:
             return min(cell.live, self.starts), min(cell.done, self.successes)
-        if kind is Latest:
+        if kind is Latest or kind is Flights:
             return None
         if kind is StepMark:
             if not cell.step or cell.step != self._last(name):
@@ -138,6 +139,8 @@ class CellView:
         elif kind is Latest:
             cell.load(0)
             cell.flying.clear()
+        elif kind is Flights:
+            cell.load([])
         elif kind is StepMark:
             cell.step, cell.at_time = (0, 0.0) if frozen is None else (_BEFORE, -frozen)
             if frozen is not None:

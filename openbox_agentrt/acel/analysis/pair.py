@@ -12,9 +12,10 @@ from ..contracts.declaration import Declaration
 from .alphabet import alphabet_of
 from .budget import Budget
 from .components import Component, values_needed
-from .machine import Machine, Transition
+from .machine import Machine
 from .naming import Names
 from .search import Called, row_of
+from .state import Transition
 from .traces import TraceRow
 from .witness import played
 from .world import Beside, World

@@ -33,6 +33,9 @@ def idle_contracts(
     # Of two that say the same, the later one goes.
     for place in reversed(range(len(subject.contracts))):
         about = [some for some in searched if place in some.contracts]
+        # Calls of others count for a contract of the fleet, so what it refuses is not known from one session.
+        if subject.contracts[place].reach.is_fleet:
+            continue
         if not about or not all(some.whole for some in about):
             continue
         idle = _idle(subject, about, place, gone)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from .budget import Budget
-from .machine import Outcome, Transition
 from .naming import Names
+from .state import Outcome, Transition
 from .traces import TraceRow
 from .world import Beside, World
 
@@ -103,7 +103,7 @@ def _expand(found: Explored, place: int, reach: Callable[[Beside, _Edge | None],
     state = found.states[place]
     for step in found.world.steps(state):
         tries, ends = found.world.answer(state, step)
-        if step.kind is not None:
+        if step.kind is not None and not step.ended:
             (tried,) = tries
             for contract in tried.broken:
                 found.fired.setdefault(contract, (place, step))
@@ -150,14 +150,14 @@ def row_of(world: World, step: Transition, called: Called, outcome: str) -> Trac
             for group, some in values.items()
         }
         return TraceRow(
-            kind="call",
+            kind="finish" if step.ended else "call",
             tool=step.kind.tool,
             args=world.args_of(step, names),
             outcome=outcome,
-            result=world.result_of(step, names) if outcome == "ok" else None,
+            result=world.result_of(step, names) if outcome == "ok" and not step.ended else None,
         )
     if step.entry is None:
-        return TraceRow(kind="wait", seconds=step.seconds)
+        return TraceRow(kind="wait", seconds=step.seconds, until=step.period)
     entry, value, of = step.entry
     group = world.group_of_entry(entry)
     if of is not None and group is not None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ..._plain.amounts import Amount
 from ..contracts.declaration import Declaration
+from ..match.keys import OF_SUBJECT
 from ..match.matchers import name_matches
 from .automata import of_pattern
 from .budget import Budget
@@ -17,7 +18,7 @@ from .known import field_paths, key_paths, patterns_of
 from .provenance import fields_of, slot_of, sources_of
 from .texts import alike_texts, combinations
 
-__all__ = ("ToolCalls",)
+__all__ = ("ToolCalls", "is_about")
 
 _MAX_TEXTS = 64
 _MAX_KINDS = 4096
@@ -56,7 +57,7 @@ class ToolCalls:
         amounts: Mapping[str, Sequence[Amount]],
         budget: Budget | None,
     ) -> None:
-        self._about = [contract for contract in contracts if _is_about(contract, tool)]
+        self._about = [contract for contract in contracts if is_about(contract, tool)]
         self._tool = tool
         self._groups = groups
         self._budget = budget
@@ -82,7 +83,8 @@ class ToolCalls:
         slots: dict[str, None] = {}
         results: dict[str, str | None] = {}
         for contract in self._about:
-            slots |= dict.fromkeys(key_paths(contract, self._tool))
+            keys = key_paths(contract, self._tool)
+            slots |= dict.fromkeys(path for path in keys if not path.startswith(OF_SUBJECT))
             slots |= dict.fromkeys(sorted(field_paths(contract, "distinct")))
             slots |= dict.fromkeys(fields_of(contract, self._tool))
             for source in sources_of(contract):
@@ -143,7 +145,8 @@ class ToolCalls:
             )
 
 
-def _is_about(contract: Declaration, tool: str) -> bool:
+def is_about(contract: Declaration, tool: str) -> bool:
+    """Tell whether a contract can be about calls of a tool."""
     return contract.everywhere or any(role.selector.on(tool) is not False for role in contract.roles)
 
 

@@ -10,13 +10,17 @@ from typing import Any
 from ..._plain.amounts import Amount
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
+from ..memory.periodic import span_of
+from ..reservation import Reservation
 from ..session import Session, engine_of
 from .alphabet import unit_of
+from .subjects import subject_of
 from .traces import TraceRow
 
 __all__ = ("played", "until_refused")
 
-_START = 1_000_000.0
+# A Monday, and the first day of a month in most zones, so that a short wait ends no week.
+_START = 1_780_315_200.0
 
 
 class _Clock:
@@ -32,12 +36,14 @@ class _Player:
 
     def __init__(self, contracts: Sequence[TemporalContract], state: Mapping[str, Any]) -> None:
         self._clock = _Clock()
+        self._flying: list[tuple[TraceRow, Reservation]] = []
         own = [copy.copy(contract) for contract in contracts]
         self._session = Session(
             state,
             contracts=own,
             clock=self._clock,
             halt_on_violation=False,
+            subject=subject_of(contracts) or None,
             trace_window=0,
             max_trace=0,
             fleet="alone",
@@ -47,6 +53,7 @@ class _Player:
         """Let one row happen, and tell how it did."""
         if row.kind == "wait":
             self._clock.now += row.seconds
+            self._clock.now = span_of(*row.until, self._clock.now)[1] if row.until else self._clock.now
             return row
         if row.kind == "write":
             assert row.entry is not None
@@ -54,7 +61,14 @@ class _Player:
         if row.kind == "end":
             unmet = engine_of(self._session).store.unmet()
             return replace(row, by=tuple(_name(breach.contract) for breach in unmet))
-        return self._called(row)
+        return self._ended(row) if row.kind == "finish" else self._called(row)
+
+    def _ended(self, row: TraceRow) -> TraceRow:
+        place = next((p for p, (of, _) in enumerate(self._flying) if _same_call(of, row)), None)
+        if place is None:
+            return replace(row, outcome="refused")
+        self._flying.pop(place)[1].abort(ran=True)
+        return row
 
     def _called(self, row: TraceRow) -> TraceRow:
         call = self._session.reserve(row.tool, row.args)
@@ -62,11 +76,14 @@ class _Player:
             broken = () if call.refusal is None else call.refusal.broken
             return replace(row, outcome="refused", result=None, by=tuple(b.id or b.contract for b in broken))
         watched = tuple(v.id or v.spec for v in call.violations)
-        if row.outcome == "failed":
-            call.abort(ran=True)
-        else:
-            call.commit(result=row.result)
-        return replace(row, outcome="failed" if row.outcome == "failed" else "ok", by=watched)
+        match row.outcome:
+            case "started":
+                self._flying.append((row, call))
+            case "failed":
+                call.abort(ran=True)
+            case _:
+                call.commit(result=row.result)
+        return replace(row, outcome="ok" if row.outcome == "refused" else row.outcome, by=watched)
 
     def _written(self, row: TraceRow, entry: str, value: Any) -> TraceRow:
         before = self._session.state.get(entry)
@@ -132,6 +149,10 @@ def _without_nothing(value: Any, unit: Amount) -> Any:
     if isinstance(value, dict):
         return {name: _without_nothing(inner, unit) for name, inner in value.items()}
     return unit if type(value) is int and value == 0 else value
+
+
+def _same_call(one: TraceRow, other: TraceRow) -> bool:
+    return (one.tool, one.args) == (other.tool, other.args)
 
 
 def _ending(row: TraceRow) -> tuple[str, tuple[str, ...]]:

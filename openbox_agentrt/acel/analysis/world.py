@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from .alphabet import Alphabet
 from .call_kinds import ALL_ARGUMENTS, CallKind, with_values
-from .machine import Machine, Outcome, State, Transition, Try
+from .machine import Machine
 from .naming import Names
 from .provenance import result_with
+from .state import Outcome, State, Transition, Try
 
 __all__ = ("Beside", "Ends", "World")
 
@@ -30,6 +31,7 @@ _Present: TypeAlias = dict[str, dict[str, list[Any]]]
 # What a result has in the place of a value, if it has none there.
 _NOTHING = "\0"
 
+_OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _ALIVE = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -72,6 +74,9 @@ class World:
                 Transition(kind=kind, values=values) for values in self._values_without(kind, present)
             )
         yield from (Transition(seconds=seconds) for seconds in self._alphabet.waits)
+        yield from (Transition(period=period) for period in self._alphabet.periods)
+        for kind, values in dict.fromkeys((kind, values) for _, kind, values in states[0].flying):
+            yield Transition(kind=kind, values=values, ended=True)
         for entry, (values, group) in self._written.items():
             names = [None] if group is None else self._choices(group, present)
             yield from (Transition(entry=(entry, value, name)) for value in values for name in names)
@@ -88,7 +93,7 @@ class World:
         if len({tried.admitted for tried in tries}) > 1:
             return tries, []
         ends: Ends = []
-        for outcome in ("ok", "failed", "refused"):
+        for outcome in _OUTCOMES:
             if not any(outcome in of for _, of in answers):
                 continue
             after = [of.get(outcome, state) for (_, of), state in zip(answers, states, strict=True)]

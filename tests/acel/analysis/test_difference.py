@@ -88,6 +88,36 @@ PARTED: dict[str, tuple[Rules, Rules, str | None, str | None]] = {
         "pay(); wait 61 s; pay() refused by rate",
         None,
     ),
+    "more at once": (
+        rules(c("at_most_in_flight", "pay", 1, id="cap")),
+        rules(c("at_most_in_flight", "pay", 2, id="cap")),
+        None,
+        "pay() is under way; pay() refused by cap",
+    ),
+    "one at a time of each": (
+        rules(c("at_most_in_flight", "pay", 1, id="cap")),
+        rules(c("at_most_in_flight", "pay", 1, key="order", id="cap")),
+        "pay() refused by cap",
+        'pay(order="A") is under way; pay(order="B") refused by cap',
+    ),
+    "a day for an hour": (
+        rules(c("at_most_n_times", "pay", 1, per="hour", id="cap")),
+        rules(c("at_most_n_times", "pay", 1, per="day", id="cap")),
+        "pay(); wait for the next hour; pay() refused by cap",
+        None,
+    ),
+    "a month for a week": (
+        rules(c("at_most_n_times", "pay", 1, per="week", tz="Europe/Berlin", id="cap")),
+        rules(c("at_most_n_times", "pay", 1, per="month", tz="Europe/Berlin", id="cap")),
+        "pay(); wait for the next week in Europe/Berlin; pay() refused by cap",
+        None,
+    ),
+    "of a customer": (
+        rules(c("at_most_n_times", "pay", 1, key="$subject.customer", id="cap")),
+        rules(c("at_most_n_times", "pay", 2, key="$subject.customer", id="cap")),
+        None,
+        "pay(); pay() refused by cap",
+    ),
     "another pattern": (
         rules(c("never", {"tool": "Bash", "matches": "rm -rf"}, id="rm")),
         rules(c("never", {"tool": "Bash", "matches": "^rm"}, id="rm")),

@@ -67,6 +67,42 @@ PLANTED: dict[str, tuple[str, list[dict[str, Any]], set[str], str | None]] = {
         {"all", "any"},
         'Bash(command="rm -rf") refused by all, any',
     ),
+    "at once more than ever": (
+        "contract-implied-by",
+        [c("at_most_in_flight", "pay", 2, id="two"), c("at_most_n_times", "pay", 1, id="one")],
+        {"two", "one"},
+        "pay() is under way; pay() refused by one",
+    ),
+    "fewer at once": (
+        "contract-implied-by",
+        [c("at_most_in_flight", "pay", 2, id="two"), c("at_most_in_flight", "*", 1, id="one")],
+        {"two", "one"},
+        "pay() is under way; pay() refused by one",
+    ),
+    "as many a day as in all": (
+        "contract-implied-by",
+        [c("at_most_n_times", "pay", 2, per="day", id="day"), c("at_most_n_times", "pay", 2, id="all")],
+        {"day", "all"},
+        "pay(); pay(); pay() refused by day, all",
+    ),
+    "a limit a month that one a week leaves no room for": (
+        "contract-implied-by",
+        [
+            c("at_most_n_times", "pay", 9, per="day", id="day"),
+            c("at_most_n_times", "pay", 8, per="week", id="week"),
+        ],
+        {"day", "week"},
+        None,
+    ),
+    "a customer of a session": (
+        "contract-implied-by",
+        [
+            c("at_most_n_times", "pay", 1, id="all"),
+            c("at_most_n_times", "pay", 1, key="$subject.customer", id="each"),
+        ],
+        {"each", "all"},
+        "pay(); pay() refused by all, each",
+    ),
     "the same said twice": (
         "contract-implied-by",
         [c("must_precede", "a", "b", id="one"), c("cannot_follow_without", "b", "a", id="two")],
@@ -173,13 +209,20 @@ def test_a_real_session_does_what_a_trace_says(analysed: Analysed, planted: str)
 def _confirm(finding: Finding, contracts: list[dict[str, Any]]) -> None:
     now = [0.0]
     session = Session.from_rules(
-        {"contracts": contracts}, halt_on_violation=False, clock=lambda: now[0], trace_window=0
+        {"contracts": contracts},
+        halt_on_violation=False,
+        clock=lambda: now[0],
+        trace_window=0,
+        subject={"customer": "c-7"},
     )
+    flying = []
     for row in finding.witness or ():
         if row.kind == "call":
             call = session.reserve(row.tool, row.args)
             assert call.allowed is (row.outcome != "refused"), row
-            if call.allowed and row.outcome == "failed":
+            if row.outcome == "started":
+                flying.append(call)
+            elif call.allowed and row.outcome == "failed":
                 call.abort(ran=True)
             elif call.allowed:
                 call.commit()
@@ -222,6 +265,25 @@ CLEAN: dict[str, list[dict[str, Any]]] = {
         c("never", bash(r"\brm\s+(-\w+\s+)*(/|~|\$HOME)")),
         c("never", bash(r"curl .*\|\s*(ba)?sh")),
         c("never", bash(r"\bsudo\b")),
+    ],
+    "one at a time": [c("at_most_in_flight", "pay", 1), c("at_most_n_times", "pay", 3)],
+    "one at a time of each": [
+        c("at_most_in_flight", "pay", 1, key="order"),
+        c("at_most_in_flight", "pay", 3),
+    ],
+    "a limit a day and one in all": [
+        c("at_most_n_times", "pay", 1, per="day"),
+        c("at_most_n_times", "pay", 3),
+    ],
+    "a limit an hour, a week and a month": [
+        c("at_most_n_times", "pay", 1, per="hour", tz="Europe/Berlin"),
+        c("at_most_n_times", "pay", 2, per="week"),
+        c("at_most_n_times", "pay", 3, per="month"),
+    ],
+    "an obligation to do two, one at a time": [c("at_most_in_flight", "pay", 1), c("existence", "pay", 2)],
+    "a limit on all sessions above that of one": [
+        c("at_most_n_times", "pay", 5, per="day", scope="fleet"),
+        c("at_most_n_times", "pay", 1),
     ],
     "an entry that code writes": [c("requires_state", "pay", "signed_in", True)],
     "a chain": [c("chain_precedence", "a", "b"), c("at_most_n_times", "b", 2)],
@@ -273,12 +335,9 @@ def test_what_has_code_of_its_own_is_named(analysed: Analysed) -> None:
 @pytest.mark.parametrize(
     ("contract", "why"),
     [
-        (c("at_most_in_flight", "pay", 1), "at_most_in_flight is not analysed"),
-        (c("at_most_n_times", "pay", 1, per="day"), "the option 'per' is not analysed"),
         (c("never", {"tool": "Bash", "matches": "(?i)rm"}), "the pattern has flags"),
         (c("at_most_n_times", "pay", 1, when="args.amount > 5"), "the option 'when' is not analysed"),
         (c("requires", "pay", "args.amount < 5"), "requires is not analysed"),
-        (c("at_most_n_times", "pay", 1, scope="fleet", per="day"), "the option 'per' is not analysed"),
     ],
 )
 def test_what_is_not_known_here_is_named(analysed: Analysed, contract: dict[str, Any], why: str) -> None:
