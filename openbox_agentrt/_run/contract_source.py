@@ -176,6 +176,7 @@ def open_fleet_of(options: GovernanceOptions, opened: ExitStack) -> FleetStore |
     except FleetConfigError as error:
         raise OptionError("fleet", f"cannot be used: {error}") from error
     opened.callback(fleet.close)
+    fleet.prepare()
     return fleet
 
 

@@ -34,6 +34,9 @@ OnOutage = Literal["refuse", "local"]
 PATIENCE = 0.25
 """Seconds that a call waits for the store."""
 
+_CONNECTING = 5.0
+"""Seconds that the first calls of a process wait besides, until it has tried to connect."""
+
 _log = logging.getLogger("openbox_agentrt.fleet")
 
 # What a forked process inherited. Closing it would end the parent's connections, so nothing may collect it.
@@ -70,16 +73,17 @@ class Fleet(ABC):
     """
     Reserve, start and finish calls in a store that many processes share.
 
-    It connects at first use. Every method can be called from any thread, and none but those that say so
-    waits: what is asked goes to the store from a thread of its own. A process that was forked becomes a
-    worker of its own at its first call.
+    It connects at first use, or when `prepare` is called before. Every method can be called from any thread,
+    and none but those that say so waits: what is asked goes to the store from a thread of its own. A process
+    that was forked becomes a worker of its own at its first call.
 
     Args:
         lease_seconds: So long after its last sign of life a worker counts as dead, and what it had reserved
             and not started is free again.
         on_outage: What a call meets while the store does not answer: `refuse`, or `local`: it is counted in
             this process only, and told to the store later.
-        timeout_seconds: So long a call waits for the store.
+        timeout_seconds: So long a call waits for the store. The first calls of a process wait until it has
+            tried to connect besides.
 
     Raises:
         FleetConfigError: An argument makes no sense.
@@ -120,6 +124,15 @@ class Fleet(ABC):
         """Counts of what happened so far, in this process."""
         running = self._running
         return self._last_counts if running is None else running.standing.counts.snapshot()
+
+    def prepare(self) -> None:
+        """
+        Begin to connect, so that the first call finds a connection. Does not wait.
+
+        Raises:
+            FleetConfigError: The fleet is closed.
+        """
+        self._worker()
 
     def reserve(
         self, plan: FleetPlan, *, started: bool = False, force: bool = False, timeout: float | None = None
@@ -409,13 +422,21 @@ class Fleet(ABC):
         )
 
     def _wait(self, request: Question) -> Any:
-        self._worker().dispatcher.ask(request)
+        dispatcher, began = self._worker().dispatcher, time.monotonic()
+        if not dispatcher.tried.is_set():
+            dispatcher.tried.wait(_CONNECTING)
+            request.deadline += time.monotonic() - began
+        dispatcher.ask(request)
         try:
             return request.future.result(max(0.0, request.deadline - time.monotonic()))
         except TimeoutError:
             return self._give_up(request)
 
     async def _await(self, request: Question) -> Any:
+        dispatcher, began = self._worker().dispatcher, time.monotonic()
+        if not dispatcher.tried.is_set():
+            await asyncio.to_thread(dispatcher.tried.wait, _CONNECTING)
+            request.deadline += time.monotonic() - began
         loop = asyncio.get_running_loop()
         waiter = loop.create_future()
 
@@ -425,7 +446,7 @@ class Fleet(ABC):
                 loop.call_soon_threadsafe(_wake, waiter)
 
         request.future.add_done_callback(told)
-        self._worker().dispatcher.ask(request)
+        dispatcher.ask(request)
         try:
             async with asyncio.timeout(request.deadline - time.monotonic()):
                 await waiter

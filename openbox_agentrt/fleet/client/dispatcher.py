@@ -70,6 +70,9 @@ class Dispatcher:
         connect: Makes a connection; it connects when it is first used.
         standing: What the worker knows of itself.
         local: What is counted here while the store is away.
+
+    Attributes:
+        tried: Set once it has connected, or has failed to for the first time.
     """
 
     def __init__(
@@ -93,6 +96,7 @@ class Dispatcher:
         self._ran: deque[tuple[FleetPlan, How]] = deque()
         self._dead = False
         self._unusable: str | None = None
+        self.tried = threading.Event()
         self.thread = threading.Thread(target=self._run, name="openbox-fleet", daemon=True)
 
     def ask(self, request: Question) -> None:
@@ -132,6 +136,9 @@ class Dispatcher:
         return f"{self._standing.worker.id}.{next(self._numbers)}"
 
     def _run(self) -> None:
+        # To connect, to make a schema and to join is nothing that a call has to wait for within its time.
+        self._serve([], [])
+        self.tried.set()
         while True:
             requests = self._collect()
             ends = list(_taken(self._ends, AT_ONCE))
