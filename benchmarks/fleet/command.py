@@ -13,7 +13,7 @@ from tests.fleet.redis_server import BINARY, RedisServer
 
 from ..tables import Table
 
-PARTS = ("latency", "throughput", "memory")
+PARTS = ("latency", "throughput", "limit", "memory")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,6 +49,10 @@ def _tables(part: str, url: str, folder: Path, quick: bool) -> Sequence[Table]:
         from . import throughput
 
         return [throughput.measure(url, folder, quick=quick)]
+    if part == "limit":
+        from . import limit
+
+        return [limit.measure(url, folder, quick=quick)]
     from . import memory
 
     return memory.measure(url, quick=quick)
