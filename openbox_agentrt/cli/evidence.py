@@ -14,16 +14,15 @@ from .._files.whole_write import write_private
 from .._plain.strict_json import JsonError, read_json
 from ..evidence.checkpoints import (
     Checkpoint,
-    check_proof,
     checkpoint_path,
     leaves_of,
     make_checkpoint,
     parse_checkpoint,
-    prove_line,
 )
 from ..evidence.keys import Ed25519Signer, ed25519_signer, read_public_key
 from ..evidence.merkle import consistency_proof
 from ..evidence.notes import NoteKey
+from ..evidence.proofs import check_proof, prove_line
 from ..evidence.witness import Witness, write_request
 from ..evidence.witness_client import WitnessRefusedError, ask_witness, cosigned_checkpoint
 from .running import InputError

@@ -16,29 +16,29 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from .errors import UnreadableLogError
-from .format2.lines import parse_line
 from .format2.parts import header_of, iterate_lines, parts_of
 from .keys import Ed25519Signer
-from .merkle import MerkleRange, inclusion_proof, leaf_hash, verify_inclusion
+from .merkle import MerkleRange, leaf_hash
 from .notes import SIGNATURE, Note, NoteKey, parse_note, sign
 
 __all__ = (
+    "ORIGIN",
     "Checkpoint",
     "check_checkpoint",
-    "check_proof",
     "checkpoint_path",
     "leaves_of",
     "make_checkpoint",
     "origin_of",
     "parse_checkpoint",
-    "prove_line",
     "signed_checkpoint",
 )
 
-_ORIGIN: Final = "openbox-agentrt/evidence/"
+ORIGIN: Final = "openbox-agentrt/evidence/"
+"""What the name of a log begins with, before its identity."""
+
 _SIZE: Final = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
@@ -71,7 +71,7 @@ def checkpoint_path(log: Path) -> Path:
 
 def origin_of(log_id: str) -> str:
     """Give the name of a log in its checkpoints."""
-    return f"{_ORIGIN}{log_id}"
+    return f"{ORIGIN}{log_id}"
 
 
 def leaves_of(log: Path) -> Iterator[bytes]:
@@ -180,54 +180,3 @@ def check_checkpoint(
     if tree.root() != checkpoint.root:
         wrong.append(f"the first {checkpoint.size} lines are not those of the checkpoint")
     return wrong
-
-
-def prove_line(log: Path, number: int, checkpoint: Checkpoint) -> dict[str, Any]:
-    """
-    Prove that a line stands in a log, for somebody who has the checkpoint's key and not the log.
-
-    Raises:
-        UnreadableLogError: See `leaves_of`.
-        IndexError: There is no such line at the checkpoint.
-    """
-    leaves = list(leaves_of(log))[: checkpoint.size]
-    proof = inclusion_proof(leaves, number)
-    lines = (line for file in parts_of(log) for line in iterate_lines(file, skip_torn=file == log))
-    line = next(line for at, line in enumerate(lines) if at == number)
-    return {
-        "line": line.removesuffix(b"\n").decode(),
-        "number": number,
-        "proof": [base64.b64encode(each).decode() for each in proof],
-        "checkpoint": checkpoint.note.write(),
-    }
-
-
-def check_proof(
-    proof: dict[str, Any], public_key: str, witnesses: Sequence[NoteKey] = ()
-) -> tuple[list[str], dict[str, Any] | None]:
-    """
-    Check a line without its log.
-
-    Returns:
-        What is wrong, one line each, and what the line says if nothing is.
-    """
-    try:
-        checkpoint = parse_checkpoint(proof["checkpoint"].encode())
-        line, number = proof["line"].encode(), int(proof["number"])
-        hashes = [base64.b64decode(each, validate=True) for each in proof["proof"]]
-        said = parse_line(line + b"\n")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return ["not the proof of a line"], None
-    wrong = []
-    if checkpoint.key(public_key).signed_at(checkpoint.note) is None:
-        wrong.append("the checkpoint is not signed with this key")
-    wrong += [
-        f"witness {witness.name!r} has not seen the checkpoint"
-        for witness in witnesses
-        if witness.signed_at(checkpoint.note) is None
-    ]
-    if said.seq != number or not verify_inclusion(
-        leaf_hash(line), number, checkpoint.size, hashes, checkpoint.root
-    ):
-        wrong.append(f"the line is not number {number} of the checkpoint's log")
-    return wrong, None if wrong else said.data()

@@ -144,3 +144,24 @@ def test_a_violation_is_not_changed_by_a_later_one() -> None:
     assert isinstance(one, Violation)
     assert one.trace == two.trace
     assert one.trace[0]["result"] == {"items": [1]}
+
+
+@pytest.mark.usefixtures("traced")
+def test_three_hundred_refusals_of_large_calls_stay_small(tmp_path: Path) -> None:
+    """On disk and in memory under 10 MB, with every step recorded, after a past of large calls."""
+    path = tmp_path / "e.jsonl"
+    text = "x" * 200_000
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=[must_precede("backup", "delete")], evidence=evidence)
+        for n in range(5):
+            session.call("read", {"id": n, "text": text}, result=text)
+        on_disk, in_memory = path.stat().st_size, held()
+        for n in range(300):
+            assert not session.reserve("delete", {"id": n, "text": f"{n}{text}"}).allowed
+        grown = path.stat().st_size - on_disk
+
+        assert grown < 10_000_000
+        assert held() - in_memory < 10_000_000
+
+    entries = [entry for entry in read_entries(path) if entry.type == "violation"]
+    assert len(entries) == len(session.violations) == 300

@@ -33,14 +33,13 @@ from openbox_agentrt.evidence import (
 from openbox_agentrt.evidence.checkpoints import (
     Checkpoint,
     check_checkpoint,
-    check_proof,
     leaves_of,
     make_checkpoint,
     parse_checkpoint,
-    prove_line,
 )
 from openbox_agentrt.evidence.merkle import consistency_proof
 from openbox_agentrt.evidence.notes import NoteKey, cosign, parse_note, sign
+from openbox_agentrt.evidence.proofs import check_proof, prove_line
 from openbox_agentrt.evidence.witness import Witness, write_request
 
 MakeViolation = Callable[..., Violation]

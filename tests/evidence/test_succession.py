@@ -24,6 +24,7 @@ from openbox_agentrt.evidence.checkpoints import make_checkpoint
 from openbox_agentrt.evidence.format2.heads import Head, read_head, write_head
 from openbox_agentrt.evidence.format2.lines import parse_line, write_line
 from openbox_agentrt.evidence.format2.succession import handover
+from openbox_agentrt.evidence.proofs import check_proof, prove_line
 
 MakeViolation = Callable[..., Violation]
 
@@ -204,3 +205,38 @@ def test_a_head_of_before_is_of_the_key_of_before(
         file.record(violation())
     assert verify_file(path, old.public_key_hex, head=kept).ok
     assert verify_file(path, old.public_key_hex, head=signed(kept, new)).problem == "wrong_signer"
+
+
+def test_a_single_line_is_checked_with_the_key_that_handed_over(
+    log: Path, keys: list[Ed25519Signer], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever has only the first key and the proof of a line needs neither the log nor the last key."""
+    made = make_checkpoint(log, keys[-1])
+    last = made.size - 1
+    for number in (1, last):
+        proof = json.loads(json.dumps(prove_line(log, number, made)))
+        for key in keys:
+            wrong, said = check_proof(proof, key.public_key_hex)
+            assert (wrong, said is not None) == ([], True)
+        stranger = ed25519_signer()[1]
+        assert check_proof(proof, stranger) == (["the checkpoint is not signed with this key"], None)
+
+    proof = prove_line(log, last, made)
+    without = {name: part for name, part in proof.items() if name != "keys"}
+    assert check_proof(without, keys[0].public_key_hex)[0] == ["the checkpoint is not signed with this key"]
+    assert check_proof(without, keys[-1].public_key_hex)[0] == []
+
+    # A line of a key that this log does not have hands nothing over.
+    thief = ed25519_signer()[0]
+    forged = make_checkpoint(log, thief)
+    proof = {**prove_line(log, last, forged), "keys": prove_line(log, last, made)["keys"]}
+    assert check_proof(proof, keys[0].public_key_hex)[0] == ["the checkpoint is not signed with this key"]
+    wrong_place = {**proof["keys"][0], "number": 1}
+    assert check_proof({**proof, "keys": [wrong_place]}, keys[0].public_key_hex)[0] == [
+        "not the proof of a line"
+    ]
+
+    file = tmp_path / "line.json"
+    file.write_text(json.dumps(prove_line(log, last, made)))
+    assert main(["evidence", "check", str(file), "--key", keys[0].public_key_hex]) == 0
+    assert f"line {last} is in the log" in capsys.readouterr().out

@@ -7,30 +7,25 @@ all of it proves and what not.
 
 import atexit
 import datetime
-import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from ..._files.lock import FileLock, FileLockedError
-from ..._files.whole_write import write_private
-from ..._plain.objects import error_name
 from ..._plain.times import utc_clock
-from ..canonical import canonical, encode
-from ..errors import LogInUseError
+from ..canonical import canonical
 from ..failures import Failures
-from ..keys import Ed25519Signer, Signer, public_key_path, read_redaction_key
-from ..redaction import Redactor, redact_record
-from ..session_evidence import Recordable, SessionEvidence
-from ..steps import hidden_fields, step_body
-from ..ungoverned import is_always_kept
+from ..keys import Ed25519Signer, Signer
+from ..marker_keys import marker_key_of
+from ..redaction import Redactor
 from .heads import Head, HeadState
 from .lines import LineType, session_text
 from .opening import open_log
+from .place import file_at, lock_of, put_public_key
+from .recording import Recording
 from .sealing import SealLane
 from .writing import LogIdentity
 
@@ -43,10 +38,8 @@ _MAX_BYTES = 64 << 20
 _SEAL_INTERVAL = 0.05
 _ANCHOR_INTERVAL = 60.0
 
-_MARKER_KEY = b"openbox-agentrt evidence, key of redaction markers\n"
 
-
-class EvidenceFile:
+class EvidenceFile(Recording):
     """
     An append-only evidence log with one writer.
 
@@ -114,18 +107,12 @@ class EvidenceFile:
             raise TypeError(f"signer must be callable, not {type(signer).__name__!r}")
         if anchors and not isinstance(signer, Ed25519Signer):
             raise ValueError("anchors keep signed checkpoints, give a signer made by ed25519_signer")
-        self.path = _file_at(path)
-        self.session_id = session_id
+        key, redactor = marker_key_of(redaction_key, signer), Redactor.of(redact_fields)
+        redactor = redactor if redactor is None or key is None else redactor.keyed(key)
+        super().__init__(redactor, key, session_id=session_id, record=record)
+        self.path = file_at(path)
         self._now = utc_clock() if clock is None else lambda: clock().isoformat()
-        key, redactor = _marker_key(redaction_key, signer), Redactor.of(redact_fields)
-        self._redactor = redactor if redactor is None or key is None else redactor.keyed(key)
-        self._marker_key = key or os.urandom(32) if self._redactor is None else self._redactor.key
-        self._records_decisions = record != "violations"
-        self._records_steps = record == "steps"
-        self._rules: set[Any] = set()
-        self._warned: set[Any] = set()
         self._signer = signer
-        self._failures = Failures()
         # One for each record that is missing since the last line: appending needs no lock.
         self._lost: list[None] = []
         self._closed = False
@@ -133,7 +120,7 @@ class EvidenceFile:
         self._lock = threading.Lock()
         self._sealing = threading.Lock()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._writer_lock = _lock(self.path)
+        self._writer_lock = lock_of(self.path)
         try:
             self._writer = open_log(
                 self.path,
@@ -153,7 +140,7 @@ class EvidenceFile:
             self._head = self._signed(self._writer.head())
             self._writer.put_head(self._head)
             if isinstance(signer, Ed25519Signer):
-                _put_public_key(self.path, signer)
+                put_public_key(self.path, signer)
             self._anchors = _anchors(self.path, signer, anchors, self._failures)
         except BaseException:
             self._writer_lock.release()
@@ -162,16 +149,6 @@ class EvidenceFile:
         self._anchor_lane = SealLane(self._anchor, anchor_interval) if keeps else None
         self._lane = SealLane(self.seal, seal_interval) if seal_interval > 0 else None
         atexit.register(self.close)
-
-    @property
-    def failures(self) -> int:
-        """Count of what could not be recorded, sealed or put away."""
-        return self._failures.count
-
-    @property
-    def last_failure(self) -> str | None:
-        """The last failure in one line, or None."""
-        return self._failures.last
 
     @property
     def head(self) -> Head:
@@ -187,138 +164,6 @@ class EvidenceFile:
     def log_id(self) -> str:
         """Identity of the log."""
         return self._writer.identity.log_id
-
-    @property
-    def marker_key(self) -> bytes:
-        """Key of redaction markers and of digests. Whoever has it can try out what they stand for."""
-        return self._marker_key
-
-    @property
-    def records_decisions(self) -> bool:
-        """True if decisions are recorded too."""
-        return self._records_decisions
-
-    @property
-    def records_steps(self) -> bool:
-        """True if the steps of sessions are recorded too."""
-        return self._records_steps
-
-    @property
-    def redacts(self) -> bool:
-        """True if parts of what is recorded are hidden."""
-        return self._redactor is not None
-
-    def record(self, violation: Recordable, *, session_id: str | None = None) -> int | None:
-        """
-        Record a violation under its session.
-
-        Args:
-            violation: The violation. A session that it names itself is the one that counts.
-            session_id: Session of a violation that names none; that of the log by default.
-
-        Returns:
-            The number of its line, or None if that failed.
-        """
-        own = getattr(violation, "session_id", None)
-        fields = getattr(violation, "to_record", None) or violation.to_dict
-        return self._add("violation", fields, own if isinstance(own, str) else session_id or self.session_id)
-
-    def record_decision(self, decision: Mapping[str, Any], *, session_id: str | None = None) -> int | None:
-        """
-        Record a decision, if decisions are recorded. One that passed ungoverned always is.
-
-        Args:
-            decision: What was decided, as a mapping.
-            session_id: Session that it is about; that of the log by default.
-
-        Returns:
-            The number of its line, or None if that failed or decisions are not recorded.
-        """
-        if not self._records_decisions and not is_always_kept(decision):
-            return None
-        return self._add("decision", lambda: decision, session_id or self.session_id)
-
-    def record_outcome(self, outcome: Mapping[str, Any], *, session_id: str | None = None) -> int | None:
-        """
-        Record what became of something that was decided, if decisions are recorded.
-
-        Args:
-            outcome: Which decision, and what became of it, as a mapping.
-            session_id: Session that it is about; that of the log by default.
-
-        Returns:
-            The number of its line, or None if that failed or decisions are not recorded.
-        """
-        if not self._records_decisions:
-            return None
-        return self._add("outcome", lambda: outcome, session_id or self.session_id)
-
-    def record_step(self, step: Mapping[str, Any], *, session_id: str | None = None) -> int | None:
-        """
-        Record a step of a session, if steps are recorded.
-
-        Args:
-            step: The step, as a session with this evidence makes them.
-            session_id: Session that it is of; that of the log by default.
-
-        Returns:
-            The number of its line, or None if that failed or steps are not recorded.
-        """
-        if not self._records_steps:
-            return None
-        return self._add_body("step", lambda: step_body(step, self._redactor), session_id or self.session_id)
-
-    def record_rules(self, rules: Mapping[str, Any]) -> int | None:
-        """Record the contracts of a session, if steps are recorded and these contracts are not in the log."""
-        known = rules.get("hash")
-        if not self._records_steps or known in self._rules:
-            return None
-        self.warn_of_hidden(rules)
-        number = self._add("rules", lambda: rules, None)
-        if number is not None:
-            # What a full disk kept out is written with the next session of these contracts.
-            self._rules.add(known)
-        return number
-
-    def warn_of_hidden(self, rules: Mapping[str, Any]) -> None:
-        """
-        Name in the program's log, once, the contracts that need what is redacted here.
-
-        Sessions call it when they are made, so that nobody learns of it only from the audit.
-
-        Args:
-            rules: Contracts in the form in which a log has them.
-        """
-        if self._redactor is None or not self._records_steps or rules.get("hash") in self._warned:
-            return
-        self._warned.add(rules.get("hash"))
-        # Loaded here: a hook has no time for it.
-        import logging
-
-        log = logging.getLogger("openbox_agentrt.evidence")
-        for contract, text in zip(rules.get("contracts", ()), rules.get("texts", ()), strict=False):
-            for field in hidden_fields(contract, self._redactor):
-                log.warning(
-                    "%.200s needs %r, which is redacted here: its decisions cannot be derived again",
-                    text,
-                    field,
-                )
-
-    def record_reload(self, before: str, after: str) -> int | None:
-        """
-        Record that other rules are in force from here on, by the hashes of both.
-
-        Returns:
-            The number of its line, or None if that failed.
-        """
-        return self._add("session", lambda: {"before": before, "rules_hash": after}, None)
-
-    def for_session(
-        self, session_id: str, *, rules_hash: str | None = None
-    ) -> "SessionEvidence[EvidenceFile]":
-        """Give the log as one session sees it: what is recorded through it carries the session's name."""
-        self._add("session", lambda: {"rules_hash": rules_hash}, session_id)
-        return SessionEvidence(self, session_id)
 
     def seal(self) -> None:
         """Bring the head up to date. Never raises; a failure is counted, and the next seal tries again."""
@@ -351,22 +196,7 @@ class EvidenceFile:
     ) -> None:
         self.close()
 
-    def _add(
-        self, type: LineType, fields: Callable[[], Mapping[str, Any]], session_id: str | None
-    ) -> int | None:
-        redactor = None if type == "rules" else self._redactor
-        return self._add_body(type, lambda: canonical(redact_record(fields(), redactor)), session_id)
-
-    def _add_body(self, type: LineType, make: Callable[[], bytes], session_id: str | None) -> int | None:
-        try:
-            # Frozen before the lock is taken: this is the long part, and it runs code of the values.
-            body = make()
-            if not body.startswith(b"{"):
-                raise TypeError("not a mapping")
-        except Exception as error:  # noqa: BLE001
-            # Fail open: the call goes on. That there was a record, and why it is not here, is recorded.
-            self._failures.add("freeze", error)
-            body = encode({"$error": error_name(error)})
+    def _put(self, type: LineType, body: bytes, session_id: str | None) -> int | None:
         try:
             session = session_text(session_id)
             if os.getpid() != self._pid:
@@ -439,15 +269,6 @@ class EvidenceFile:
         return head if self._signer is None else replace(head, signature=self._signer(head.statement()))
 
 
-def _marker_key(given: str | os.PathLike[str] | bytes | None, signer: Signer | None) -> bytes | None:
-    if given is not None:
-        return read_redaction_key(given)
-    if not isinstance(signer, Ed25519Signer):
-        return None
-    # Ed25519 gives one signature for one text, which only the holder of the key can make.
-    return hashlib.sha256(bytes.fromhex(signer(_MARKER_KEY))).digest()
-
-
 def _anchors(
     log: Path, signer: Signer | None, given: "AnchorSpec | Iterable[AnchorSpec]", failures: Failures
 ) -> "Anchors | None":
@@ -457,31 +278,3 @@ def _anchors(
     from ..anchors import Anchors
 
     return Anchors(log, signer, given, failures)
-
-
-def _file_at(path: str | os.PathLike[str]) -> Path:
-    """Give the file of a log; in a folder, one of its own for this process."""
-    given = Path(path).expanduser()
-    if not given.is_dir() and not os.fspath(path).endswith(("/", os.sep)):
-        return given
-    started = datetime.datetime.now(datetime.UTC)
-    return given / f"{started:%Y%m%dT%H%M%S}-{os.getpid()}-{os.urandom(3).hex()}.jsonl"
-
-
-def _put_public_key(log: Path, signer: Ed25519Signer) -> None:
-    # For whoever archives it with the log. What proves something is a copy that was taken elsewhere before.
-    path, data = public_key_path(log), f"{signer.public_key_hex}\n".encode()
-    if not path.is_file() or path.read_bytes() != data:
-        write_private(path, data)
-
-
-def _lock(log: Path) -> FileLock:
-    try:
-        return FileLock(log.with_name(log.name + ".lock"))
-    except FileLockedError as error:
-        who = "" if error.holder is None else f" (process {error.holder})"
-        raise LogInUseError(
-            f"another writer holds this evidence log{who}",
-            path=str(log),
-            remedy="give each process a file of its own, or close the other writer",
-        ) from error
