@@ -16,46 +16,28 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import count, islice
 from typing import TypeVar
 
 from ..._breaker import Breaker
-from ..answers import Finished, How, Lease, Reserved
+from ..answers import How, Lease
 from ..errors import FleetConfigError, FleetError, FleetUnavailableError
-from ..periods import edges_around
 from ..plan import FleetPlan
 from ..steps import (
-    Adopt,
-    Beat,
-    Finish,
     NoAnswerError,
-    Park,
-    Reserve,
-    Start,
-    Step,
-    StepAnswer,
     StoreLine,
-    parked,
 )
-from ..wire import about, encoded, wire
-from .journal import Journal, JournalEntry, steps_again
+from .exchange import AT_ONCE, StoreExchange
 from .local import LocalCounts
-from .requests import ForLease, Question, ToFinish, ToReserve, deliver
-from .sessions import ForSession, HeldSession, ToKeep
-from .settling import settle_all
+from .requests import Question, ToFinish, ToReserve, deliver
+from .sessions import HeldSession, ToKeep
 from .standing import WorkerStanding
 
 __all__ = ("Dispatcher",)
 
 SOON = 0.05
 """Seconds within which the end of a call is told."""
-
-AT_ONCE = 64
-"""Steps that go in one trip."""
-
-TURNS = 4
-"""How often a question is asked anew: after dead workers are settled, under a new id, with new periods."""
 
 _log = logging.getLogger("openbox_agentrt.fleet")
 
@@ -80,10 +62,10 @@ class Dispatcher:
     ) -> None:
         self._line = connect()
         self._standing = standing
-        self._local = local
-        self._journal = Journal()
+        self._exchange = StoreExchange(
+            self._line, standing, local, give_back=self._give_back, refuse=self._refuse
+        )
         self._breaker = Breaker()
-        self._numbers = count(1)
         self._asked: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
         # Appending is atomic and takes no lock: a call may be found lost by a finalizer, anywhere.
         self._ends: deque[ToFinish] = deque()
@@ -91,10 +73,6 @@ class Dispatcher:
         self._written: deque[HeldSession] = deque()
         self._asleep = False
         self._closing = False
-        self._names: set[tuple[str, int]] = set()
-        self._again: list[JournalEntry] = []
-        self._ran: deque[tuple[FleetPlan, How]] = deque()
-        self._dead = False
         self._unusable: str | None = None
         self.tried = threading.Event()
         self.thread = threading.Thread(target=self._run, name="openbox-fleet", daemon=True)
@@ -119,7 +97,7 @@ class Dispatcher:
 
     def record(self, plan: FleetPlan, how: How) -> None:
         """Put a call that ran without a lease into the queue."""
-        self._ran.append((plan, how))
+        self._exchange.ran.append((plan, how))
         self._asked.put(None)
 
     def wake(self) -> None:
@@ -131,10 +109,6 @@ class Dispatcher:
         self._closing = True
         self._asked.put(None)
 
-    def next_lease(self) -> str:
-        """Give a lease id that was never used."""
-        return f"{self._standing.worker.id}.{next(self._numbers)}"
-
     def _run(self) -> None:
         # To connect, to make a schema and to join is nothing that a call has to wait for within its time.
         self._serve([], [])
@@ -143,10 +117,10 @@ class Dispatcher:
             requests = self._collect()
             ends = list(_taken(self._ends, AT_ONCE))
             requests += self._to_write()
-            if ends or requests or self._has_more():
+            if ends or requests or self._exchange.has_more():
                 self._serve(ends, requests)
             elif self._closing:
-                self._leave()
+                self._exchange.leave()
                 return
             if self._closing and self._breaker.is_open:
                 self._give_up()
@@ -171,7 +145,7 @@ class Dispatcher:
         # INVARIANT: `_asleep` is set before the queue of ends is looked at, so whoever adds to it later wakes
         # this thread.
         self._asleep = True
-        if self._ends or self._written or self._has_more():
+        if self._ends or self._written or self._exchange.has_more():
             self._asleep = False
             return SOON
         return None
@@ -182,9 +156,6 @@ class Dispatcher:
         sessions = [session for session in _taken(self._written, AT_ONCE) if session.birth]
         return [ToKeep(until, record=session, soon=True) for session in sessions]
 
-    def _has_more(self) -> bool:
-        return bool(self._standing.suspect or self._ran or self._again or self._local.left())
-
     def _serve(self, ends: list[ToFinish], requests: list[Question]) -> None:
         permit = self._breaker.to_tell()
         if permit is None:
@@ -192,26 +163,18 @@ class Dispatcher:
             self._ends.extendleft(reversed(ends))
             if self._closing:
                 return
-            time.sleep(SOON if all(map(_is_unawaited, requests)) else 0)
+            time.sleep(SOON if all(request.is_unawaited() for request in requests) else 0)
             return
         try:
-            self._exchange(ends, requests)
-        except NoAnswerError as error:
-            self._unusable = None
+            self._exchange.serve(ends, requests, self._answered)
+        except (NoAnswerError, FleetConfigError) as error:
+            # What is configured may be mended under way - a password, a folder: how calls ended is told then.
+            self._unusable = str(error) if isinstance(error, FleetConfigError) else None
             self._breaker.failed(permit)
             self._standing.unheard(str(error))
             self._ends.extendleft(reversed([end for end in ends if not end.future.done()]))
             self._refuse(requests, str(error))
-            if all(map(_is_unawaited, requests)):
-                time.sleep(SOON)
-        except FleetConfigError as error:
-            # It may be mended under way - a password, a folder: how calls ended is told then.
-            self._unusable = str(error)
-            self._breaker.failed(permit)
-            self._standing.unheard(str(error))
-            self._ends.extendleft(reversed([end for end in ends if not end.future.done()]))
-            self._fail([], requests, error)
-            if all(map(_is_unawaited, requests)):
+            if all(request.is_unawaited() for request in requests):
                 time.sleep(SOON)
         except Exception as error:  # noqa: BLE001 - fail-closed: whoever waits is refused, and it is logged
             if not isinstance(error, FleetError):
@@ -219,330 +182,46 @@ class Dispatcher:
                 error = FleetUnavailableError(f"{type(error).__name__} in its client", retry_after=1.0)
             self._fail(ends, requests, error)
 
-    def _exchange(self, ends: list[ToFinish], requests: list[Question]) -> None:
-        self._attend()
-        for _ in range(TURNS):
-            steps = [self._end_step(end) for end in ends]
-            asked = [(request, step) for request in requests if (step := self._sendable(request))]
-            steps += [step for _, step in asked]
-            answers = self._ask(steps)
-            self._breaker.answered()
-            self._unusable = None
-            self._standing.answers()
-            for end, answer in zip(ends, answers, strict=False):
-                self._ended(end, answer)
-            told = zip(asked, answers[len(ends) :], strict=True)
-            requests = [request for (request, _), answer in told if self._goes_on(request, answer)]
-            ends = []
-            self._attend()
-            if not requests:
-                return
-        self._refuse(requests, "it gave no lasting answer")
+    def _answered(self) -> None:
+        self._breaker.answered()
+        self._unusable = None
+        self._standing.answers()
 
-    def _ask(self, steps: Sequence[Step]) -> list[StepAnswer]:
-        worker = self._standing.worker
-        try:
-            answers = self._line.run(steps)
-        except NoAnswerError as error:
-            if error.slow:
-                raise
-            # A connection that was cut says nothing about the store: once more, with the same ids.
-            answers = self._line.run(steps)
-        for step, answer in zip(steps, answers, strict=True):
-            if step.worker == worker.id:
-                self._standing.heard(worker, answer)
-        return answers
-
-    def _attend(self) -> None:
-        """Join, repeat what was lost, and hand over what was counted here, if there is anything of it."""
-        if not self._standing.worker.beaten:
-            self._join()
-        for _ in range(TURNS):
-            if self._standing.suspect:
-                self._repair()
-            elif self._dead:
-                self._standing.renew()
-                self._join()
-            else:
-                break
-        if self._local.left():
-            # Only a store that is there gets what was counted here: until then, it counts here.
-            worker = self._standing.worker
-            self._ask([Beat(worker=worker.id, lease_us=self._standing.lease_us, acked=worker.acked)])
-            self._again += [self._adopted(entry) for entry in self._local.take()]
-        while self._ran:
-            self._again.append(self._as_entry(*self._ran.popleft()))
-        if self._again:
-            self._repeat(self._again)
-            self._again = []
-
-    def _join(self) -> None:
-        worker, asked = self._standing.worker, time.monotonic()
-        answer = self._line.run([Beat(worker=worker.id, lease_us=self._standing.lease_us, join=True)])[0]
-        self._standing.beaten(worker, asked)
-        self._standing.heard(worker, answer)
-        self._dead = False
-
-    def _repair(self) -> None:
-        self._standing.suspect = False
-        self._names.clear()
-        if self._standing.outlived():
-            # What was not started was somebody else's to take: only what ran is repeated.
-            self._standing.renew()
-            for entry in self._journal:
-                if not entry.started and entry.how is None:
-                    self._journal.drop(entry.lease)
-        self._join()
-        self._repeat(list(self._journal))
-
-    def _repeat(self, entries: list[JournalEntry]) -> None:
-        worker = self._standing.worker.id
-        for at in range(0, len(entries), AT_ONCE // 2):
-            some = entries[at : at + AT_ONCE // 2]
-            for entry in some:
-                entry.worker = worker
-            self._ask([step for entry in some for step in steps_again(entry, worker)])
-            self._standing.counts.repeated += len(some)
-
-    def _as_entry(self, plan: FleetPlan, how: How) -> JournalEntry:
-        now = self._standing.store_time()
-        sent, _ = wire(plan, lambda per, tz: edges_around(per, tz, now))
-        entry = JournalEntry(self.next_lease(), self._standing.worker.id, sent, True, how)
-        return self._adopted(entry)
-
-    def _adopted(self, entry: JournalEntry) -> JournalEntry:
-        self._journal.add(entry)
-        return entry
-
-    def _sendable(self, request: Question) -> Step | None:
-        """Make the step of a question; None where there is nothing that can be sent, which is told."""
-        try:
-            return self._step(request)
-        except FleetError as error:
-            if _is_unawaited(request):
-                _log.error("a session cannot be kept: %s", error)
-            deliver(request, error)
-            return None
-
-    def _step(self, request: Question) -> Step:
-        worker = self._standing.worker
-        if isinstance(request, ForSession):
-            return request.step(worker, self._latest(request))
-        if isinstance(request, ToReserve):
-            return self._reserve_step(request)
-        assert isinstance(request, ForLease)
-        entry = self._journal.get(request.lease)
-        owner = entry.worker if entry else request.worker
-        acked = worker.acked if owner == worker.id else 0
-        if request.step == "start":
-            return Start(lease=request.lease, worker=owner, acked=acked)
-        if request.step == "park":
-            return Park(
-                lease=request.lease, worker=owner, for_us=request.for_us, note=request.note, acked=acked
-            )
-        return Adopt(lease=request.lease, worker=worker.id, by=self._latest(request), acked=worker.acked)
-
-    def _reserve_step(self, request: ToReserve) -> Step:
-        worker = self._standing.worker
-        if request.worker != worker.id or not request.lease:
-            request.worker, request.lease = worker.id, self.next_lease()
-        now = self._standing.store_time()
-        request.sent, guards = wire(request.plan, lambda per, tz: edges_around(per, tz, now))
-        return Reserve(
-            lease=request.lease,
-            worker=worker.id,
-            plan=request.sent,
-            guards=guards,
-            by=self._latest(request),
-            started=request.started,
-            force=request.force,
-            dry=request.dry,
-            generation=self._standing.generation,
-            acked=worker.acked,
-        )
-
-    def _latest(self, request: Question) -> int:
-        """Give the store's time after which nobody waits for the answer."""
-        return self._standing.store_time() + int((request.deadline - time.monotonic()) * 1_000_000)
-
-    def _end_step(self, end: ToFinish) -> Step:
-        worker, entry = self._standing.worker, self._journal.get(end.lease.id)
-        owner = entry.worker if entry else end.lease.worker
-        acked = worker.acked if owner == worker.id else 0
-        return Finish(
-            lease=end.lease.id,
-            worker=owner,
-            how=end.how,
-            cells=end.lease.cells,
-            measured=end.measured,
-            acked=acked,
-        )
-
-    def _ended(self, end: ToFinish, answer: StepAnswer) -> None:
-        said, entry = answer.said, self._journal.get(end.lease.id)
-        self._journal.finish(end.lease.id, end.how, end.measured)
-        if said == "gone" and end.how != "undo" and entry is not None and self._force(end, entry):
-            said = "late"
-        if said == "late":
-            self._standing.counts.late += 1
-            _log.warning("lease %s was given back, and its call ran: it counts by force", end.lease.id)
-        if said not in ("ok", "again", "late", "no"):
-            said = "gone"
-        if end.future.set_running_or_notify_cancel():
-            end.future.set_result(Finished(said=said, over=answer.over))
-
-    def _force(self, end: ToFinish, entry: JournalEntry) -> bool:
-        if self._standing.suspect:
-            # What the store has lost is repeated as a whole.
-            return True
-        self._journal.drop(entry.lease)
-        entry = JournalEntry(self.next_lease(), entry.worker, entry.plan, True, end.how, end.measured)
-        self._journal.add(entry)
-        self._again.append(entry)
-        return True
-
-    def _goes_on(self, request: Question, answer: StepAnswer) -> bool:
-        """Deliver an answer, or say that the question has to be asked again."""
-        if isinstance(request, ToReserve):
-            return self._reserve_goes_on(request, answer)
-        if isinstance(request, ForSession):
-            self._dead |= answer.said == "dead"
-            return request.goes_on(answer, self._standing)
-        assert isinstance(request, ForLease)
-        done = answer.said == "ok"
-        if not done and self._standing.suspect and not request.is_over():
-            # The store has lost the lease, perhaps: once that is repeated, it may be another answer.
-            return True
-        held = self._journal.get(request.lease)
-        if request.step == "adopt" and held is not None and held.taken:
-            # To the store it is the same question again, whose answer was lost.
-            done = False
-        if answer.said == "stale" and not request.is_over():
-            return True
-        if done:
-            self._note(request)
-        if request.step != "adopt":
-            deliver(request, done)
-        else:
-            lease = self._taken_over(request.lease, answer) if done else None
-            if not deliver(request, lease) and lease is not None:
-                self._undo(lease)
-        return False
-
-    def _note(self, request: ForLease) -> None:
-        entry = self._journal.get(request.lease)
-        if entry is not None and request.step == "start":
-            entry.started = True
-        elif entry is not None and request.step == "park":
-            entry.worker, entry.taken = parked(request.lease), False
-
-    def _taken_over(self, lease: str, answer: StepAnswer) -> Lease:
-        worker = self._standing.worker.id
-        cells: tuple[str, ...] = ()
-        if answer.plan is not None:
-            cells = tuple(cell.id for cell in answer.plan.c)
-            self._journal.add(JournalEntry(lease, worker, answer.plan, False, taken=True))
-        return Lease(id=lease, worker=worker, cells=cells, note=answer.note)
-
-    def _reserve_goes_on(self, request: ToReserve, answer: StepAnswer) -> bool:
-        said = answer.said
-        if said == "ok" and request.dry:
-            deliver(request, Reserved(lease=None, broken=answer.broken, now=answer.now))
-        elif said == "ok":
-            self._grant(request, answer)
-        elif said == "no" and answer.dead and not request.settled:
-            request.settled = True
-            settled = settle_all(self._line, (w for w in answer.dead if w != request.worker))
-            self._standing.counts.settled += settled
-            if settled:
-                return True
-            deliver(request, _told(answer))
-        elif said == "no":
-            deliver(request, _told(answer))
-        elif said == "stale" and request.is_over():
-            self._refuse([request], "it answered too late")
-        else:
-            self._dead |= said == "dead"
-            if said == "gone":
-                request.lease = ""
-            return not request.is_over()
-        return False
-
-    def _grant(self, request: ToReserve, answer: StepAnswer) -> None:
-        lease, plan = request.granted(), request.sent
-        assert plan is not None
-        self._journal.add(JournalEntry(lease.id, lease.worker, plan, request.started))
-        if not deliver(request, _told(answer, lease)):
-            self._undo(lease)
-        self._name(request.plan)
-
-    def _name(self, plan: FleetPlan) -> None:
-        names = {(cell.name, cell.scale) for cell in plan.cells} - self._names
-        if names:
-            self._names |= names
-            self._line.tell({cell: encoded(told) for cell, told in about(plan).items()})
-
-    def _undo(self, lease: Lease) -> None:
-        self._standing.counts.doubtful += 1
+    def _give_back(self, lease: Lease) -> None:
         self._ends.append(ToFinish(lease, "undo"))
 
     def _refuse(self, requests: list[Question], reason: str) -> None:
-        requests = [request for request in requests if not _has_answer(request)]
+        requests = [request for request in requests if not request.has_answer()]
         if self._unusable is not None:
             self._fail([], requests, FleetConfigError(self._unusable))
             return
-        self._standing.counts.outages += sum(not _is_unawaited(request) for request in requests)
+        self._standing.counts.outages += sum(not request.is_unawaited() for request in requests)
         retry_after = max(0.1, self._breaker.pause_left)
         self._fail([], requests, FleetUnavailableError(reason, retry_after=retry_after))
 
     def _fail(self, ends: list[ToFinish], requests: list[Question], error: Exception) -> None:
         for request in requests:
-            if _has_answer(request):
+            if request.has_answer():
                 continue
             if isinstance(request, ToKeep) and request.soon:
                 self.write(request.record, soon=True)
                 continue
-            if isinstance(request, ToReserve) and self._is_doubtful(request):
-                self._undo(request.granted())
+            if isinstance(request, ToReserve) and self._exchange.is_doubtful(request):
+                self._standing.counts.doubtful += 1
+                self._give_back(request.granted())
             if not request.future.done():
                 deliver(request, error)
         for end in ends:
             if not end.future.done():
                 end.future.set_exception(error)
 
-    def _is_doubtful(self, request: ToReserve) -> bool:
-        """Tell whether the store may have granted what nobody was told of."""
-        return bool(request.lease) and not request.dry and self._journal.get(request.lease) is None
-
     def _give_up(self) -> None:
         ends = list(_taken(self._ends, len(self._ends)))
-        if ends or self._written or self._has_more():
+        if ends or self._written or self._exchange.has_more():
             _log.warning("the fleet's store does not answer: how the last calls ended was not told")
         error = FleetUnavailableError("it was closed during an outage", retry_after=0.0)
         self._fail(ends, [], error)
         self._line.close()
-
-    def _leave(self) -> None:
-        worker = self._standing.worker
-        if worker.beaten:
-            try:
-                self._line.run([Beat(worker=worker.id, lease_us=0, leave=True, acked=worker.acked)])
-            except NoAnswerError:
-                # Nothing depends on it: the lease ends by itself.
-                _log.debug("worker %s could not say that it leaves", worker.id)
-        self._line.close()
-
-
-def _told(answer: StepAnswer, lease: Lease | None = None) -> Reserved:
-    return Reserved(lease=lease, broken=answer.broken, now=answer.now, generation=answer.generation)
-
-
-def _is_unawaited(request: Question) -> bool:
-    return isinstance(request, ToKeep) and request.soon
-
-
-def _has_answer(request: Question) -> bool:
-    return request.future.done() and not request.future.cancelled()
 
 
 def _taken(ends: deque[T], most: int) -> Iterator[T]:

@@ -31,6 +31,14 @@ class Question:
         """Tell whether nobody waits for it."""
         return self.future.cancelled() or time.monotonic() >= self.deadline
 
+    def is_unawaited(self) -> bool:
+        """Tell whether nobody ever waited for it."""
+        return False
+
+    def has_answer(self) -> bool:
+        """Tell whether whoever asked was told."""
+        return self.future.done() and not self.future.cancelled()
+
 
 @dataclass(slots=True, eq=False)
 class ToReserve(Question):

@@ -251,6 +251,9 @@ class ToKeep(ForSession):
     soon: bool = False
     _sent: Keep | None = None
 
+    def is_unawaited(self) -> bool:
+        return self.soon
+
     def step(self, worker: WorkerId, by: int) -> Keep:
         self._sent = self.record.keep(worker)
         return self._sent
