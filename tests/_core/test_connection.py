@@ -326,11 +326,11 @@ async def test_closing_leaves_no_connection_open(
     connection = to()
     await connection.gate.judge(event())
     client: Any = connection.runtime.client
-    assert len(client.line._sessions) == 1
+    assert len(client.line._connections) == 1
 
     await connection.aclose()
 
-    assert len(client.line._sessions) == 0
+    assert len(client.line._connections) == 0
 
 
 class _Deaf:
