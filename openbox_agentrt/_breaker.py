@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-__all__ = ("Breaker", "Permit")
+__all__ = ("FREE", "Breaker", "Permit")
 
 SHORTEST_OUTAGE = 0.5
 """
@@ -40,7 +40,7 @@ class Permit(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     limit: float | None = None
 
 
-_FREE: Final = Permit(started=0.0)
+FREE: Final = Permit(started=0.0)
 """Leave while closed: there is nothing to know about it."""
 
 
@@ -54,6 +54,10 @@ class Breaker:
         longest_pause: Seconds that the pause grows to.
         first_limit: Seconds that the first probe may take, and any question while it is open.
         clock: Monotone time in seconds.
+
+    Attributes:
+        is_sound: Whether nothing has failed since the last answer. Every permit is `FREE` then, and an answer
+            is no news.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Breaker:
         self._longest_pause = longest_pause
         self._first_limit = first_limit
         self._clock = clock
+        self.is_sound = True
         self._failed_in_a_row = 0
         self._failing_since = 0.0
         self._open_until: float | None = None
@@ -90,18 +95,17 @@ class Breaker:
     def to_ask(self) -> Permit:
         """Give leave for one attempt of a question: a short one while open."""
         if self._open_until is None:
-            return _FREE
+            return FREE
         now = self._clock()
         return self._next_probe(now) or Permit(started=now, limit=self._first_limit)
 
     def to_tell(self) -> Permit | None:
         """Give leave for one attempt of a report, or None while open."""
-        return _FREE if self._open_until is None else self._next_probe(self._clock())
+        return FREE if self._open_until is None else self._next_probe(self._clock())
 
     def answered(self) -> None:
         """An attempt got an answer, whatever it said: the service is there."""
-        if self._failed_in_a_row == 0 and self._open_until is None:
-            return
+        self.is_sound = True
         self._failed_in_a_row = 0
         self._open_until = None
         self._pause, self._limit = self._first_pause, self._first_limit
@@ -110,6 +114,7 @@ class Breaker:
     def failed(self, permit: Permit) -> None:
         """The attempt got no answer."""
         now = self._clock()
+        self.is_sound = False
         if self._failed_in_a_row == 0:
             self._failing_since = now
         self._failed_in_a_row += 1

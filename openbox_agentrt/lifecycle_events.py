@@ -201,7 +201,7 @@ def _started(
     last: Sequence[Any] = (),
 ) -> EventEnvelope:
     """Build the start of an activity. What is in `last` does not count against the size of the rest."""
-    payload = run.payload(run.extra_fields(fields, extra, max_bytes))
+    payload = run.payload(fields, extra, max_bytes)
     items, is_whole = shown(activity_input, max_bytes=max_bytes)
     payload["activity_input"] = [*items, *last] if last else items
     return (EventEnvelope if is_whole else PartialEvent)(
@@ -244,14 +244,15 @@ def activity_completed(
         fields["activity_output"], is_whole = shown(told, max_bytes=max_bytes)
     if duration_ms is not None:
         fields["duration_ms"] = max(0, round(duration_ms))
-    payload = run.payload(run.extra_fields(fields, extra, max_bytes))
+    name = safe_text(activity_type)
+    payload = run.payload(fields, extra, max_bytes)
     if error is not None:
         payload["error"] = json_safe(error)
     return (EventEnvelope if is_whole else PartialEvent)(
         event_type=EventType.ACTIVITY_COMPLETED,
         payload=payload,
         activity_id=activity_id,
-        activity_type=safe_text(activity_type),
+        activity_type=name,
         timestamp=timestamp,
     )
 

@@ -301,7 +301,7 @@ class Activity:
         )
         if failed is not None:
             raise broken_result(self.run, self.request.event, failed, activity_id=self.request.activity_id)
-        if reservation.learnt and self.run.redactions:
+        if reservation.learnt and not self.run.redactions.is_empty:
             # What was redacted before, the model does not get to see now either.
             self.replace_result(self.run.redactions.value(freeze(result)))
 
@@ -478,4 +478,4 @@ class Activity:
         if self.request.reported and run.services.enforces_outputs:
             # Core redacts outputs when it is told of them, and that is later.
             return lambda result: redaction_marker(freeze(result), run.services.marker_key)
-        return (lambda result: run.redactions.value(freeze(result))) if run.redactions else None
+        return None if run.redactions.is_empty else lambda result: run.redactions.value(freeze(result))

@@ -65,12 +65,11 @@ async def decide(activity: Activity) -> None:
         if request.envelope is None:
             _allow(activity, None)
             return
-        waited = activity.reservation is not None
+        if activity.reservation is not None:
+            _check_run(activity)
         if run.is_behind():
             # Core judges nothing without having heard of what came before. It may answer that with a HALT.
             await run.catch_up()
-            waited = True
-        if waited:
             _check_run(activity)
         answer = await _ask_core(activity)
         if answer.verdict is not Verdict.ALLOW or answer.guardrails is not None or request.owed is not None:

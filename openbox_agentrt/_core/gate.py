@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from openbox_core.contracts.events import EventEnvelope
 from openbox_core.errors import OpenBoxAuthError
 
-from .._breaker import Breaker, Permit
+from .._breaker import FREE, Breaker, Permit
 from .._plain.times import rfc3339, utc_now
 from ..decision import Answer, Verdict
 from ..errors import GovernanceError, GovernanceUnavailableError
@@ -209,12 +209,17 @@ class CoreGate:
         ends = self._clock() + budget
         left, backoff, number = budget, FIRST_BACKOFF, 0
         outage: Outage | None = None
+        breaker, permit = self._breaker, FREE
         while left > 0:
-            permit = self._breaker.to_tell() if is_report and not urgent else self._breaker.to_ask()
-            if permit is None:
-                self.counts.breaker_skipped += 1
-                outage = outage or Outage(reason="core was not told, it has not been answering", skipped=True)
-                break
+            if not breaker.is_sound:
+                leave = breaker.to_tell() if is_report and not urgent else breaker.to_ask()
+                if leave is None:
+                    self.counts.breaker_skipped += 1
+                    outage = outage or Outage(
+                        reason="core was not told, it has not been answering", skipped=True
+                    )
+                    break
+                permit = leave
             self.counts.requests += 1
             try:
                 outcome = await attempt(
@@ -229,7 +234,8 @@ class CoreGate:
                 self._failed(error, permit)
                 raise
             if isinstance(outcome, Answer):
-                self._breaker.answered()
+                if not breaker.is_sound:
+                    breaker.answered()
                 if self._in_outage or self.reports.has_stalled:
                     self._outage_is_over()
                 return outcome

@@ -71,8 +71,11 @@ def decoded(body: bytes) -> object:
     """
     try:
         value = _DECODER.decode(body)
+        if type(value) not in _CONTAINERS:
+            return value
         # Every key has its colon: with as many of the one as of the other, no key was written twice.
-        if type(value) not in _CONTAINERS or _keys(value) == body.count(b":"):
+        colons = body.count(b":")
+        if (type(value) is dict and len(value) == colons) or _keys(value) == colons:
             return value
     except (ValueError, RecursionError):
         # Not for this reader, which does not know NaN. The other one says what it is.

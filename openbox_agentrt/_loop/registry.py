@@ -138,7 +138,7 @@ def _without_redacted(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Redact the other arguments of ``execute``: the request context quotes the prompt."""
     redactions = tool_run.activity.run.redactions
-    if not redactions:
+    if redactions.is_empty:
         return args, kwargs
     if len(args) > 1:
         return (args[0], _clean_context(redactions, args[1]), *args[2:]), kwargs

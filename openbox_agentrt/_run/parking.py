@@ -212,7 +212,7 @@ class Parking:
             (key, activity) for key, activities in run.paused.items() for activity in activities
         ]
         run.parked = {}
-        if run.parent is not None or run.nested_suspended or run.redactions:
+        if run.parent is not None or run.nested_suspended or not run.redactions.is_empty:
             return
         if any(activity.is_redacted() or activity.answer is None for _, activity in waiting):
             return

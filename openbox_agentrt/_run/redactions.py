@@ -38,23 +38,33 @@ class Redactions:
     Args:
         on_text: Told of every text that was redacted and what it became, unless it is short.
 
+    Attributes:
+        is_empty: Whether nothing has been redacted so far.
+
     Not promised: that a person's data is found in a form that Core has not redacted in this conversation -
     another spelling, or a part of it shorter than a word. What counts as that data is Core's to say.
     """
 
-    __slots__ = ("_inside", "_lock", "_messages", "_on_text", "_structures", "_version", "_whole")
+    __slots__ = (
+        "_inside",
+        "_lock",
+        "_messages",
+        "_on_text",
+        "_structures",
+        "_version",
+        "_whole",
+        "is_empty",
+    )
 
     def __init__(self, *, on_text: Callable[[str, str], None] | None = None) -> None:
         self._on_text = on_text
+        self.is_empty = True
         self._whole: dict[str, str] = {}
         self._structures: dict[str, Any] = {}
         self._inside: list[tuple[str, str]] = []
         self._version = 0
         self._messages = RedactedMessages(self.text, self.value)
         self._lock = threading.RLock()
-
-    def __bool__(self) -> bool:
-        return bool(self._whole or self._structures)
 
     def learn(self, before: object, after: object) -> None:
         """
@@ -83,7 +93,7 @@ class Redactions:
         Containers and dataclasses keep their type. Of another object that holds what was redacted, its plain
         form is given instead.
         """
-        if not self._whole and not self._structures:
+        if self.is_empty:
             return value
         try:
             return cast("_T", self._value(value))
@@ -98,7 +108,7 @@ class Redactions:
         Returns:
             `messages` itself when nothing changes, else a tuple. No message is changed in place.
         """
-        if not self._whole and not self._structures:
+        if self.is_empty:
             return messages
         with self._lock:
             result = tuple(self._messages.redacted(message, self._version) for message in messages)
@@ -173,6 +183,7 @@ class Redactions:
             raise GovernanceUnavailableError(
                 "the run has too many redactions to keep in force", kind="unreadable"
             )
+        self.is_empty = False
 
     def _value(self, value: Any) -> Any:
         match value:

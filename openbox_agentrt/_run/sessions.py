@@ -102,7 +102,7 @@ class _Shared:
     left_at: float = 0.0
 
     def counts_nothing(self) -> bool:
-        if self.runs or self.conversation.redactions:
+        if self.runs or not self.conversation.redactions.is_empty:
             return False
         return self.contracts is None or self.contracts.counts_nothing()
 

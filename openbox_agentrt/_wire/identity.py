@@ -111,8 +111,10 @@ class RunIdentity:
             "timestamp": timestamp,
         }
 
-    def payload(self, extra: Mapping[str, Any]) -> dict[str, Any]:
-        """The payload of an event that has the given `extra_fields`, as those factories make it."""
+    def payload(
+        self, fields: Mapping[str, Any], extra: Mapping[str, Any] | None, max_bytes: int
+    ) -> dict[str, Any]:
+        """Give the payload of an event that has the given `extra_fields`, as those factories make it."""
         payload: dict[str, Any] = {
             "workflow_id": self.workflow_id,
             "run_id": self.run_id,
@@ -121,7 +123,7 @@ class RunIdentity:
         }
         if self.multi_agent_session_id:
             payload["multi_agent_session_id"] = self.multi_agent_session_id
-        payload.update(extra)
+        self._add(payload, fields, extra, max_bytes)
         return payload
 
     def extra_fields(
@@ -134,6 +136,16 @@ class RunIdentity:
             ValueError: `extra` holds a key that says whose event this is.
         """
         body: dict[str, Any] = {}
+        self._add(body, fields, extra, max_bytes)
+        return body
+
+    def _add(
+        self,
+        body: dict[str, Any],
+        fields: Mapping[str, Any],
+        extra: Mapping[str, Any] | None,
+        max_bytes: int,
+    ) -> None:
         if extra:
             taken = RESERVED_KEYS.intersection(extra)
             if taken:
@@ -146,4 +158,3 @@ class RunIdentity:
         for key, value in fields.items():
             if value is not None:
                 body[key] = value
-        return body

@@ -43,7 +43,7 @@ def test_without_redactions_nothing_is_touched() -> None:
     """The same objects come back, the sequence included."""
     messages = [message("user", text(RAW))]
 
-    assert not Redactions()
+    assert Redactions().is_empty
     assert Redactions().messages(messages) is messages
 
 

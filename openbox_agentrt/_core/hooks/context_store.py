@@ -43,6 +43,11 @@ class BoundedContextStore(ContextStore):
         bound: Any = self._current.get()
         return bound if bound is None or isinstance(bound, ActivityContext) else bound.context
 
+    def clear_activity_aborted(self, workflow_id: str | None, activity_id: str | None) -> None:
+        # NB: a name of openbox_core that is not public. Every activity ends here, and hardly one was aborted.
+        if self._aborted_activities:
+            super().clear_activity_aborted(workflow_id, activity_id)
+
     def register_trace(self, trace_id: int | str, ctx: ActivityContext) -> None:
         key = canonical_trace_key(trace_id)
         with self._lock:
