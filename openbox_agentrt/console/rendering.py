@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -43,21 +44,25 @@ class Pages:
     Everything in them is escaped; names and reasons are short, and nothing in them can hide or move.
     """
 
-    def __init__(self) -> None:
-        self._templates = Environment(
-            loader=PackageLoader("openbox_agentrt.console"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            finalize=_shown,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.filters.update(_FILTERS)
-        self._templates.globals.update(TABS=TABS, ICONS=ICONS, WORDS=WORDS)
-
     def write(self, name: str, **values: Any) -> str:
         """Write one page as HTML."""
-        return self._templates.get_template(f"{name}.html").render(values)
+        return _templates().get_template(f"{name}.html").render(values)
+
+
+@cache
+def _templates() -> Environment:
+    # Once for a process: compiling the templates costs more than a hundred pages.
+    templates = Environment(
+        loader=PackageLoader("openbox_agentrt.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters.update(_FILTERS)
+    templates.globals.update(TABS=TABS, ICONS=ICONS, WORDS=WORDS)
+    return templates
 
 
 def _shown(value: Any) -> Any:
