@@ -200,7 +200,9 @@ def test_a_failed_activity_has_no_output() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [math.nan, {"deep": [[[]]]}, b"\xff", "\ud800", {1: 2}, object(), {"x": {1, 2}}], ids=repr
+    "value",
+    [math.nan, {"deep": [[[]]]}, b"\xff", "\ud800", {1: 2}, object(), {"x": {1, 2}}],
+    ids=["not a number", "deep", "bytes", "a lone surrogate", "a number as a key", "an object", "a set"],
 )
 def test_odd_payloads_become_json(value: Any) -> None:
     """What a tool was given, gave back or raised never keeps an event from being sent."""

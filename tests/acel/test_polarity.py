@@ -66,7 +66,7 @@ def then(contract: Template, *calls: tuple[str, dict[str, Any]]) -> bool:
     return session.reserve(*calls[-1]).allowed
 
 
-@pytest.mark.parametrize("to", MIXED, ids=repr)
+@pytest.mark.parametrize("to", MIXED)
 def test_what_allows_needs_every_text(to: Any) -> None:
     """One good text opens nothing for the others beside it."""
     mail = ("send", {"to": to})

@@ -428,7 +428,11 @@ VIOLATION = {
 
 
 @pytest.mark.parametrize("key", [None, b"\x01" * 32, b"short"], ids=["no key", "key", "short key"])
-@pytest.mark.parametrize("fields", [{"token"}, {"TOKEN", "n"}, {"tool"}, set()], ids=str)
+@pytest.mark.parametrize(
+    "fields",
+    [{"token"}, {"TOKEN", "n"}, {"tool"}, set()],
+    ids=["one", "another case", "a fixed name", "none"],
+)
 def test_a_violation_is_redacted_as_acel_core_redacts_it(key: bytes | None, fields: set[str]) -> None:
     """The markers are the published ones, key or not."""
     assert redact_violation(VIOLATION, fields, key=key) == published(VIOLATION, fields, key=key)
