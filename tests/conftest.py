@@ -26,7 +26,6 @@ settings.register_profile("explore", deadline=None, derandomize=False, max_examp
 settings.load_profile("tests")
 
 
-
 def pytest_collection_finish() -> None:
     # Ten thousand tests are there to the end: no collection of garbage has to look at them again.
     gc.collect()
