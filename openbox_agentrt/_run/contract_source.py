@@ -16,7 +16,7 @@ from ..acel.contracts.identity import rules_hash
 from ..acel.engine.fleet_gate import FleetStore
 from ..acel.engine.journal import filed_rules
 from ..acel.engine.rule_set import shared_rules
-from ..acel.session import Session, engine_of
+from ..acel.session import RunSession, Session, engine_of
 from ..errors import OptionError
 from ..evidence.redaction import Redactor, redactor_of
 from .evidence import Recorder, SessionRecorder, foreign_evidence, redaction_key_of
@@ -233,7 +233,7 @@ def contract_sessions(
             if recorder is not None and not _is_in(own.evidence, options.evidence):
                 engine_of(own).watch(evidence, recorder)
             return ContractSession(contracts=own, recorder=recorder, shared=shared)
-        session = Session(
+        session = RunSession(
             source.state,
             mode=options.contracts_mode,
             metrics=options.metrics,

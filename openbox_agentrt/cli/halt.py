@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import closing
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from .._halt import Halt, halt_of
+from ..fleet.halts import halts_in_force, write_halt
+from ..fleet.opening import open_halts
 from .core import DEFAULT_DATABASE, Database, existing, name_of_user, one_line
 from .running import InputError
 
@@ -21,22 +27,69 @@ def halt(
     by: Annotated[
         str | None, typer.Option(help="Who halts it; your login name if left out.", metavar="NAME")
     ] = None,
-    lift: Annotated[bool, typer.Option("--lift", help="Let a session or an agent begin runs again.")] = False,
+    lift: Annotated[bool, typer.Option("--lift", help="Let a session or an agent go on.")] = False,
     db: Database = DEFAULT_DATABASE,
+    fleet: Annotated[
+        str | None,
+        typer.Option(
+            help="The store that processes share, such as sqlite:///fleet.db: each hears of the halt.",
+            metavar="URL",
+            envvar="OPENBOX_AGENTRT_FLEET",
+            show_envvar=False,
+        ),
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List what is halted, and halt nothing.")] = False,
 ) -> None:
     """
     Halt one run, one session or one agent at its next gate, in every process that uses this Core's file.
 
-    Work that is running is not undone. A run that was halted stays so.
+    With --fleet also in every process with that store, whatever judges there, within about a second. A file
+    that is not there is left out then. Work that is running is not undone. A run that was halted stays so.
     """
+    core_too = fleet is None or db != DEFAULT_DATABASE or Path(db).is_file()
+    if listed:
+        _list(db if core_too else None, fleet)
+        return
+    who = name_of_user() if by is None else by
+    try:
+        meant = halt_of(
+            run_id=run,
+            session_id=session,
+            agent=agent,
+            reason="lifted" if lift else reason,
+            by=who,
+            at=time.time(),
+        )
+        if lift and meant.kind == "run":
+            raise ValueError("a run that was halted stays so")
+    except ValueError as error:
+        raise InputError(f"{error}; see --run, --session, --agent and --reason") from error
+    if fleet is not None:
+        with closing(open_halts(fleet, create=True)) as rows:
+            write_halt(rows, meant, lifted=lift)
+    if core_too:
+        _tell_core(db, meant, lift=lift)
+    typer.echo(f"{'lifted the halt of' if lift else 'halted'} {meant.kind} {meant.value}")
+
+
+def _tell_core(db: str, meant: Halt, *, lift: bool) -> None:
+    named = {"run": "run_id", "session": "session_id", "agent": "agent"}[meant.kind]
     with one_line(), existing(db) as core:
-        try:
-            if lift:
-                number = core.lift_halt(session_id=session, agent=agent)
-                typer.echo(f"{number} halt(s) lifted")
-                return
-            who = name_of_user() if by is None else by
-            done = core.halt(run_id=run, session_id=session, agent=agent, reason=reason, by=who)
-        except ValueError as error:
-            raise InputError(f"{error}; see --run, --session, --agent and --reason") from error
-    typer.echo(f"halted {done.kind} {done.value}")
+        if lift:
+            core.lift_halt(**{named: meant.value})
+        else:
+            core.halt(**{named: meant.value}, reason=meant.reason, by=meant.by)
+
+
+def _list(db: str | None, fleet: str | None) -> None:
+    halts: list[Halt] = []
+    if db is not None:
+        with one_line(), existing(db) as core:
+            halts += core.halts()
+    if fleet is not None:
+        with closing(open_halts(fleet)) as rows:
+            halts += halts_in_force(rows)
+    for one in sorted(set(halts), key=lambda one: one.at):
+        typer.echo(f"{one.kind} {one.value}: {one.why}")
+    if not halts:
+        typer.echo("nothing is halted")

@@ -47,6 +47,12 @@ def proxy(
         str | None,
         typer.Option(help="Key file of these markers, created if it does not exist.", metavar="FILE"),
     ] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Name of the session, in the log and for a halt.", metavar="ID")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="The agent whose calls these are, for a halt.", metavar="NAME")
+    ] = None,
     gate: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,6 +75,8 @@ def proxy(
             fleet=fleet,
             redact_fields=redact_field or (),
             redaction_key=redaction_key,
+            session_id=session,
+            agent=agent,
         )
     except (ValueError, FleetConfigError) as error:
         raise typer.BadParameter(str(error)) from error

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from openbox_agentrt.acel import ContractViolation
 from openbox_agentrt.acel.engine.lifecycle import aconclude, conclude
+from openbox_agentrt.acel.halts import heed
 from openbox_agentrt.doors.arguments import ChangedArgumentsError, UnfitArgumentsError
 from openbox_agentrt.doors.deferred import has_yet_to_run, when_it_has_run
 from openbox_agentrt.doors.ending import PlainAnswers, Reading
@@ -112,6 +113,7 @@ class GovernedCall:
         """
         if self.session is None or self.governance is not None:
             raise TypeError(f"cannot ask Core about {self.tool!r} without waiting: await the call")
+        heed(self.session)
         reservation = self.session.reserve(self.tool, self.args, started=True)
         if not reservation.allowed:
             return self._refused(reservation)
@@ -144,6 +146,7 @@ class GovernedCall:
             return await self._judged_by_core(self.governance, work)
         if self.session is None:
             raise TypeError(f"nothing judges {self.tool!r}: a session or a governance is needed")
+        heed(self.session)
         reservation = await self.session.areserve(self.tool, self.args, started=True)
         if not reservation.allowed:
             return self._refused(reservation)
@@ -182,6 +185,7 @@ class GovernedCall:
 
         reservation: Reservation | None = None
         if self.session is not None and not verdicts.judges_by(self.session):
+            heed(self.session)
             reservation = await self.session.areserve(self.tool, self.args)
             if reservation.refusal is not None:
                 verdicts.report_refusal(reservation.refusal)

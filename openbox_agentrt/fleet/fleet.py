@@ -22,6 +22,7 @@ from .client.requests import ForLease, Question, ToFinish, ToReserve
 from .client.sessions import HeldSession, Memory, check_idle, name_of
 from .client.standing import WorkerStanding
 from .errors import FleetConfigError, FleetUnavailableError
+from .halts import HaltRows, HaltWatch
 from .periods import SECOND
 from .plan import FleetPlan
 from .sessions import SharedSession
@@ -85,6 +86,9 @@ class Fleet(ABC):
         timeout_seconds: So long a call waits for the store. The first calls of a process wait until it has
             tried to connect besides.
 
+    Attributes:
+        halts: What people have halted, in every process with this store.
+
     Raises:
         FleetConfigError: An argument makes no sense.
     """
@@ -108,6 +112,7 @@ class Fleet(ABC):
         self._running: _Worker | None = None
         self._closed = False
         self._last_counts = FleetCounts()
+        self.halts = HaltWatch(self._halt_rows)
 
     @property
     @abstractmethod
@@ -322,6 +327,7 @@ class Fleet(ABC):
         self._last_counts = self.counts
         worker, self._running = self._running, None
         self._closed = True
+        self.halts.close()
         if worker is not None and worker.process == os.getpid():
             worker.close()
 
@@ -332,6 +338,10 @@ class Fleet(ABC):
     @abstractmethod
     def _connect(self) -> StoreLine:
         """Make a connection that connects when it is first used."""
+
+    @abstractmethod
+    def _halt_rows(self) -> HaltRows:
+        """Open the halts of the store, over a connection that connects when it is first used."""
 
     def _worker(self) -> _Worker:
         running = self._running
@@ -349,6 +359,7 @@ class Fleet(ABC):
         if inherited is not None:
             _inherited.append(inherited)
         self._running = begun = _Worker(self)
+        self.halts.begin()
         atexit.register(_close, weakref.ref(self))
         return begun
 

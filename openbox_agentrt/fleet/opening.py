@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from .errors import FleetConfigError
 from .fleet import PATIENCE, Fleet, OnOutage
+from .halts import HaltRows
 
-__all__ = ("open_fleet", "sqlite_path")
+__all__ = ("open_fleet", "open_halts", "sqlite_path")
 
 _REDIS = ("redis", "rediss", "unix")
+_LOOKS_SECONDS = 5.0
 
 
 def open_fleet(
@@ -53,6 +56,27 @@ def open_fleet(
     raise FleetConfigError(
         f"{url!r} names no store: write sqlite:///fleet.db, redis://host/0 or rediss://host/0"
     )
+
+
+def open_halts(url: str, *, create: bool = False) -> HaltRows:
+    """
+    Open the halts of the store that a URL names. It connects at first use.
+
+    Args:
+        url: As `open_fleet` takes it.
+        create: Whether a file that is not there is made.
+
+    Raises:
+        FleetConfigError: The URL names no store.
+        MissingExtraError: It is a server, and the extra ``redis`` is not installed.
+    """
+    if urlsplit(url).scheme == "sqlite":
+        from .sqlite import SqliteHalts, SqliteLine
+
+        path = Path(sqlite_path(url)).absolute()
+        return SqliteHalts(SqliteLine(path, timeout_seconds=_LOOKS_SECONDS, create=create))
+    opened: HaltRows = import_module(".redis.fleet", __package__).open_redis_halts(url, _LOOKS_SECONDS)
+    return opened
 
 
 def sqlite_path(url: str) -> str:

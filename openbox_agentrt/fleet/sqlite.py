@@ -22,6 +22,7 @@ from typing import Literal
 from .errors import FleetConfigError
 from .fleet import PATIENCE, Fleet, OnOutage
 from .forking import watch
+from .halts import HaltRows
 from .judge.in_memory import wall_clock
 from .judge.ledger import Ledger
 from .judge.sql_tables import SCHEMA, SqlTables
@@ -31,10 +32,11 @@ from .wire import WirePlan
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ("SqliteFleet", "SqliteLine", "Synchronous")
+__all__ = ("SqliteFleet", "SqliteHalts", "SqliteLine", "Synchronous")
 
 Synchronous = Literal["normal", "full"]
 
+_HALTS = "create table if not exists halt(id text primary key, told blob) without rowid"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -73,6 +75,12 @@ class SqliteFleet(Fleet):
         return f"sqlite:///{self.path}"
 
     def _connect(self) -> StoreLine:
+        return self._line()
+
+    def _halt_rows(self) -> HaltRows:
+        return SqliteHalts(self._line())
+
+    def _line(self) -> SqliteLine:
         return SqliteLine(self.path, timeout_seconds=self.timeout_seconds, synchronous=self._synchronous)
 
 
@@ -212,6 +220,26 @@ class SqliteLine:
         finally:
             if self._gate is not None:
                 fcntl.flock(self._gate, fcntl.LOCK_UN)
+
+
+class SqliteHalts:
+    """Keep halts in a table of a file."""
+
+    def __init__(self, line: SqliteLine) -> None:
+        self._line = line
+
+    def read(self) -> dict[str, bytes]:
+        with self._line.transaction() as tables:
+            tables.read(_HALTS)
+            return dict(tables.read("select id, told from halt"))
+
+    def keep(self, name: str, told: bytes) -> None:
+        with self._line.transaction() as tables:
+            tables.read(_HALTS)
+            tables.read("insert or replace into halt values(?, ?)", name, told)
+
+    def close(self) -> None:
+        self._line.close()
 
 
 @contextmanager

@@ -80,6 +80,9 @@ async def create_openbox_agentrt(
                 spans=Spans() if opted_in(os.environ if environ is None else environ) else None,
             )
             runs = Runs(services, refusals, cast("LeaseStore", fleet) if hasattr(fleet, "aadopt") else None)
+            shared_halts = getattr(fleet, "halts", None)
+            if shared_halts is not None:
+                runs.halts.follow(shared_halts)
             _watch_numbers(resolved.metrics, connection.gate, runs, evidence, opened)
             if resolved.reload_rules:
                 opened.callback(RulesFileWatch(cast("str", resolved.contracts), rules).close)

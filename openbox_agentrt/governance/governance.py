@@ -269,8 +269,11 @@ class OpenBoxAgentRTGovernance:
 
         It is in force at the next gate of each run that is meant and of the runs around it, whoever judges
         there; runs that open later are halted as well, as long as this governance lasts. A call that waits
-        for a person does not run. Work that is running is not undone. A Core in this process is told, and
-        then halts them in every process that shares its file.
+        for a person does not run. Work that is running is not undone. Sessions of that name or agent that
+        doors of this process judge by, without a governance, admit nothing more from their next call on.
+
+        A Core in this process is told, and then halts them in every process that shares its file. So is the
+        store of the fleet: every process with it halts them within about a second.
 
         Args:
             reason: Why; the agent is told, and the evidence keeps it.
@@ -281,13 +284,15 @@ class OpenBoxAgentRTGovernance:
 
         Raises:
             ValueError: Not exactly one is named, or there is no reason.
+            FleetUnavailableError: The store of the fleet does not answer. In this process it is halted; who
+                else hears of it is not known.
         """
         halt = halt_of(
             run_id=run_id, session_id=session_id, agent=agent, reason=reason, by=by, at=time.time()
         )
         if isinstance(self.core, HaltingCore):
             self.core.halt(run_id=run_id, session_id=session_id, agent=agent, reason=reason, by=by)
-        return self._runs.halts.halt(halt)
+        return self._runs.halts.decree(halt)
 
     async def aclose(self) -> None:
         """
@@ -300,6 +305,7 @@ class OpenBoxAgentRTGovernance:
         if self._runs.closed:
             return
         self._runs.closed = True
+        self._runs.halts.close()
         self.uninstall()
         self._runs.suspended.close()
         end_shared_sessions(self._runs.services)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from openbox_agentrt._halt import Halt
 from openbox_agentrt.acel import (
     Session,
     any_of,
@@ -41,6 +42,7 @@ from openbox_agentrt.acel.contracts.rebuilding import rebuilt
 from openbox_agentrt.acel.contracts.template import Template
 from openbox_agentrt.acel.match.spelling import Fold
 from openbox_agentrt.acel.rerun import RerunReport, rerun_file
+from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import EvidenceFile, Redactor, read_entries, verify_file
 from openbox_agentrt.evidence.canonical import GENESIS_HASH, encode
 from openbox_agentrt.evidence.format2.lines import parse_line, session_text, write_line
@@ -262,6 +264,26 @@ def test_contracts_that_came_later_and_sessions_that_went_on(tmp_path: Path) -> 
     report = rerun_file(path)
     assert (report.differences, report.problems, report.sessions) == ((), (), 2)
     assert report.derived == 4
+
+
+@pytest.mark.parametrize("mode", ["enforce", "shadow"])
+def test_a_halt_by_a_person_is_a_step(tmp_path: Path, mode: Any) -> None:
+    """What it refuses follows from it, and so does what runs when it is lifted; the reason is in the log."""
+    path = tmp_path / "log.jsonl"
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=[never("delete")], evidence=evidence, mode=mode, session_id="s-1")
+        waits = session.reserve("pay")
+        session.halt(reason="it runs wild", by="ops-lead")
+        assert not waits.recheck()
+        assert not session.reserve("read").allowed
+        assert session.would("read") is not None
+        engine_of(session).hear(Halt(kind="session", value="s-1", reason="", by="", at=0.0), lifted=True)
+        assert session.reserve("read").allowed
+
+    report = rerun_file(path)
+    assert report.differences == ()
+    assert report.derived == 4
+    assert "it runs wild (halted by ops-lead)" in path.read_text()
 
 
 def test_what_rests_on_code_is_taken_at_its_word(tmp_path: Path) -> None:

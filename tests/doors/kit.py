@@ -15,8 +15,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from openbox_agentrt._halt import Halt
 from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, came_from, must_precede
+from openbox_agentrt.acel.halts import HALTS
 from openbox_agentrt.acel.outcome import OutcomeHook
+from openbox_agentrt.acel.verdict import Mode
 from openbox_agentrt.fleet import SqliteFleet
 
 __all__ = ("CHECKS", "Came", "MakeCall", "Tool", "check_door")
@@ -205,6 +208,27 @@ async def shadow_mode_watches(make_call: MakeCall) -> None:
     assert len(tool.ran) == 3
 
 
+async def a_person_halts_it(make_call: MakeCall) -> None:
+    """Whoever says so in this process stops every door of the session, also one that only watches."""
+    modes: tuple[Mode, ...] = ("enforce", "shadow")
+    for mode in modes:
+        session, tool = Session(mode=mode, session_id="s-halted", agent="payer"), Tool()
+        async with make_call(session, tool) as call:
+            assert (await call(amount=1)).what == "result"
+            halt = Halt(kind="agent", value="payer", reason="it runs wild", by="ops-lead", at=0.0)
+            HALTS.add(halt)
+            try:
+                refused = await call(amount=2)
+            finally:
+                HALTS.forget([halt])
+
+        assert refused.what == "refused"
+        assert "it runs wild (halted by ops-lead)" in refused.text
+        assert [row["amount"] for row in tool.ran] == [1]
+        assert session.violations[-1].blocked
+        assert session.violations[-1].kind == "session"
+
+
 async def the_fleet_counts_it(make_call: MakeCall) -> None:
     """What ran counts in every process, what failed does too, and a refusal says what is left today."""
     with tempfile.TemporaryDirectory() as folder:
@@ -247,6 +271,7 @@ CHECKS: tuple[Callable[[MakeCall], Awaitable[None]], ...] = (
     calls_at_once_cannot_pass_a_limit,
     a_cancelled_call_stays_counted,
     shadow_mode_watches,
+    a_person_halts_it,
     the_fleet_counts_it,
 )
 

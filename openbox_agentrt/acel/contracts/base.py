@@ -89,14 +89,30 @@ class SessionRule:
     severity: Severity = "high"
     on_violation: OnViolation = "refuse"
     recheck = False
+    by_person = False
+    """Whether a person said so: then it holds in shadow mode as well."""
 
-    def __init__(self, spec: str, remedy: str | None = None) -> None:
+    def __init__(self, spec: str, remedy: str | None = None, *, label: str | None = None) -> None:
         self.spec = spec
         self.remedy = remedy
+        self.label = label
 
 
 ENDED = SessionRule("the session has not ended", "start a new session")
 HALTED = SessionRule("the session was not halted", "start a new session")
+
+
+class PersonsHalt(SessionRule):
+    """A person has halted the session, and has said why."""
+
+    by_person = True
+
+    def __init__(self, why: str) -> None:
+        remedy = "do not try again until a person has lifted the halt"
+        super().__init__(HALTED.spec, remedy, label=f"{HALTED.spec}: {why}")
+        self.why = why
+
+
 UNKNOWN_TOOL = SessionRule("the tool is known to the session", "name the tool in a contract or in tools=")
 REPLACED = SessionRule("the rules that judge the call are in force")
 MALFORMED = SessionRule("the call has a name and a mapping of arguments")

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..contracts.base import HALTED, SessionRule
+from ..contracts.base import HALTED, PersonsHalt, SessionRule
 from ..memory.clock import Clock, MonotoneClock
 from ..memory.guard import Breach
 from ..memory.session_memory import SessionMemory
@@ -233,6 +233,29 @@ class CallStore:
         """Take note of what the store of the fleet answered about a call that was let through here."""
         call.answer = None
 
+    def halt(self, rule: PersonsHalt) -> bool:
+        """
+        Admit nothing more until `lift`, whether contracts are in force or only watch.
+
+        Returns:
+            Whether it did; False for a session that admits nothing already.
+        """
+        with self.lock:
+            if self.shut is not None:
+                return False
+            self.shut = rule
+            self._halted(rule)
+            return True
+
+    def lift(self) -> bool:
+        """Admit calls again after `halt`. Returns whether a person had halted it."""
+        with self.lock:
+            if self.shut is None or not self.shut.by_person:
+                return False
+            self.shut = None
+            self._halted(None)
+            return True
+
     def note(self, breaches: list[Breach]) -> None:
         """Take note of contracts that were broken by what happened elsewhere."""
         with self.lock:
@@ -289,10 +312,23 @@ class CallStore:
 
     # The rest is called with the lock held.
 
+    def _halted(self, rule: PersonsHalt | None) -> None:
+        """Take note that a person has halted the session, or has lifted that."""
+
+    def _halt_of_person(self, call: PlannedCall) -> list[Breach]:
+        """Give what a person stops the call by. It is in force also for calls that are only watched."""
+        if self.shut is None or not self.shut.by_person:
+            return []
+        call.watched = False
+        return [Breach(contract=self.shut)]
+
     def _refused_elsewhere(self, call: PlannedCall, breaches: list[Breach]) -> None:
         self._end(call, None, "undo")
 
     def _object(self, plan: Plan, call: PlannedCall, force: bool, refuse: object) -> list[Breach]:
+        if halt := self._halt_of_person(call):
+            call.admitted = False
+            return halt
         breaches = self._in_order(explain(plan, call)) if force else self._objections(plan, call)
         halting = not force and any(breach.halts() for breach in breaches)
         if refuse or (not force and any(breach.blocks() for breach in breaches)):
@@ -305,6 +341,8 @@ class CallStore:
         return breaches
 
     def _recheck(self, call: PlannedCall, again: ArgumentRules) -> list[Breach]:
+        if halt := self._halt_of_person(call):
+            return halt
         breaches = self._in_order(judge_again(call, again))
         if call.watched:
             self._note(breaches)

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+from ..._halt import Halt
 from ..._plain.arguments import plain_args
 from ...fleet.answers import Lease
-from ..contracts.base import MALFORMED, SessionRule, TemporalContract
+from ..contracts.base import MALFORMED, PersonsHalt, SessionRule, TemporalContract
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard
 from ..contracts.tools import Asked
@@ -44,7 +45,8 @@ class Engine(Settlement):
     See `Settlement` for what becomes of a call that was let through.
 
     Attributes:
-        session_id: A name for reports.
+        session_id: A name for reports, by which a person may halt the session.
+        agent: The agent whose calls it judges, by which a person may halt it as well.
         replaying: Recorded calls that have begun, by the names that the record gives them.
     """
 
@@ -66,6 +68,8 @@ class Engine(Settlement):
         rules: RuleSet,
         about: About | None = None,
         fleet: FleetStore | None = None,
+        agent: str | None = None,
+        heeds_halts: bool = True,
     ) -> None:
         self._initial = state
         known = None if known is None else (*known, *LIFECYCLE)
@@ -103,11 +107,15 @@ class Engine(Settlement):
         )
         self._check_fleet(rules)
         self.session_id = session_id
+        self.agent = agent
         self._about = about
         self._meter = metrics
         self._plans = store.book.plans
         self._replayed = NONE
         self.replaying: dict[str, Any] = {}
+        self._heeds_halts = heeds_halts
+        if fleet is not None:
+            self._hear_halts_of(fleet)
 
     @property
     def meter(self) -> Meter | None:
@@ -126,6 +134,32 @@ class Engine(Settlement):
         """Let contracts of the fleet that come count in a store, if the session has none yet."""
         if self._fleet is None:
             self._fleet = FleetGate(fleet)
+            self._hear_halts_of(fleet)
+
+    def hear(self, halt: Halt, *, lifted: bool = False) -> None:
+        """
+        Heed what a person has halted, if it is this session or its agent.
+
+        It admits nothing more, in shadow mode neither; what is under way goes on. `lifted`, it goes on.
+        """
+        if (halt.kind, halt.value) not in (("session", self.session_id), ("agent", self.agent)):
+            return
+        if not self._heeds_halts:
+            return
+        if lifted:
+            self.store.lift()
+        else:
+            self.store.halt(PersonsHalt(halt.why))
+
+    def _hear_halts_of(self, fleet: FleetStore) -> None:
+        halts = getattr(fleet, "halts", None)
+        if (
+            halts is not None
+            and self._heeds_halts
+            and (self.session_id is not None or self.agent is not None)
+        ):
+            halts.watch(self)
+            halts.begin()
 
     def add(self, contract: TemporalContract) -> None:
         """
@@ -259,12 +293,12 @@ class Engine(Settlement):
         spec = call.plan.spec
         failed = None if spec is None else spec.before(self.view, call.args)
         breaches = self.store.would(call)
-        if self._watching:
-            return None
         refused = failed or any(breach.blocks() for breach in breaches)
-        if call.plan.fleet and self._fleet is not None and not refused:
+        if call.plan.fleet and self._fleet is not None and not (refused or self._watching):
             breaches = [*breaches, *self._fleet.would(call)]
         found = self._found(call, failed or [], breaches)
+        if self._watching:
+            found = [finding for finding in found if finding.mode == "enforce"]
         broken = tuple(finding.broken for finding in found if finding.stops)
         return Refusal(tool=call.tool, step=call.step, broken=broken) if broken else None
 

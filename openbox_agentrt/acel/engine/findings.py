@@ -41,6 +41,7 @@ def of_breach(breach: Breach, mode: Mode) -> FoundBreach:
         needs = f"{needs}, for {count} value{'s' * (count > 1)} of {breach.key.written}"
     broken = Broken(
         contract=rule.spec,
+        label=rule.label if isinstance(rule, SessionRule) else None,
         id=rule.id,
         kind="session" if isinstance(rule, SessionRule) else "temporal",
         blame=breach.blame,
@@ -52,7 +53,8 @@ def of_breach(breach: Breach, mode: Mode) -> FoundBreach:
         on_violation=rule.on_violation,
         fault=breach.fault,
     )
-    return FoundBreach(broken=broken, mode="shadow" if mode == "shadow" else rule.mode, stops=breach.blocks())
+    watched = mode == "shadow" and not (isinstance(rule, SessionRule) and rule.by_person)
+    return FoundBreach(broken=broken, mode="shadow" if watched else rule.mode, stops=breach.blocks())
 
 
 def values_of(breach: Breach) -> dict[str, Any] | None:

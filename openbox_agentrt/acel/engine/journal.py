@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from ..contracts.base import SessionRule, TemporalContract
+from ..contracts.base import PersonsHalt, SessionRule, TemporalContract
 from ..contracts.identity import canonical, rules_hash
 from ..contracts.rules import Cell
 from ..match.keys import Key
@@ -220,6 +220,16 @@ class JournaledStore(SessionStore):
         self._write()
         return unmet
 
+    def halt(self, rule: PersonsHalt) -> bool:
+        done = super().halt(rule)
+        self._write()
+        return done
+
+    def lift(self) -> bool:
+        done = super().lift()
+        self._write()
+        return done
+
     def settle(self) -> int:
         flying = super().settle()
         self._write()
@@ -274,6 +284,9 @@ class JournaledStore(SessionStore):
         super()._end(call, None, "undo")
         at = self._time() if call.plan.later else None
         self._noted.append(_Noted("abort", call, breaches, at, order=self._places))
+
+    def _halted(self, rule: PersonsHalt | None) -> None:
+        self._noted.append(_Noted("lift") if rule is None else _Noted("halt", more={"why": rule.why}))
 
     def _ended_run(self, run: str, unmet: list[Breach]) -> None:
         self._noted.append(

@@ -172,7 +172,9 @@ class Records:
                 self._failed("evidence", error)
         if self.meter is not None:
             try:
-                self.meter.record_violation(violation.kind, violation.name)
+                # Not by the reason of a halt: each would be a series of its own.
+                name = violation.spec if violation.kind == "session" else violation.name
+                self.meter.record_violation(violation.kind, name)
             except Exception as error:  # noqa: BLE001 - fail-open: counting must not change what was decided
                 self._failed("metrics", error)
 

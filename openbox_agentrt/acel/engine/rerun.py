@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..._plain.freezing import thawed
+from ..contracts.base import PersonsHalt
 from ..match.keys import About
 from ..memory.deferred import read_deferred
 from ..memory.guard import Breach
@@ -201,6 +202,10 @@ class Rerun:
                 self._store.step += 1
             case "restore":
                 self._restore(number, step)
+            case "halt":
+                self._store.halt(PersonsHalt(step["why"]))
+            case "lift":
+                self._store.lift()
             case "end_run":
                 unmet = self._store.end_run(step["of_run"])
                 self._compare(number, step, True, True, unmet, set())

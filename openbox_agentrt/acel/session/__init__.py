@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from ..contracts.tools import CommitFn, ToolSpec
 from ..gate import Gate
-from .session import Session, engine_of
+from .session import RunSession, Session, engine_of
 
-__all__ = ("CommitFn", "Gate", "Session", "ToolSpec", "engine_of")
+__all__ = ("CommitFn", "Gate", "RunSession", "Session", "ToolSpec", "engine_of")

@@ -8,7 +8,8 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ..contracts.base import ENDED, TemporalContract
+from ..._halt import halt_of
+from ..contracts.base import ENDED, PersonsHalt, TemporalContract
 from ..contracts.numbers import check_count
 from ..engine.engine import Engine
 from ..engine.fleet_gate import FleetStore
@@ -30,7 +31,7 @@ from .contracts import HasContracts, SessionContracts, compiled
 if TYPE_CHECKING:
     from ..rulesfile import Rules
 
-__all__ = ("Session", "engine_of")
+__all__ = ("RunSession", "Session", "engine_of")
 
 
 class Session(SessionContracts, SessionCalls):
@@ -64,12 +65,14 @@ class Session(SessionContracts, SessionCalls):
         fleet: The store that contracts with scope "fleet" count in, see `openbox_agentrt.fleet`. Such a
             contract is an error without it. With "alone" they count the calls of this session only, as a
             replay or a test may want it.
+        agent: The agent whose calls it judges. A person may halt it by that, or by its `session_id`.
 
     Attributes:
         halt_on_violation: See above. It may be changed.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_engine", "halt_on_violation")
+    _heeds_halts = True
 
     def __init__(
         self,
@@ -91,6 +94,7 @@ class Session(SessionContracts, SessionCalls):
         tools: Collection[str] = (),
         subject: Mapping[str, Any] | None = None,
         fleet: FleetStore | Literal["alone"] | None = None,
+        agent: str | None = None,
     ) -> None:
         _one_of("halt_on_violation", halt_on_violation, (True, False, "session"))
         check_mode(mode)
@@ -124,6 +128,8 @@ class Session(SessionContracts, SessionCalls):
             known=None if unknown_tools == "allow" else [tools] if isinstance(tools, str) else tools,
             rules=compiled(contracts, like=RuleSet(alone=fleet == "alone")),
             fleet=None if fleet == "alone" else fleet,
+            agent=agent,
+            heeds_halts=self._heeds_halts,
             about=None if subject is None else About(subject=read_subject(subject)),
         )
         super().__init__()
@@ -177,6 +183,25 @@ class Session(SessionContracts, SessionCalls):
         """Say why nothing is admitted any more, or None."""
         shut = self._engine.store.shut
         return None if shut is None else shut.spec
+
+    def halt(self, *, reason: str, by: str = "") -> None:
+        """
+        Admit nothing more, in shadow mode neither: a person has said so.
+
+        Calls under way may still be committed; one that was reserved and waits is refused when it is judged
+        again. Whoever calls is told the reason, and the evidence keeps it with each refusal. A session that
+        admits nothing already stays as it is.
+
+        Args:
+            reason: Why.
+            by: Who halts it; nobody checks it.
+
+        Raises:
+            ValueError: There is no reason.
+        """
+        named = self.session_id or "this session"
+        halt = halt_of(run_id=None, session_id=named, agent=None, reason=reason, by=by, at=0.0)
+        self._engine.store.halt(PersonsHalt(halt.why))
 
     def end_session(self) -> list[Violation]:
         """
@@ -280,6 +305,13 @@ class Session(SessionContracts, SessionCalls):
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self.end_session()
+
+
+class RunSession(Session):
+    """Judge the calls of runs. What halts one of them by name halts its runs, and not the session."""
+
+    __slots__ = ()
+    _heeds_halts = False
 
 
 def engine_of(session: Session) -> Engine:

@@ -8,11 +8,14 @@ the process after the call finishes it. A call whose end is never reported stays
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.acel.session import Session
 from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.fleet import FleetError, Lease, open_fleet
+from openbox_agentrt.fleet.halts import halts_in_force
+from openbox_agentrt.fleet.opening import open_halts
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Reservation
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from openbox_agentrt.doors.claude_code.event import HookEvent
     from openbox_agentrt.fleet import How
 
-__all__ = ("finish_in_fleet", "lease_line", "reserve_in_fleet")
+__all__ = ("finish_in_fleet", "halted_in_fleet", "lease_line", "reserve_in_fleet")
 
 SECONDS = 5.0
 """How long a hook waits for the store. Nothing else waits for the hook but the call."""
@@ -58,6 +61,21 @@ def reserve_in_fleet(
             store.close()
     except FleetError as error:
         raise HookFault(f"the store cannot be used: {error}") from error
+
+
+def halted_in_fleet(url: str, session_id: str) -> str | None:
+    """
+    Say why a person has halted a session in every process with a store; None if nobody has.
+
+    Raises:
+        HookFault: The store cannot be asked.
+    """
+    try:
+        with closing(open_halts(url, create=True)) as rows:
+            halts = halts_in_force(rows)
+    except FleetError as error:
+        raise HookFault(f"whether the session is halted cannot be known: {error}") from error
+    return next((halt.why for halt in halts if (halt.kind, halt.value) == ("session", session_id)), None)
 
 
 def lease_line(lease: Lease) -> dict[str, Any]:

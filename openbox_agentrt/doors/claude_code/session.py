@@ -88,7 +88,8 @@ def begin_call(
         if known is not None or key in calls.ended:
             raise HookFault(f"tool_use_id {event.call_id!r:.100} was used by another call")
     _lose_forgotten(log, history)
-    if _concerns_nobody(history, event, rules):
+    halted_by = _halted(event, fleet)
+    if halted_by is None and _concerns_nobody(history, event, rules):
         stamp = calls.stamp(now)
         if calls.rules is None:
             log.append({"event": "rules", "hash": rules.hash, **stamp})
@@ -97,6 +98,8 @@ def begin_call(
     replica = _replica(log, history, rules, on_rules_change)
     replica.at(now)
     stamp = calls.stamp(now)
+    if halted_by is not None:
+        replica.session.halt(reason=halted_by)
     reservation = replica.session.reserve(event.tool, event.args)
     if replica.snapshot is not None:
         log.write_snapshot(replica.snapshot)
@@ -117,8 +120,8 @@ def begin_call(
         return Ruling(violations=tuple(replica.found))
     assert reservation.refusal is not None
     reason = _reason(reservation.refusal)
-    # A contract of the fleet that halts, halts this session.
-    halted = replica.session.closed is not None or any(
+    # A contract of the fleet that halts, halts this session. What a person has halted is asked each time.
+    halted = (replica.session.closed is not None and halted_by is None) or any(
         broken.on_violation == "halt" for broken in reservation.refusal.broken
     )
     log.append(
@@ -166,6 +169,15 @@ def unmet_obligations(
             log.append({"event": "lost", "call": key, **stamp})
         log.append({"event": "end", "unmet": [violation.spec for violation in violations], **stamp})
     return violations
+
+
+def _halted(event: HookEvent, fleet: str | None) -> str | None:
+    """Say why a person has halted the session, as far as there is a store to say so."""
+    if fleet is None:
+        return None
+    from openbox_agentrt.doors.claude_code.fleet import halted_in_fleet
+
+    return halted_in_fleet(fleet, event.session_id)
 
 
 def _concerns_nobody(history: History, event: HookEvent, rules: HookRules) -> bool:

@@ -107,6 +107,7 @@ def _store(url: str | None, opened: ExitStack) -> Fleet | None:
         return None
     store = open_fleet(url)
     opened.callback(store.close)
+    store.halts.begin()
     return store
 
 

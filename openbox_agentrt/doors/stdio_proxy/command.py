@@ -29,6 +29,8 @@ def proxy(
     fleet: str | None = None,
     redact_fields: Sequence[str] = (),
     redaction_key: str | None = None,
+    session_id: str | None = None,
+    agent: str | None = None,
 ) -> int:
     """
     Run a server behind its contracts, until it exits.
@@ -45,6 +47,8 @@ def proxy(
         redact_fields: Names of arguments that the log shows as markers only. With one, or with a key, what
             looks like a key or a token is hidden as well.
         redaction_key: File of the key of these markers, created if it does not exist.
+        session_id: Name of the session, in the log and for a halt.
+        agent: The agent whose calls these are, for a halt.
 
     Returns:
         The server's exit code, see `run_proxy`.
@@ -73,9 +77,12 @@ def proxy(
         if fleet is not None:
             store = open_fleet(fleet)
             stack.callback(store.close)
+            store.halts.begin()
         session = Session.from_rules(
             rules,
             fleet=store,
+            session_id=session_id,
+            agent=agent,
             mode="shadow" if shadow else "enforce",
             evidence=log,
             # A server may run for weeks.

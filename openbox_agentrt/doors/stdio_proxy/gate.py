@@ -19,6 +19,7 @@ import msgspec
 
 from ...acel import Session
 from ...acel.engine.lifecycle import conclude
+from ...acel.halts import heed
 from ...acel.outcome import OutcomeHook
 from ..mcp.calls import CALL, ServerCall, gated_methods
 from ..mcp.outcome import ServerReading, is_waiting_error
@@ -230,6 +231,7 @@ class StdioGate:
 
     def _reserve(self, entry: Owed, call: ServerCall) -> dict[str, Any] | None:
         try:
+            heed(self._session)
             reservation = self._session.reserve(call.tool, call.args, started=True)
         except Exception:
             # Fail-closed, unless the session only watches: what cannot be judged does not run.

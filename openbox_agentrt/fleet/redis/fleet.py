@@ -7,10 +7,18 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from ..._extras import require
 from ..errors import FleetConfigError
 from ..fleet import PATIENCE, Fleet, OnOutage
+from ..halts import HaltRows
 from ..steps import StoreLine
 from .line import RedisLine
 
-__all__ = ("DEFAULT_NAMESPACE", "RedisFleet", "split_url", "without_password")
+__all__ = (
+    "DEFAULT_NAMESPACE",
+    "RedisFleet",
+    "RedisHalts",
+    "open_redis_halts",
+    "split_url",
+    "without_password",
+)
 
 DEFAULT_NAMESPACE = "default"
 
@@ -51,7 +59,37 @@ class RedisFleet(Fleet):
         return without_password(self._url)
 
     def _connect(self) -> StoreLine:
+        return self._line()
+
+    def _halt_rows(self) -> HaltRows:
+        return RedisHalts(self._line(), self.namespace)
+
+    def _line(self) -> RedisLine:
         return RedisLine(self._server, self.namespace, timeout_seconds=self.timeout_seconds)
+
+
+class RedisHalts:
+    """Keep halts in a hash of a server."""
+
+    def __init__(self, line: RedisLine, namespace: str) -> None:
+        self._line = line
+        self._key = f"{{obx:{namespace}}}:halts"
+
+    def read(self) -> dict[str, bytes]:
+        told = self._line.execute([("HGETALL", self._key)])[0]
+        return {told[i].decode(): told[i + 1] for i in range(0, len(told), 2)}
+
+    def keep(self, name: str, told: bytes) -> None:
+        self._line.execute([("HSET", self._key, name, told)])
+
+    def close(self) -> None:
+        self._line.close()
+
+
+def open_redis_halts(url: str, timeout_seconds: float) -> RedisHalts:
+    """Open the halts of a server. Raises what `RedisFleet` does."""
+    server, namespace = split_url(url)
+    return RedisHalts(RedisLine(server, namespace, timeout_seconds=timeout_seconds), namespace)
 
 
 def split_url(url: str) -> tuple[str, str]:

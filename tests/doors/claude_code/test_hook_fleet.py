@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from openbox_agentrt.cli import main
+
 HOOK = [sys.executable, "-m", "openbox_agentrt.cli", "hook"]
 RULES = """\
 contracts:
@@ -82,3 +84,19 @@ def test_without_the_store_the_call_is_denied(folder: Path) -> None:
 
     assert process.returncode == 2
     assert "the rules have contracts with scope: fleet, and no store is given; --fleet URL" in process.stderr
+
+
+def test_a_session_that_a_person_halted_is_denied_until_it_is_lifted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for calls that no contract is about; what is halted is asked each time."""
+    monkeypatch.chdir(folder)
+    said = ["--reason", "it runs wild", "--by", "ops-lead", "--fleet", f"sqlite:///{folder}/fleet.db"]
+    assert main(["halt", "--session", "s1", *said]) == 0
+    halted = refusal(hook(folder, "pre", "PreToolUse", "s1", "Read"))
+    assert main(["halt", "--session", "s1", "--lift", *said]) == 0
+    lifted = refusal(hook(folder, "pre", "PreToolUse", "s1", "Grep"))
+
+    assert halted is not None
+    assert "it runs wild (halted by ops-lead)" in halted
+    assert lifted is None
