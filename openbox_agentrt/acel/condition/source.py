@@ -146,6 +146,8 @@ class _Source:
             raise ConditionError(f"{what}, declared are: {declared:.200}")
         self._reads.facts.add(name)
         if self._facts[name].key is None:
+            if self._is_taken_as_keyed(place):
+                raise ConditionError(f"facts.{name} has no key: write facts.{name}.value, or give it a key")
             self._put(place, f'fact("{name}","")', "", "")
             self._check_value(name, place + 2)
         elif self._text(place + 3) == "[":
@@ -157,6 +159,11 @@ class _Source:
             self._known(place, name)
         else:
             raise ConditionError(f"facts.{name} has a key: facts.{name}[key], or key in facts.{name}")
+
+    def _is_taken_as_keyed(self, place: int) -> bool:
+        """Tell whether a key is looked up in a fact that has none, which would never be found."""
+        after = self._text(place + 3)
+        return self._named(place + 2) is None and (after == "[" or self._text(place - 1) == "in")
 
     def _known(self, place: int, name: str) -> None:
         start = self._operand(place - 1)
