@@ -124,6 +124,30 @@ async def test_arguments_that_the_types_do_not_take_are_no_call() -> None:
     assert told.content == expected.content
 
 
+async def test_an_alias_that_the_sdk_passes_on_is_judged_as_such() -> None:
+    """It calls the function by the alias, which then fails on it: with a gate as without one."""
+    session, told = Session(), []
+    judged: list[dict[str, Any]] = []
+
+    def look(state: Any, args: Any) -> bool:
+        judged.append(dict(args))
+        return True
+
+    session.register_tool("buy", precondition=look)
+    for gates in ([], [ACELMiddleware(session)]):
+        server: MCPServer[Any] = MCPServer("shop", middleware=gates, log_level="CRITICAL")
+
+        @server.tool(structured_output=False)
+        def buy(customer: Annotated[int, Field(alias="cust")]) -> str:
+            raise AssertionError("the SDK passes the parameter's own name on: judge it under that")
+
+        async with Client(InMemoryTransport(server), mode="legacy") as client:
+            told.append((await client.call_tool("buy", {"cust": "7"})).content)
+
+    assert told[0] == told[1]
+    assert judged == [{"cust": 7}]
+
+
 async def test_where_the_types_are_not_found_the_listed_schema_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another version of the SDK may keep them elsewhere: text is then no number any more."""
     monkeypatch.setattr("openbox_agentrt.doors.mcp.typed._typed_server", lambda call_next: None)
