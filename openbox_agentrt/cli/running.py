@@ -77,8 +77,10 @@ def _call(module: str, arguments: Sequence[str], prog: str) -> int:
             # The command of a group, where it is one of these.
             at: Any = getattr(error, "ctx", None)
             hint = f"; see {at.command_path if at is not None else prog} --help"
-        # Without a message where a command was left out: its help has been printed.
-        problem = error.format_message().rstrip(".") or "a command is needed"
+        problem = error.format_message().rstrip(".")
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(problem)  # which is the help of a group whose command was left out
+            problem = "a command is needed"
         raise InputError(f"{problem[:1].lower()}{problem[1:]}{hint}") from error
     return code if isinstance(code, int) else 0
 
