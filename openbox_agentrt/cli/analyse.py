@@ -11,6 +11,7 @@ import typer
 from .._files.whole_write import write_private
 from ..acel.analysis import Analysis, analyse
 from ..acel.rulesfile import contract_lines, read_rules
+from .options import AsJson, RulesArgument, Seconds, Tools
 from .running import InputError
 from .sarif import sarif_of
 from .text import print_warnings, printable
@@ -21,21 +22,16 @@ app = typer.Typer(add_completion=False)
 
 @app.command(name="analyse")
 def analyse_rules(
-    rules: Annotated[str, typer.Argument(help="The rules file, JSON or YAML.", metavar="RULES")],
-    tools: Annotated[
-        str | None,
-        typer.Option(
-            help="The tools that there are: an MCP list, an OpenAI tools array, or names.", metavar="FILE"
-        ),
-    ] = None,
-    seconds: Annotated[float, typer.Option(help="How long is searched.", min=0.1)] = 10.0,
+    rules: RulesArgument,
+    tools: Tools = None,
+    seconds: Seconds = 10.0,
     strict: Annotated[
         bool, typer.Option("--strict", help="End with 1 also where something was not decided or analysed.")
     ] = False,
     sarif: Annotated[
         str | None, typer.Option(help="Write the findings for code review to this file too.", metavar="FILE")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Search what sessions under rules can do, and say what is probably not meant. Nothing is run."""
     understood = read_rules(rules)

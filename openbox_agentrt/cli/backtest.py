@@ -12,7 +12,9 @@ from ..acel.rulesfile import read_rules
 from ..evidence.redaction import Redactor, redactor_of
 from ..traces.backtest import Backtest, ChangedVerdict, ContractFindings, backtest
 from ..traces.events import Began
-from ..traces.formats import FORMATS, Recordings
+from ..traces.formats import Recordings
+from .formats import Format
+from .options import AsJson, RedactField, RulesOption
 from .progress import Progress
 from .running import InputError
 from .text import print_warnings, printable
@@ -29,22 +31,17 @@ def backtest_(
         list[str],
         typer.Argument(help="Recordings, and folders of them.", metavar="PATH..."),
     ],
-    rules: Annotated[str, typer.Option(help="The rules file.", metavar="FILE")],
+    rules: RulesOption,
     against: Annotated[
         str | None,
         typer.Option(help="Rules to compare with, such as those in force.", metavar="FILE"),
     ] = None,
-    format: Annotated[
-        str, typer.Option(help=f"auto, or one of {', '.join(FORMATS)}.", metavar="NAME")
-    ] = "auto",
+    format: Format = "auto",
     by: Annotated[
         str, typer.Option(help='What counts together: calls of one "session", or of one "file".')
     ] = "session",
-    redact: Annotated[
-        list[str] | None,
-        typer.Option(help="Name of an argument that must not be printed; may be repeated.", metavar="FIELD"),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    redact: RedactField = None,
+    as_json: AsJson = False,
 ) -> int:
     """
     Judge recorded calls by a rules file. Nothing is run.
@@ -52,8 +49,6 @@ def backtest_(
     Recordings: our evidence with steps, OTLP JSON, Claude Code transcripts, OpenAI messages, MCP lines, and
     traces as replay reads them.
     """
-    if format not in ("auto", *FORMATS):
-        raise InputError(f"there is no format {format!r}; it is auto, or one of {', '.join(FORMATS)}")
     if by not in ("session", "file"):
         raise InputError(f"--by is session or file, not {by!r}")
     understood = read_rules(rules)

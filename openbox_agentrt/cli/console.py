@@ -9,6 +9,7 @@ import typer
 from ..evidence.keys import read_public_key
 from ..local_core import LocalCore
 from .core import DEFAULT_DATABASE, Database, name_of_user, one_line
+from .options import Fleet, Host, Port, PublicKey, RedactField
 
 app = typer.Typer(add_completion=False)
 
@@ -18,21 +19,6 @@ Evidence = Annotated[
 ]
 Rules = Annotated[
     str | None, typer.Option("--rules", help="The rules file of the contracts.", metavar="FILE")
-]
-Key = Annotated[
-    str | None,
-    typer.Option(
-        "--key",
-        "--public-key",
-        help="Ed25519 public key that the evidence has to be signed with, or a file that holds it.",
-        metavar="KEY",
-    ),
-]
-Redacted = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--redact-field", help="An argument that nobody may see here; may be repeated.", metavar="NAME"
-    ),
 ]
 As = Annotated[
     str | None,
@@ -45,21 +31,12 @@ def console(
     db: Database = DEFAULT_DATABASE,
     evidence: Evidence = None,
     rules: Rules = None,
-    key: Key = None,
-    redact_field: Redacted = None,
+    key: PublicKey = None,
+    redact_field: RedactField = None,
     who: As = None,
-    fleet: Annotated[
-        str | None,
-        typer.Option(
-            help="The store that many processes share: sqlite:///fleet.db, redis://host/0.",
-            metavar="URL",
-            envvar="OPENBOX_AGENTRT_FLEET",
-        ),
-    ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
-    ] = 8087,
+    fleet: Fleet = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8087,
     name: Annotated[
         list[str] | None,
         typer.Option(help="A name under which browsers reach it; may be repeated.", metavar="HOST"),

@@ -28,6 +28,7 @@ from ..local_core import (
     serve,
 )
 from .approvals import as_data, described
+from .options import Host, Port, RedactField
 
 APPROVAL_SECRET = "OPENBOX_AGENTRT_ON_APPROVAL_SECRET"
 DEFAULT_DATABASE = "openbox-core.sqlite3"
@@ -49,10 +50,8 @@ def serve_core(
         str | None, typer.Option(help="A Rego file; without one everything is allowed.", metavar="FILE")
     ] = None,
     db: Database = DEFAULT_DATABASE,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
-    ] = 8086,
+    host: Host = "127.0.0.1",
+    port: Port = 8086,
     api_key: Annotated[str, typer.Option(help="The key that requests have to carry.")] = DEFAULT_API_KEY,
     guardrails: Annotated[
         Literal["off", "on", "everything"],
@@ -75,9 +74,7 @@ def serve_core(
     console: Annotated[
         bool, typer.Option("--console", help="Show a page of what happens, and decide there.")
     ] = False,
-    console_port: Annotated[
-        int, typer.Option(help="Its port, on this machine only; 0 takes a free one.", min=0, max=65535)
-    ] = 8087,
+    console_port: Port = 8087,
     evidence: Annotated[
         list[str] | None,
         typer.Option(help="Evidence that the console follows; may be repeated.", metavar="FILE"),
@@ -85,13 +82,7 @@ def serve_core(
     rules: Annotated[
         str | None, typer.Option(help="The rules file that the console names.", metavar="FILE")
     ] = None,
-    redact_field: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="An argument that the console does not show and that is not posted; may be repeated.",
-            metavar="NAME",
-        ),
-    ] = None,
+    redact_field: RedactField = None,
 ) -> None:
     """Serve a local Core over HTTP until Ctrl+C."""
 

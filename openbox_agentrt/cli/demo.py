@@ -21,6 +21,7 @@ from ..demo.play import NoModelError, Stage, play
 from ..evidence.keys import ed25519_signer
 from ..local_core import LocalCore
 from .core import name_of_user
+from .options import Port
 from .running import InputError
 
 app = typer.Typer(add_completion=False)
@@ -43,9 +44,7 @@ def demo(
         bool,
         typer.Option("--console", help="Play it slowly, and show it on a page where you approve by click."),
     ] = False,
-    port: Annotated[
-        int, typer.Option(help="The port of the console; 0 takes a free one.", min=0, max=65535)
-    ] = 8087,
+    port: Port = 8087,
     pace: Annotated[
         float, typer.Option(help="Seconds after each answer of the model, with --console.", min=0, max=60)
     ] = 1.5,

@@ -9,6 +9,7 @@ import typer
 
 from ..acel.analysis import compare
 from ..acel.rulesfile import contract_lines, read_rules
+from .options import AsJson, Seconds, Tools
 from .text import printable
 from .tool_names import read_tool_names
 
@@ -19,12 +20,9 @@ app = typer.Typer(add_completion=False)
 def diff(
     old: Annotated[str, typer.Argument(help="The rules file before.", metavar="OLD")],
     new: Annotated[str, typer.Argument(help="The rules file after.", metavar="NEW")],
-    tools: Annotated[
-        str | None,
-        typer.Option(help="Further tools: an MCP list, an OpenAI tools array, or names.", metavar="FILE"),
-    ] = None,
-    seconds: Annotated[float, typer.Option(help="How long is searched.", min=0.1)] = 10.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    tools: Tools = None,
+    seconds: Seconds = 10.0,
+    as_json: AsJson = False,
 ) -> int:
     """Compare two rules files: what changed in words, and the first call on which they part, both ways."""
     found = compare(

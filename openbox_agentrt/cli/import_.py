@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from ..evidence.redaction import redactor_of
-from ..traces.formats import FORMATS, Recordings
+from ..traces.formats import Recordings
 from ..traces.written import rows_of
+from .formats import Format
+from .options import RedactField
 from .progress import Progress
-from .running import InputError
 
 app = typer.Typer(add_completion=False)
 
@@ -20,17 +21,10 @@ app = typer.Typer(add_completion=False)
 @app.command(name="import")
 def import_(
     paths: Annotated[list[str], typer.Argument(help="Recordings, and folders of them.", metavar="PATH...")],
-    format: Annotated[
-        str, typer.Option(help=f"auto, or one of {', '.join(FORMATS)}.", metavar="NAME")
-    ] = "auto",
-    redact: Annotated[
-        list[str] | None,
-        typer.Option(help="Name of a field that must not be written; may be repeated.", metavar="FIELD"),
-    ] = None,
+    format: Format = "auto",
+    redact: RedactField = None,
 ) -> int:
     """Write recorded calls to standard output, a line of JSON each, as replay and backtest read them."""
-    if format not in ("auto", *FORMATS):
-        raise InputError(f"there is no format {format!r}; it is auto, or one of {', '.join(FORMATS)}")
     recordings = Recordings(paths, format=format)
     redactor = redactor_of(redact or ())
     for row in rows_of(Progress("events").counted(recordings.events())):

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..evidence.keys import ed25519_verifier, key_id_of, read_public_key
+from .options import AsJson
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -20,7 +21,7 @@ def keys() -> None:
 @app.command()
 def show(
     key: Annotated[str, typer.Argument(help="A private or public key file, or 64 digits.", metavar="FILE")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Print the public key of a key file, and its short name in logs."""
     public_key = read_public_key(key)

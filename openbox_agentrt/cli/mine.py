@@ -13,7 +13,9 @@ from ..acel.analysis.mining import Mined, Suggestion, mine
 from ..acel.analysis.recorded import Recorded
 from ..acel.events import LIFECYCLE, Outcome, ToolCallEvent
 from ..traces.events import Began, Ended, TraceEvent
-from ..traces.formats import FORMATS, Recordings
+from ..traces.formats import Recordings
+from .formats import Format
+from .options import AsJson
 from .progress import Progress
 from .running import InputError
 from .text import printable
@@ -36,14 +38,10 @@ def mine_recordings(
     effects: Annotated[
         str, typer.Option(help="Tools that change something, with commas: only about these.", metavar="TOOLS")
     ] = "",
-    format: Annotated[
-        str, typer.Option(help=f"auto, or one of {', '.join(FORMATS)}.", metavar="NAME")
-    ] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    format: Format = "auto",
+    as_json: AsJson = False,
 ) -> int:
     """Suggest contracts that recorded sessions keep to, as rules of which every one only watches."""
-    if format not in ("auto", *FORMATS):
-        raise InputError(f"there is no format {format!r}; it is auto, or one of {', '.join(FORMATS)}")
     recordings = Recordings(paths, format=format)
     sessions = recorded_sessions(Progress("events").counted(recordings.events()))
     if not sessions:

@@ -9,6 +9,7 @@ import typer
 from ..doors.mcp.calls import CALL, GATEABLE
 from ..doors.stdio_proxy.command import proxy as run_behind_contracts
 from ..fleet.errors import FleetConfigError
+from .options import Fleet, RedactField, Shadow
 
 # The server's own options are not this command's.
 app = typer.Typer(add_completion=False, context_settings={"allow_interspersed_args": False})
@@ -24,25 +25,12 @@ def proxy(
         str,
         typer.Option("--rules", "--contracts", help="The rules file, JSON or YAML.", metavar="FILE"),
     ],
-    shadow: Annotated[
-        bool, typer.Option("--shadow", help="Record what would be refused, and refuse nothing.")
-    ] = False,
+    shadow: Shadow = False,
     evidence: Annotated[
         str | None, typer.Option(help="Keep what is refused in this log.", metavar="FILE")
     ] = None,
-    fleet: Annotated[
-        str | None,
-        typer.Option(
-            help="The store that contracts with scope: fleet count in, such as sqlite:///fleet.db.",
-            metavar="URL",
-            envvar="OPENBOX_AGENTRT_FLEET",
-            show_envvar=False,
-        ),
-    ] = None,
-    redact_field: Annotated[
-        list[str] | None,
-        typer.Option(help="Show this argument as a marker in the log; may be repeated.", metavar="NAME"),
-    ] = None,
+    fleet: Fleet = None,
+    redact_field: RedactField = None,
     redaction_key: Annotated[
         str | None,
         typer.Option(help="Key file of these markers, created if it does not exist.", metavar="FILE"),

@@ -14,6 +14,7 @@ from .._files.whole_write import write_private
 from ..acel.rulesfile import read_rules
 from ..acel.violations import Violation
 from ..evidence import EvidenceFile, EvidenceLog, ed25519_signer
+from .options import AsJson, RulesOption
 from .progress import Progress
 from .replayed import FoundViolation, ReplayedSessions, counted
 from .running import InputError
@@ -32,7 +33,7 @@ def replay(
             help="The traces: JSON, JSON Lines or YAML; - reads standard input.", metavar="TRACE..."
         ),
     ],
-    rules: Annotated[str, typer.Option(help="The rules file, JSON or YAML.", metavar="FILE")],
+    rules: RulesOption,
     evidence: Annotated[bool, typer.Option("--evidence", help="Print the evidence too.")] = False,
     save_evidence: Annotated[
         str | None,
@@ -55,7 +56,7 @@ def replay(
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="A trace without calls is meant, and not an error.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Check recorded traces against contracts. Nothing is run."""
     understood = read_rules(rules)

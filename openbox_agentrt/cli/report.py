@@ -11,6 +11,7 @@ import typer
 from ..evidence import verify_file
 from ..evidence.logs import logs_in, merged_entries
 from ..evidence.summary import ContractSummary, RefusedSummary, Summary, summarise
+from .options import AsJson, Logs
 from .progress import Progress
 from .text import compact_json, printable
 
@@ -21,11 +22,9 @@ MAX_ARGUMENTS = 160
 
 @app.command()
 def report(
-    evidence: Annotated[
-        list[str], typer.Argument(help="Logs of either format, or folders of them.", metavar="EVIDENCE...")
-    ],
+    evidence: Logs,
     examples: Annotated[int, typer.Option(help="Examples of each contract.", min=0, max=100)] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Say what contracts, Core and people refused, and what enforcing those in shadow mode would have."""
     logs = logs_in(evidence)

@@ -9,6 +9,7 @@ import typer
 from ..doors.mcp.serve import serve as serve_module
 from ..doors.mcp.server_module import ServerModuleError
 from ..fleet.errors import FleetConfigError
+from .options import Fleet, Shadow
 from .running import InputError
 
 app = typer.Typer(add_completion=False)
@@ -19,9 +20,7 @@ def serve(
     module: Annotated[
         str, typer.Argument(help="File or module that defines build_server().", metavar="MODULE")
     ],
-    shadow: Annotated[
-        bool, typer.Option("--shadow", help="Record what would be refused, and refuse nothing.")
-    ] = False,
+    shadow: Shadow = False,
     contracts: Annotated[
         str | None,
         typer.Option(
@@ -31,15 +30,7 @@ def serve(
             metavar="FILE",
         ),
     ] = None,
-    fleet: Annotated[
-        str | None,
-        typer.Option(
-            help="The store that contracts of that file with scope: fleet count in.",
-            metavar="URL",
-            envvar="OPENBOX_AGENTRT_FLEET",
-            show_envvar=False,
-        ),
-    ] = None,
+    fleet: Fleet = None,
     evidence: Annotated[
         str | None, typer.Option(help="Write the evidence there when the server stops.", metavar="FILE")
     ] = None,

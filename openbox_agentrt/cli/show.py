@@ -16,6 +16,7 @@ from ..evidence.format2.parts import header_of
 from ..evidence.keys import read_public_key
 from ..evidence.logs import logs_in, merged_entries
 from .calls import CallFilter, call_lines, known_verdict, time_in_logs
+from .options import AsJson, Logs, PublicKey
 from .progress import Progress
 from .running import InputError
 from .text import compact_json, printable
@@ -27,9 +28,7 @@ _HASH_SHOWN = 10
 
 @app.command()
 def show(
-    evidence: Annotated[
-        list[str], typer.Argument(help="Logs of either format, or folders of them.", metavar="EVIDENCE...")
-    ],
+    evidence: Logs,
     calls: Annotated[
         bool | None,
         typer.Option(
@@ -43,15 +42,7 @@ def show(
     trace: Annotated[
         bool, typer.Option("--trace", help="Also print the calls leading up to each violation.")
     ] = False,
-    public_key: Annotated[
-        str | None,
-        typer.Option(
-            "--key",
-            "--public-key",
-            help="Ed25519 public key that the logs have to be signed with, or a file that holds it.",
-            metavar="HEX|FILE",
-        ),
-    ] = None,
+    public_key: PublicKey = None,
     session: Annotated[
         str | None, typer.Option(help="Only what is about this session (format 2).", metavar="ID")
     ] = None,
@@ -66,7 +57,7 @@ def show(
         str | None, typer.Option(help="Only calls from this time on, ISO 8601.", metavar="TIME")
     ] = None,
     until: Annotated[str | None, typer.Option(help="Only calls before this time.", metavar="TIME")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Print evidence logs, as calls by their time or as entries with what verification says about each."""
     logs = logs_in(evidence)

@@ -11,6 +11,7 @@ import typer
 from ..acel.policy_tests import TestResult, names_of, run_policy_test, unrefused
 from ..acel.rulesfile import Rules, read_rules
 from ..acel.rulesfile.policy_tests import read_policy_tests
+from .options import AsJson, RulesArgument
 from .running import InputError
 from .text import print_warnings, printable
 
@@ -19,12 +20,12 @@ app = typer.Typer(add_completion=False)
 
 @app.command(name="test")
 def run_tests(
-    rules: Annotated[str, typer.Argument(help="The rules file, JSON or YAML.", metavar="RULES")],
+    rules: RulesArgument,
     tests: Annotated[
         list[str] | None,
         typer.Argument(help="Files with further tests, beside those of the rules file.", metavar="TESTS..."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Run the tests of rules: calls, and what is expected of each. No tool is called."""
     understood = read_rules(rules)

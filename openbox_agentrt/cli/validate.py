@@ -12,6 +12,7 @@ import typer
 from ..acel.analysis.inspection import matches_nothing
 from ..acel.contracts.template import Template
 from ..acel.rulesfile import Rules, RulesWarning, contract_lines, read_rules
+from .options import AsJson, RulesArgument
 from .text import compact_json, print_warnings, printable
 
 app = typer.Typer(add_completion=False)
@@ -22,9 +23,9 @@ _SILENT = {"severity": "medium", "mode": "enforce", "on_violation": "refuse"}
 
 @app.command()
 def validate(
-    rules: Annotated[str, typer.Argument(help="The rules file, JSON or YAML.", metavar="RULES")],
+    rules: RulesArgument,
     strict: Annotated[bool, typer.Option("--strict", help="Take warnings for errors.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Read a rules file strictly and print the contracts that it declares."""
     understood = read_rules(rules)

@@ -18,6 +18,7 @@ from ..evidence.checkpoints import Checkpoint, check_checkpoint, parse_checkpoin
 from ..evidence.keys import read_public_key
 from ..evidence.logs import logs_in
 from ..evidence.notes import NoteKey
+from .options import AsJson, Logs, PublicKey
 from .progress import Progress
 from .running import InputError
 from .text import printable
@@ -28,19 +29,8 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def verify(
-    evidence: Annotated[
-        list[str], typer.Argument(help="Logs of either format, or folders of them.", metavar="EVIDENCE...")
-    ],
-    public_key: Annotated[
-        str | None,
-        typer.Option(
-            "--key",
-            "--public-key",
-            help="Ed25519 public key that it has to be signed with, or a file that holds it. "
-            "Without it nothing is authenticated.",
-            metavar="HEX|FILE",
-        ),
-    ] = None,
+    evidence: Logs,
+    public_key: PublicKey = None,
     session_id: Annotated[
         str | None, typer.Option(help="Session that the log has to be of (format 2).", metavar="ID")
     ] = None,
@@ -94,7 +84,7 @@ def verify(
             help='Also derive every decision again from the steps and the rules, see record="steps".',
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Check an evidence log, all its parts, for tampering."""
     # A single file has to be looked at even if it is missing: its head may tell of it.

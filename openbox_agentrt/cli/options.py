@@ -1,0 +1,66 @@
+"""Options and arguments that mean the same in several commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = (
+    "AsJson",
+    "Fleet",
+    "Host",
+    "Logs",
+    "Port",
+    "PublicKey",
+    "RedactField",
+    "RulesArgument",
+    "RulesOption",
+    "Seconds",
+    "Shadow",
+    "Tools",
+)
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+RulesArgument = Annotated[str, typer.Argument(help="The rules file, JSON or YAML.", metavar="RULES")]
+RulesOption = Annotated[str, typer.Option(help="The rules file, JSON or YAML.", metavar="FILE")]
+Shadow = Annotated[bool, typer.Option("--shadow", help="Record what would be refused, and refuse nothing.")]
+Seconds = Annotated[float, typer.Option(help="How long is searched.", min=0.1)]
+Tools = Annotated[
+    str | None,
+    typer.Option(help="Tools that there are: an MCP list, an OpenAI tools array, or names.", metavar="FILE"),
+]
+Fleet = Annotated[
+    str | None,
+    typer.Option(
+        help="The store that contracts with scope: fleet count in: sqlite:///fleet.db, redis://host/0.",
+        metavar="URL",
+        envvar="OPENBOX_AGENTRT_FLEET",
+        show_envvar=False,
+    ),
+]
+Logs = Annotated[
+    list[str], typer.Argument(help="Logs of either format, or folders of them.", metavar="EVIDENCE...")
+]
+PublicKey = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        "--public-key",
+        help="Ed25519 public key that evidence has to be signed with, or a file that holds it. "
+        "Without it nothing is authenticated.",
+        metavar="HEX|FILE",
+    ),
+]
+RedactField = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--redact-field",
+        "--redact",
+        help="An argument to show as a marker only; may be repeated.",
+        metavar="NAME",
+    ),
+]
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+Port = Annotated[int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)]
