@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ..evidence.calls import CallRecord
+from ..evidence.calls import OUTCOMES, CallRecord
 from .running import InputError
 from .text import compact_json, printable
 
-__all__ = ("CallFilter", "call_lines", "known_verdict", "time_in_logs")
+__all__ = ("CallFilter", "call_lines", "known_outcome", "known_verdict", "time_in_logs")
 
 _ARGUMENTS = 60
 _TIME = len("2026-01-02T03:04:05.678")
@@ -37,6 +37,7 @@ class CallFilter:
         tool: The tool.
         session: The session.
         verdict: "allowed", "refused", or the very word of the decision.
+        outcome: What became of it, see `CallRecord`.
         since: The earliest time as `time_in_logs` gives it.
         until: The time before which it was, likewise.
     """
@@ -44,6 +45,7 @@ class CallFilter:
     tool: str | None = None
     session: str | None = None
     verdict: str | None = None
+    outcome: str | None = None
     since: str | None = None
     until: str | None = None
 
@@ -53,9 +55,22 @@ class CallFilter:
             self.tool in (None, call.tool)
             and self.session in (None, call.session)
             and (self.verdict is None or self.verdict in (call.verdict, _group(call)))
+            and self.outcome in (None, call.outcome)
             and (self.since is None or call.time >= self.since)
             and (self.until is None or call.time < self.until)
         )
+
+
+def known_outcome(word: str) -> str:
+    """
+    Give back a word that calls can be chosen by.
+
+    Raises:
+        InputError: No call can have it as its outcome.
+    """
+    if word not in OUTCOMES:
+        raise InputError(f"--outcome {word!r} is none of {', '.join(OUTCOMES)}")
+    return word
 
 
 def known_verdict(word: str) -> str:

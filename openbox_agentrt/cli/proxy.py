@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -28,6 +28,14 @@ def proxy(
     shadow: Shadow = False,
     evidence: Annotated[
         str | None, typer.Option(help="Keep what is refused in this log.", metavar="FILE")
+    ] = None,
+    record: Annotated[
+        Literal["violations", "steps"],
+        typer.Option(help="steps: keep each call in it, with its arguments and what became of it."),
+    ] = "violations",
+    key: Annotated[
+        str | None,
+        typer.Option(help="Key file that signs the log, created if it does not exist.", metavar="FILE"),
     ] = None,
     fleet: Fleet = None,
     redact_field: RedactField = None,
@@ -65,6 +73,8 @@ def proxy(
             redaction_key=redaction_key,
             session_id=session,
             agent=agent,
+            record=record,
+            key=key,
         )
     except (ValueError, FleetConfigError) as error:
         raise typer.BadParameter(str(error)) from error

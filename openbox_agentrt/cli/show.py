@@ -15,7 +15,7 @@ from ..evidence.calls import calls_in
 from ..evidence.format2.parts import header_of
 from ..evidence.keys import read_public_key
 from ..evidence.logs import logs_in, merged_entries
-from .calls import CallFilter, call_lines, known_verdict, time_in_logs
+from .calls import CallFilter, call_lines, known_outcome, known_verdict, time_in_logs
 from .options import AsJson, Logs, PublicKey
 from .progress import Progress
 from .running import InputError
@@ -53,6 +53,13 @@ def show(
             help="Only calls that were: allowed, refused, or a decision's word such as halt.", metavar="WORD"
         ),
     ] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option(
+            help="Only calls that came to this: ok, failed, withheld, aborted, unknown, 'did not run'.",
+            metavar="WORD",
+        ),
+    ] = None,
     since: Annotated[
         str | None, typer.Option(help="Only calls from this time on, ISO 8601.", metavar="TIME")
     ] = None,
@@ -66,10 +73,11 @@ def show(
         tool=tool,
         session=session,
         verdict=None if verdict is None else known_verdict(verdict),
+        outcome=None if outcome is None else known_outcome(outcome),
         since=None if since is None else time_in_logs(since),
         until=None if until is None else time_in_logs(until),
     )
-    only_calls = wide or any((tool, verdict, since, until))
+    only_calls = wide or any((tool, verdict, outcome, since, until))
     by_call = calls if calls is not None else only_calls or len(logs) > 1 or _has_steps(logs[0])
     if not by_call:
         if len(logs) > 1 or only_calls:

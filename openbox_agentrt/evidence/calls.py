@@ -11,7 +11,10 @@ from typing import Any, Final
 
 from .reading import Entry
 
-__all__ = ("CallRecord", "calls_in")
+__all__ = ("OUTCOMES", "CallRecord", "calls_in")
+
+OUTCOMES: Final = ("ok", "failed", "withheld", "aborted", "did not run", "unknown")
+"""What may have become of a call."""
 
 _OUTCOMES: Final = {"commit": "ok", "fail": "failed", "abort": "did not run", "lose": "unknown"}
 _WORK_OUTCOMES: Final = {"ran": "ok", "aborted": "did not run"}
@@ -77,6 +80,7 @@ class _Reader:
     calls: list[CallRecord] = field(default_factory=list)
     texts: dict[tuple[str, Any], list[Any]] = field(default_factory=dict)
     rules_of: dict[tuple[str, str], Any] = field(default_factory=dict)
+    names: dict[tuple[str, str], str] = field(default_factory=dict)
     latest: dict[tuple[str, str | None], str] = field(default_factory=dict)
     told: list[CallRecord] = field(default_factory=list)
     by_activity: dict[tuple[str, Any, Any], CallRecord] = field(default_factory=dict)
@@ -99,10 +103,15 @@ class _Reader:
         run, event = str(data.get("run")), data.get("e")
         if event == "start":
             self.rules_of[file, run] = data.get("rules")
-            self.latest[file, entry.session_id] = run
+            # A session may have a name of its own in the log of another, or of none.
+            name = _text(data.get("session")) or entry.session_id
+            self.latest[file, entry.session_id] = self.latest[file, name] = run
+            if name is not None:
+                self.names[file, run] = name
         elif event == "reserve":
             call = self._new(file, entry, _text(data.get("tool")) or "?")
             call.args = data.get("args")
+            call.session = self.names.get((file, run), call.session)
             call.verdict = "allowed" if data.get("allowed") else "refused"
             call.contracts = self._broken(file, run, data)
             call.by = "contracts" if call.refused or call.contracts else None

@@ -4,10 +4,11 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from typing import Literal
 
 from ...acel import Session
 from ...acel.config import Rules, read_rules
-from ...evidence import EvidenceFile
+from ...evidence import EvidenceFile, ed25519_signer
 from ...evidence.redaction import redactor_of
 from ...fleet import open_fleet
 from ..mcp.calls import CALL, gated_methods
@@ -31,6 +32,8 @@ def proxy(
     redaction_key: str | None = None,
     session_id: str | None = None,
     agent: str | None = None,
+    record: Literal["violations", "steps"] = "violations",
+    key: str | None = None,
 ) -> int:
     """
     Run a server behind its contracts, until it exits.
@@ -41,7 +44,7 @@ def proxy(
         command: The server's command.
         contracts: Path of the rules file.
         shadow: Record what would be refused, and refuse nothing.
-        evidence: Path of the log of what was refused.
+        evidence: Path of the log.
         gate: Methods that are gated.
         fleet: URL of the store that contracts with scope "fleet" count in.
         redact_fields: Names of arguments that the log shows as markers only. With one, or with a key, what
@@ -49,6 +52,8 @@ def proxy(
         redaction_key: File of the key of these markers, created if it does not exist.
         session_id: Name of the session, in the log and for a halt.
         agent: The agent whose calls these are, for a halt.
+        record: What goes into the log: what was refused, or each call with its arguments and its outcome.
+        key: File of the key that signs the log, created if it does not exist.
 
     Returns:
         The server's exit code, see `run_proxy`.
@@ -56,7 +61,7 @@ def proxy(
     Raises:
         ConfigError: If the rules cannot be understood.
         FleetConfigError: If the URL names no store.
-        EvidenceError: If the log is in use or damaged.
+        EvidenceError: If the log is in use or damaged, or the key cannot be used.
         OSError: If a file cannot be read or written, or the server cannot be started.
         ValueError: If a method cannot be gated, or the rules need a store and there is none.
     """
@@ -68,6 +73,8 @@ def proxy(
             log = stack.enter_context(
                 EvidenceFile(
                     evidence,
+                    signer=None if key is None else ed25519_signer(key)[0],
+                    record=record,
                     rules_hash=rules.rules_hash,
                     redact_fields=redactor_of(redact_fields) if redact_fields or redaction_key else None,
                     redaction_key=redaction_key,

@@ -5,11 +5,15 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from openbox_agentrt.evidence import read_entries, verify_file
+from openbox_agentrt.acel.rerun import rerun_file
+from openbox_agentrt.evidence import ed25519_signer, read_entries, verify_file
+from openbox_agentrt.evidence.calls import calls_in
+from openbox_agentrt.evidence.logs import merged_entries
 
 Start = Callable[..., Any]
 
@@ -105,6 +109,25 @@ def test_evidence_is_kept(start: Start) -> None:
     assert violations(proxy.evidence) == ["at_most_n_times(pay, n=1)", "required_before_session_end(backup)"]
     assert verify_file(proxy.evidence).ok
     assert b"unmet at the end: required_before_session_end(backup)" in proxy.stderr.read()
+
+
+def test_what_was_paid_is_in_the_log(start: Start, tmp_path: Path) -> None:
+    """Signed, with each call that was let through, and its decisions follow again."""
+    key = tmp_path / "e.key"
+    proxy = start(PAY_ONCE, options=("--record", "steps", "--key", str(key)))
+    for number in (1, 2):
+        proxy.call("pay", number)
+        proxy.answer()
+    proxy.end()
+
+    assert verify_file(proxy.evidence, ed25519_signer(key)[1]).authenticated
+    report = rerun_file(proxy.evidence)
+    assert (report.ok, report.derived) == (True, 3)
+    calls = calls_in(merged_entries([proxy.evidence]))
+    assert [(call.tool, call.verdict, call.outcome) for call in calls] == [
+        ("pay", "allowed", "ok"),
+        ("pay", "refused", "did not run"),
+    ]
 
 
 def test_shadow_mode_watches(start: Start) -> None:
