@@ -72,7 +72,7 @@ def analyse(
     findings += [f for f in work.findings() if f.contracts[:1] not in said]
     return Analysis(
         findings=tuple(sorted(findings, key=lambda finding: (KINDS.index(finding.kind), finding.line or 0))),
-        undecided=tuple(work.undecided),
+        undecided=(*work.undecided, *subject.unshown),
         not_analysed=tuple(f"{named[place]}: {why}" for place, why in unknown.items()),
         states=work.states,
     )

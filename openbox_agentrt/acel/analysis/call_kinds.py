@@ -21,6 +21,7 @@ class CallKind:
         args: Their other arguments, by path.
         slots: The arguments that are keys, each with the group of values that it is of.
         complete: Whether no other argument that a contract reads is missing.
+        answers: The answers of conditions that are free, by the names of the arguments that hold them.
         results: Those of the slots that stand for parts of the result, each with its path there.
     """
 
@@ -28,6 +29,7 @@ class CallKind:
     args: tuple[tuple[str, Any], ...]
     slots: tuple[tuple[str, str], ...]
     complete: bool
+    answers: tuple[tuple[str, bool], ...] = ()
     results: tuple[tuple[str, str | None], ...] = ()
 
 

@@ -114,7 +114,7 @@ def touched(contracts: Sequence[Declaration], names: Iterable[str]) -> dict[str,
 def remembers(contract: Declaration) -> bool:
     """Tell whether what happened matters to a contract."""
     return any(rule.moves for rule in rules_of(contract)) or any(
-        guard.kind != "never" for guard in guards_of(contract)
+        guard.kind not in ("never", "condition") for guard in guards_of(contract)
     )
 
 

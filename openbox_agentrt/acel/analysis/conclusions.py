@@ -8,7 +8,7 @@ through no more. What is possible is shown by a trace, which a real session of a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..._plain.amounts import show
@@ -19,7 +19,7 @@ from .provenance import sources_of
 from .search import Explored, row_of, way_to
 from .state import Transition
 from .traces import TraceRow
-from .witness import played
+from .witness import UNSHOWN, confirmed
 
 __all__ = (
     "SearchResult",
@@ -32,6 +32,9 @@ __all__ = (
 )
 
 
+_MOST_TRAPS = 20
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """
@@ -42,12 +45,20 @@ class Subject:
         named: How each is named.
         every: All contracts, for real sessions.
         state: The state that a session begins with.
+        unshown: What the search found, and no session shows.
     """
 
     contracts: Sequence[Declaration]
     named: Sequence[Named]
     every: Sequence[Any]
     state: Mapping[str, Any]
+    unshown: list[str] = field(default_factory=list)
+
+    def shown(self, rows: Sequence[TraceRow], by: Iterable[int]) -> tuple[TraceRow, ...] | None:
+        """Let a session of all contracts show a trace, to whose last row one of some contracts objects."""
+        names = {_name(self.contracts[place]) for place in by}
+        found = (confirmed(rows, self.every, self.state, by=name) for name in sorted(names))
+        return next((trace for trace in found if trace is not None), None)
 
     def names(self, places: Iterable[int]) -> tuple[Named, ...]:
         """Name contracts in the order of the file."""
@@ -91,14 +102,14 @@ def tool_findings(
         places, _ = _first_denial(shut[0], name)
         if shut[0].found.world.limited and any(may_need_more_values(subject.contracts[p]) for p in places):
             continue
-        trace = played(shut[0].trace(*_first_denial(shut[0], name)[1]), subject.every, subject.state)
+        trace = subject.shown(shut[0].trace(*_first_denial(shut[0], name)[1]), places)
         yield Finding(
             kind="tool-never-allowed",
             message=f"no call of {name!r} is ever let through",
             contracts=subject.names(places),
-            witness=tuple(trace),
+            witness=trace,
             advice="look for contracts that contradict each other; if no call is meant to pass, say never",
-            note=_amounts_note(subject, shut[0]),
+            note=UNSHOWN if trace is None else _amounts_note(subject, shut[0]),
         )
 
 
@@ -118,12 +129,14 @@ def source_findings(
             if not calls or not all(name in shut for name in calls):
                 continue
             places, first = _first_denial(shut[calls[0]], calls[0])
+            trace = subject.shown(shut[calls[0]].trace(*first), places)
             yield Finding(
                 kind="source-never-vouches",
                 message=f"no value ever comes from {source.described()}: its calls are never let through",
                 contracts=(subject.named[place], *subject.names(places - {place})),
-                witness=tuple(played(shut[calls[0]].trace(*first), subject.every, subject.state)),
+                witness=trace,
                 advice="let its calls through, or take the source out",
+                note=UNSHOWN if trace is None else None,
             )
 
 
@@ -155,12 +168,15 @@ def watch_findings(subject: Subject, searched: Sequence[SearchResult]) -> Iterat
             continue
         first = next((some for some in searched if place in some.contracts), None)
         fired = None if first is None else first.found.fired.get(first.contracts.index(place))
-        if first is not None and fired is not None:
+        trace = None if first is None or fired is None else subject.shown(first.trace(*fired), [place])
+        if fired is not None and trace is None:
+            subject.unshown.append(f"whether {subject.named[place].name} would end a session: {UNSHOWN}")
+        if trace is not None:
             yield Finding(
                 kind="shadow-contract-would-halt",
                 message="it only watches, and once it is enforced it ends the session",
                 contracts=(subject.named[place],),
-                witness=tuple(played(first.trace(*fired), subject.every, subject.state)),
+                witness=trace,
                 advice="leave out on_violation: halt until it is enforced, or rehearse what a halt does",
             )
 
@@ -180,33 +196,43 @@ def end_findings(subject: Subject, some: SearchResult) -> Iterator[Finding]:
             yield _obligation(subject, some, own, unmet[0])
     goals = [s for s, of in enumerate(found.unmet) if not (of & enforced) - hopeless]
     good = found.reaching(goals)
-    trap = next((s for s, state in enumerate(found.states) if s not in good and not state[0].shut), None)
-    if trap is not None:
-        yield _trap(subject, some, trap, (found.unmet[trap] & enforced) - hopeless)
+    traps = [s for s, state in enumerate(found.states) if s not in good and not state[0].shut]
+    for trap in traps[:_MOST_TRAPS]:
+        finding = _trap(subject, some, trap, (found.unmet[trap] & enforced) - hopeless)
+        if finding is not None:
+            yield finding
+            return
+    if traps:
+        names = ", ".join(named.name for named in subject.names(some.place(own) for own in enforced))
+        subject.unshown.append(f"whether each session can end well, of {names}: {UNSHOWN}")
 
 
 def _obligation(subject: Subject, some: SearchResult, own: int, state: int) -> Finding:
     rows = [*some.trace(state), TraceRow(kind="end")]
     against = _against(subject, some, state)
+    trace = subject.shown(rows, [some.place(own)])
     return Finding(
         kind="obligation-cannot-be-met",
         message=f"no session meets it: {subject.contracts[some.place(own)].spec}",
         contracts=(subject.named[some.place(own)], *subject.names(against - {some.place(own)})),
-        witness=tuple(played(rows, subject.every, subject.state)),
+        witness=trace,
         advice="let a call through that meets it, or take the obligation out",
-        note=_amounts_note(subject, some),
+        note=UNSHOWN if trace is None else _amounts_note(subject, some),
     )
 
 
-def _trap(subject: Subject, some: SearchResult, state: int, unmet: Iterable[int]) -> Finding:
+def _trap(subject: Subject, some: SearchResult, state: int, unmet: Iterable[int]) -> Finding | None:
     rows = [*some.trace(state), TraceRow(kind="end")]
     places = {some.place(own) for own in unmet}
+    trace = subject.shown(rows, places)
+    if trace is None:
+        return None
     against = _against(subject, some, state)
     return Finding(
         kind="session-cannot-end-well",
         message="after this, no session ends with every obligation met",
         contracts=(*subject.names(places), *subject.names(against - places)),
-        witness=tuple(played(rows, subject.every, subject.state)),
+        witness=trace,
         advice="let the missing call through, refuse the last of these earlier, or refund what failed",
         note=_amounts_note(subject, some),
     )
@@ -238,6 +264,10 @@ def may_need_more_values(contract: Declaration) -> bool:
         )
         for guard in guards_of(contract)
     )
+
+
+def _name(contract: Declaration) -> str:
+    return contract.id or contract.spec
 
 
 def _amounts_note(subject: Subject, some: SearchResult) -> str | None:

@@ -23,6 +23,7 @@ from .known import why_unknown
 from .pair import Pair, Parted, Side
 from .tool_names import names_of
 from .traces import TraceRow, shown_rows
+from .witness import UNSHOWN
 from .words import Changes, changes_between
 
 __all__ = ("Difference", "compare")
@@ -215,6 +216,8 @@ class _Comparison:
         if pair.unknown:
             who = ", ".join(sorted(pair.unknown))
             parted.undecided.append(f"whether they part where {who} refuses too, which is not analysed")
+        if pair.unshown and None in (parted.stricter, parted.looser):
+            parted.undecided.append(f"whether they part in the other direction too: {UNSHOWN}")
         if not whole:
             first = self._every[min(changed)]
             parted.undecided.append(f"whether they part elsewhere, around {first.id or first.spec}")

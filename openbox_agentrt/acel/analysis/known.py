@@ -27,6 +27,7 @@ _OPTIONS = frozenset(
         *("id", "description", "severity", "remedy"),
         # In a search there is one session, whoever else counts with it.
         *("per", "tz", "scope", "forever", "overshoot", "name"),
+        *("when", "facts"),
     )
 )
 _CELLS = frozenset(
@@ -40,6 +41,7 @@ _GUARDS = frozenset(
         "need",
         "ban",
         "cap",
+        "condition",
         "spend",
         "distinct",
         "token",
@@ -82,6 +84,7 @@ _TEMPLATES = frozenset(
         "only",
         "rate_limit",
         "required_before_session_end",
+        "requires",
         "requires_state",
         "response",
     )
@@ -94,6 +97,8 @@ def why_unknown(contract: TemporalContract) -> str | None:
         return "it has code of its own"
     if contract.template not in _TEMPLATES:
         return f"{contract.template} is not analysed"
+    if contract.when is not None and contract.asked_at_end:
+        return "its condition is asked at the end of a session, which is not analysed"
     for option in sorted(name.rstrip("_") for name in Options.__annotations__.keys() - _OPTIONS):
         if getattr(contract, option, getattr(contract.reach, option, None)) not in _NOTHING_SAID:
             return f"the option {option!r} is not analysed"

@@ -8,7 +8,6 @@ here can be another reading of a contract than the one that is in force.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +25,7 @@ from ..memory.keyed import Keyed
 from ..memory.state import StateStore
 from .alphabet import Alphabet, unit_of
 from .call_kinds import CallKind, with_values
+from .conditions import freed
 from .known import guards_of
 from .memory import views_of
 from .naming import Names, groups_of, names_in, related_groups, renamed_names
@@ -100,7 +100,7 @@ class Machine:
         alphabet: Alphabet,
         state: Mapping[str, Any],
     ) -> None:
-        own = [copy.copy(contract) for contract in contracts]
+        own = [freed(contract) for contract in contracts]
         self._index = {id(contract): place for place, contract in enumerate(own)}
         self._store = SessionStore(RuleSet(own, alone=True), StateStore(state), lambda: _NOW, max_keys=10_000)
         self._store.memory.timeline.advance(_NOW)
@@ -182,7 +182,7 @@ class Machine:
     def _letter(self, kind: CallKind, values: tuple[tuple[str, str], ...]) -> _Letter:
         letter = self._letters.get((kind, values))
         if letter is None:
-            args = with_values(kind, dict(values))
+            args = {**with_values(kind, dict(values)), **dict(kind.answers)}
             plan = self._store.book.plan(kind.tool)
             result = result_with(kind.results, dict(values))
             letter = _Letter(args, plan, plan.ask(args) if plan.asked else None, result)

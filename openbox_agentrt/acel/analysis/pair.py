@@ -68,6 +68,7 @@ class Pair:
     Attributes:
         in_the_way: Names of contracts that are not watched and that kept a trace from showing it.
         unknown: Names of such that are not analysed.
+        unshown: Whether no session showed a trace, though nothing stood in the way that is not watched.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Pair:
         self._parted = Parted()
         self.in_the_way: frozenset[str] = frozenset()
         self.unknown: frozenset[str] = frozenset()
+        self.unshown = False
 
     def search(self, parted: Parted) -> bool:
         """
@@ -142,12 +144,14 @@ class Pair:
         rows.append(row_of(self._world, step, called, "ok"))
         old, new = self._played(rows)
         allowed, refused = (old, new) if stricter else (new, old)
-        self._note(rows, old, new, last=allowed[-1].by if allowed[-1].outcome == "refused" else ())
+        way = self._note(rows, old, new, last=allowed[-1].by if allowed[-1].outcome == "refused" else ())
         if allowed[-1].outcome == "ok" and refused[-1].outcome == "refused" and _alike(old, new):
             if stricter:
                 self._parted.stricter = tuple(refused)
             else:
                 self._parted.looser = tuple(refused)
+        else:
+            self.unshown = self.unshown or not way
 
     def _look_at_end(self, place: int, states: Beside) -> None:
         before, after = self._world.machines
@@ -172,14 +176,15 @@ class Pair:
         new: Sequence[TraceRow],
         *,
         last: Iterable[str],
-    ) -> None:
-        """Note what refuses a call of a trace, or objects to the end, that is not watched."""
+    ) -> bool:
+        """Note what refuses a call of a trace, or objects to the end, and is not watched, if anything."""
         way = set(last)
         for played_rows in (old[:-1], new[:-1]):
             for row, done in zip(rows, played_rows, strict=False):
                 way |= set(done.by) if done.outcome != row.outcome else set()
         self.in_the_way |= (way - self._watched) & self._known
         self.unknown |= way - self._known
+        return bool(way - self._watched)
 
     def _played(self, rows: Sequence[TraceRow]) -> tuple[list[TraceRow], list[TraceRow]]:
         return (

@@ -14,6 +14,7 @@ from .automata import of_pattern
 from .budget import Budget
 from .call_kinds import CallKind
 from .components import values_needed
+from .conditions import asked_by, free_name, is_free, values_of
 from .known import field_paths, key_paths, patterns_of
 from .provenance import fields_of, slot_of, sources_of
 from .texts import alike_texts, combinations
@@ -22,6 +23,7 @@ __all__ = ("ToolCalls", "is_about")
 
 _MAX_TEXTS = 64
 _MAX_KINDS = 4096
+_MAX_WHEN = 4
 _MISSING: Any = object()
 
 
@@ -67,16 +69,53 @@ class ToolCalls:
         sums = {path: amounts[path] for c in self._about for path in field_paths(c, "spend")}
         choices = {path: [*map(_Choice, of), _Choice(_MISSING)] for path, of in sums.items()}
         slots, results = self._slots()
+        self._add_compared(choices, slots, values)
+        compared = frozenset(choices)
         for path, patterns in self._patterns().items():
             texts = self._texts(path, list(patterns))
             if path in slots:
                 self.fixed[slots[path]] = self._values(list(patterns), [text.value for text in texts], values)
             if path not in slots and path not in sums:
-                choices[path] = [*texts, _Choice(_MISSING)]
-            # Of an amount, no text that a pattern fits is tried.
-            self.whole = self.whole and path not in sums
+                choices[path] = [*choices.get(path, [_Choice(_MISSING)]), *texts]
+            # Of what is compared otherwise as well, no text that a pattern fits is tried.
+            self.whole = self.whole and path not in compared
         self.kinds = list(itertools.islice(self._kinds(choices, slots, results), _MAX_KINDS))
         self.whole = self.whole and len(self.kinds) < _MAX_KINDS
+
+    def _add_compared(self, choices: dict[str, list[_Choice]], slots: Mapping[str, str], count: int) -> None:
+        """Add the values of arguments that show every answer of conditions."""
+        for path, values in values_of(c for contract in self._about for c in asked_by(contract)).items():
+            tried = values.tried()
+            if path in slots and not values.are_texts:
+                self.whole = False
+            elif path in slots:
+                texts = [value for value in tried if isinstance(value, str)]
+                self.fixed[slots[path]] = (*texts, *(f"{texts[-1]} {n}" for n in range(2, count + 1)))
+            else:
+                self.whole = self.whole and values.whole
+                every = (*map(_Choice, tried), *choices.get(path, [_Choice(_MISSING)]))
+                choices[path] = list({repr(choice): choice for choice in every}.values())
+
+    def _answers(self) -> list[tuple[tuple[str, bool], ...]]:
+        """
+        Give the answers of conditions that are free.
+
+        A call that is refused for one condition shows nothing more if it is for another as well.
+        """
+        asked = dict.fromkeys(c for contract in self._about for c in asked_by(contract) if is_free(c))
+        when = [c for c in asked if any(c == contract.when for contract in self._about)]
+        checks = [c for c in asked if c not in when]
+        self.whole = self.whole and len(when) <= _MAX_WHEN
+        either = itertools.product((True, False), repeat=min(len(when), _MAX_WHEN))
+        always = (True,) * max(0, len(when) - _MAX_WHEN)
+        return [
+            (
+                *zip(map(free_name, when), (*chosen, *always), strict=True),
+                *((free_name(condition), condition is not refused) for condition in checks),
+            )
+            for chosen in either
+            for refused in (None, *checks)
+        ]
 
     def _slots(self) -> tuple[dict[str, str], dict[str, str | None]]:
         """Find the arguments that are keys, and those of the slots that stand for parts of a result."""
@@ -130,19 +169,32 @@ class ToolCalls:
         slots: Mapping[str, str],
         results: Mapping[str, str | None],
     ) -> Iterator[CallKind]:
+        every = self._answers()
         for chosen in itertools.product(*choices.values()):
             # A call that is refused for one argument shows nothing more if it is for another as well.
             if sum(choice.refused for choice in chosen) > 1:
                 continue
-            given = zip(choices, (choice.value for choice in chosen), strict=True)
-            args = tuple((path, value) for path, value in given if value is not _MISSING)
-            yield CallKind(
-                tool=self._tool,
-                args=args,
-                slots=tuple(slots.items()),
-                complete=len(args) == len(choices),
-                results=tuple(results.items()),
-            )
+            for answers in every:
+                yield self._kind(choices, chosen, answers, slots, results)
+
+    def _kind(
+        self,
+        choices: Mapping[str, Sequence[_Choice]],
+        chosen: Sequence[_Choice],
+        answers: tuple[tuple[str, bool], ...],
+        slots: Mapping[str, str],
+        results: Mapping[str, str | None],
+    ) -> CallKind:
+        given = zip(choices, (choice.value for choice in chosen), strict=True)
+        args = tuple((path, value) for path, value in given if value is not _MISSING)
+        return CallKind(
+            answers=answers,
+            tool=self._tool,
+            args=args,
+            slots=tuple(slots.items()),
+            complete=len(args) == len(choices),
+            results=tuple(results.items()),
+        )
 
 
 def is_about(contract: Declaration, tool: str) -> bool:

@@ -17,7 +17,9 @@ from .alphabet import unit_of
 from .subjects import subject_of
 from .traces import TraceRow
 
-__all__ = ("played", "until_refused")
+__all__ = ("UNSHOWN", "confirmed", "played", "until_refused")
+
+UNSHOWN = "no arguments and facts were found with which a session shows it"
 
 # A Monday, and the first day of a month in most zones, so that a short wait ends no week.
 _START = 1_780_315_200.0
@@ -102,6 +104,19 @@ def played(
     An amount of nothing is written as the smallest that there is, where that goes as well.
     """
     return _best_read(list(rows), lambda some: _played(some, contracts, state), contracts)
+
+
+def confirmed(
+    rows: Sequence[TraceRow], contracts: Sequence[TemporalContract], state: Mapping[str, Any], *, by: str
+) -> tuple[TraceRow, ...] | None:
+    """
+    Do as `played`, and give the trace if all went as it says, and a contract objected to its last row.
+
+    It does not where a call is refused for something that a search takes either way, such as a condition.
+    """
+    done = played(rows, contracts, state)
+    same = all(row.outcome == found.outcome for row, found in zip(rows[:-1], done[:-1], strict=True))
+    return tuple(done) if same and by in done[-1].by else None
 
 
 def until_refused(

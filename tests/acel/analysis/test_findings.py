@@ -336,8 +336,7 @@ def test_what_has_code_of_its_own_is_named(analysed: Analysed) -> None:
     ("contract", "why"),
     [
         (c("never", {"tool": "Bash", "matches": "(?i)rm"}), "the pattern has flags"),
-        (c("at_most_n_times", "pay", 1, when="args.amount > 5"), "the option 'when' is not analysed"),
-        (c("requires", "pay", "args.amount < 5"), "requires is not analysed"),
+        (c("existence", "pay", 1, when="session.pay > 5"), "its condition is asked at the end"),
     ],
 )
 def test_what_is_not_known_here_is_named(analysed: Analysed, contract: dict[str, Any], why: str) -> None:
