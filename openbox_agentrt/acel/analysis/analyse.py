@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
 from ..rulesfile import Rules
 from .alphabet import alphabet_of
 from .budget import Budget
-from .components import Component, components, remembers, taken_apart, touched, values_needed
+from .components import Component, components, remembers, touched, values_needed
 from .conclusions import (
     SearchResult,
     Subject,
@@ -22,16 +23,20 @@ from .findings import KINDS, Analysis, Finding, Named
 from .inspection import inspected
 from .known import why_unknown
 from .machine import Machine
+from .questions import Questions
 from .redundancy import idle_contracts
-from .search import explore
+from .search import Look, explore
 from .tool_names import names_of
 from .world import World
 
 __all__ = ("MAX_STATES", "analyse", "named_contracts")
 
 MAX_STATES = 200_000
-_MOST_TOGETHER = 200
+# So many contracts that remember something are searched together before one is asked after the other.
+_FEW = 6
+_MOST_STATES = 3_000
 _SHARES = 8
+_IS_OF_USE = "is ever let through, or ever decides"
 
 
 def analyse(
@@ -114,47 +119,84 @@ class _Work:
         yield from watch_findings(self._subject, searched)
         for some in searched:
             yield from end_findings(self._subject, some)
-        yield from idle_contracts(self._subject, searched, self._search_some, self._budget)
+        yield from idle_contracts(self._subject, searched, self._touched, self._search_some, self._budget)
 
     def _search_all(self) -> list[SearchResult]:
         every = range(len(self._subject.contracts))
         waiting = components(self._subject.contracts, self._touched, every)
         # The small ones first, so that what is too large takes time from nobody.
         waiting.sort(key=lambda component: (len(component.contracts), component.contracts))
-        searched = []
+        searched: list[SearchResult] = []
         while waiting:
             component = waiting.pop(0)
-            some = self._search(component, self._budget.part(min(_SHARES, len(waiting) + 2)))
-            if some is None or not some.found.whole:
-                parts = taken_apart(component, self._subject.contracts, self._touched)
-                self._leave_open(component, parts)
-                if not self._budget.spent:
-                    waiting = [*parts, *waiting]
-            if some is not None:
-                searched.append(some)
+            searched += self._search(component, self._budget.part(min(_SHARES, len(waiting) + 1)))
         return searched
 
-    def _search(self, component: Component, budget: Budget) -> SearchResult | None:
-        lasting = sum(remembers(self._subject.contracts[place]) for place in component.contracts)
-        if lasting > _MOST_TOGETHER or budget.spent:
-            return None
-        return self._explored(component, component.contracts, budget)
+    def _search(self, component: Component, budget: Budget) -> Iterator[SearchResult]:
+        """Search contracts together where they are few, and else ask of one after the other."""
+        contracts = self._subject.contracts
+        lasting = sum(remembers(contracts[place]) for place in component.contracts)
+        if lasting <= _FEW:
+            some = self._explored(component, component.contracts, budget.part(2).at_most(_MOST_STATES))
+            yield some
+            if some.whole:
+                return
+        obliging = [place for place in component.contracts if contracts[place].at_end]
+        yield from self._ask(component, budget.part(2) if obliging else budget)
+        if obliging:
+            yield from self._search_ends(component, obliging, budget)
+
+    def _ask(self, component: Component, budget: Budget) -> Iterator[SearchResult]:
+        """Ask of each tool if it is ever let through, and of each contract if it ever decides."""
+        questions = Questions(self._subject, self._touched, self._look_into)
+        asked = [partial(questions.is_let_through, name) for name in component.names if self._names[name]]
+        asked += [partial(questions.decides, place) for place in component.contracts]
+        about = [*(repr(n) for n in component.names if self._names[n])]
+        about += [self._subject.named[place].name for place in component.contracts]
+        left = []
+        for number, (ask, name) in enumerate(zip(asked, about, strict=True)):
+            answer = ask(budget.part(max(1, min(_SHARES, len(asked) - number))))
+            left += [name] if answer.possible is None else []
+            if answer.found is not None:
+                yield answer.found
+        if left:
+            self.undecided.append(f"whether {_shown(left)} {_IS_OF_USE}")
+
+    def _search_ends(
+        self, component: Component, obliging: Sequence[int], budget: Budget
+    ) -> Iterator[SearchResult]:
+        """Search how sessions end: together, and where that is too much, each obligation for itself."""
+        some = self._explored(component, component.contracts, budget.part(2))
+        yield some
+        if some.whole:
+            return
+        for number, place in enumerate(obliging):
+            near = {p for about in self._touched.values() if place in about for p in about}
+            yield self._search_some(sorted(near), sorted(near), budget.part(len(obliging) - number))
+        names = [self._subject.named[place].name for place in obliging]
+        self.undecided.append(f"whether every session can end with {_shown(names)} met")
+
+    def _look_into(
+        self, places: Sequence[int], names: Sequence[str], budget: Budget, look: Look
+    ) -> SearchResult:
+        return self._explored(Component(tuple(places), tuple(names)), places, budget, look)
 
     def _search_some(self, places: Sequence[int], among: Sequence[int], budget: Budget) -> SearchResult:
         names = tuple(name for name, about in self._touched.items() if any(p in about for p in places))
         return self._explored(Component(tuple(places), names), among, budget)
 
-    def _explored(self, component: Component, among: Sequence[int], budget: Budget) -> SearchResult:
+    def _explored(
+        self, component: Component, among: Sequence[int], budget: Budget, look: Look | None = None
+    ) -> SearchResult:
         some = [self._subject.contracts[place] for place in component.contracts]
         more = [self._subject.contracts[place] for place in among]
         alphabet = alphabet_of(more, component.names, budget.part(2))
         machine = Machine(some, alphabet, self._subject.state)
-        found = explore(World([machine], alphabet, values=values_needed(more)), budget)
+        found = explore(World([machine], alphabet, values=values_needed(more)), budget, look)
         self.states += len(found.states)
-        return SearchResult(component.contracts, found, found.whole and alphabet.whole)
+        whole = found.whole and alphabet.whole
+        return SearchResult(component.contracts, frozenset(component.names), found, whole)
 
-    def _leave_open(self, component: Component, parts: Sequence[Component]) -> None:
-        names = [self._subject.named[place].name for place in component.contracts]
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        how = "together; parts of them were searched" if parts else "within the time"
-        self.undecided.append(f"what {shown} do {how}")
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -34,6 +34,10 @@ class Budget:
         seconds = max(0.0, self._end - now) / max(1, parts)
         return Budget(seconds, max(1, self._states // max(1, parts)), clock=self._clock)
 
+    def at_most(self, states: int) -> Budget:
+        """Give what is left, with no more than so many states."""
+        return Budget(max(0.0, self._end - self._clock()), min(states, self._states), clock=self._clock)
+
     @property
     def spent(self) -> bool:
         """True if nothing is left."""

@@ -2,14 +2,12 @@
 Contracts that have nothing to do with one another are searched apart.
 
 Two that remember something belong together where one call is about both. One that remembers nothing, such as
-`never`, joins none, and is asked wherever a call is about it. What is too large is taken apart further:
-without one of its contracts, sessions can do no less, so what is impossible there is impossible in all.
+`never`, joins none, and is asked wherever a call is about it.
 """
 
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,10 +15,9 @@ from ..contracts.declaration import Declaration
 from ..engine.rule_set import RuleSet
 from .known import guards_of, rules_of
 
-__all__ = ("Component", "components", "remembers", "taken_apart", "touched", "values_needed")
+__all__ = ("Component", "components", "remembers", "touched", "values_needed")
 
 _MOST_VALUES = 8
-_FEW = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +72,6 @@ def components(
     return [Component(tuple(sorted(of)), tuple(names.get(head, ()))) for head, of in members.items()]
 
 
-def taken_apart(
-    component: Component, contracts: Sequence[Declaration], touched: Mapping[str, Sequence[int]]
-) -> list[Component]:
-    """
-    Take a component apart; nothing where only one contract remembers.
-
-    Of many contracts, those that stand near each other in the file stay together. Of few, the one that is
-    about most calls is taken out.
-    """
-    lasting = [place for place in component.contracts if remembers(contracts[place])]
-    if len(lasting) < 2:
-        return []
-    if len(lasting) > _FEW:
-        one = lasting[: len(lasting) // 2]
-    else:
-        about = Counter(place for name in component.names for place in touched[name])
-        one = [max(lasting, key=lambda place: (about[place], _size(contracts[place])))]
-    still = [place for place in component.contracts if not remembers(contracts[place])]
-    taken = frozenset(one)
-    rest = [place for place in component.contracts if place not in taken]
-    return [*components(contracts, touched, [*one, *still]), *components(contracts, touched, rest)]
-
-
 def touched(contracts: Sequence[Declaration], names: Iterable[str]) -> dict[str, list[int]]:
     """Find of each tool the contracts that its calls are about, by their positions."""
     # Copies, since both sides of a comparison may hold the very same contract.
@@ -134,7 +108,3 @@ def values_needed(contracts: Iterable[Declaration]) -> int:
     if split:
         most = max(most, whole // split + 2)
     return min(most, _MOST_VALUES)
-
-
-def _size(contract: Declaration) -> int:
-    return max((int(guard.n) for guard in guards_of(contract) if guard.kind in ("cap", "need")), default=0)

@@ -72,11 +72,13 @@ class SearchResult:
 
     Attributes:
         contracts: Their positions.
+        names: The tools whose calls were tried.
         found: The states.
         whole: Whether nothing was left out.
     """
 
     contracts: tuple[int, ...]
+    names: frozenset[str]
     found: Explored
     whole: bool
 

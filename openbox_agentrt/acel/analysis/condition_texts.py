@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ("NotUnderstoodError", "Values", "values_in")
+__all__ = ("ComparedValues", "NotUnderstoodError", "values_in")
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+)|(?P<text>"[^"\\]*"|'[^'\\]*')|(?P<number>\d+(?:\.\d+)?(?![\w.]))"""
@@ -33,12 +33,12 @@ class NotUnderstoodError(ValueError):
 
 
 @dataclass(slots=True)
-class Values:
+class ComparedValues:
     """
     Hold what some conditions compare one argument with.
 
     Attributes:
-        plain: Values that it is compared with for equality.
+        plain: ComparedValues that it is compared with for equality.
         bounds: Numbers that it is above or below.
         parts: Texts that it has in it, at its beginning or at its end.
         sizes: Numbers that its size is compared with.
@@ -49,7 +49,7 @@ class Values:
     parts: set[str] = field(default_factory=set)
     sizes: set[int] = field(default_factory=set)
 
-    def join(self, other: Values) -> None:
+    def join(self, other: ComparedValues) -> None:
         """Take what the same argument is compared with elsewhere."""
         self.plain |= other.plain
         self.bounds |= other.bounds
@@ -79,7 +79,7 @@ class Values:
         return list({(type(value), repr(value)): value for value in found}.values())
 
 
-def values_in(text: str) -> dict[str, Values]:
+def values_in(text: str) -> dict[str, ComparedValues]:
     """
     Find what a condition compares each argument with.
 
@@ -99,7 +99,7 @@ class _Reader:
         matches = _TOKEN.finditer(text)
         self._tokens = [(str(m.lastgroup), m[0]) for m in matches if m.lastgroup != "blank"]
         self._tokens.append(("end", ""))
-        self.found: dict[str, Values] = {}
+        self.found: dict[str, ComparedValues] = {}
 
     def either(self) -> None:
         self._both()
@@ -170,10 +170,10 @@ class _Reader:
             raise NotUnderstoodError("size")
         self._of(path).sizes.add(size)
 
-    def _of(self, path: str) -> Values:
+    def _of(self, path: str) -> ComparedValues:
         if "." not in path or not path.startswith("args."):
             raise NotUnderstoodError(path)
-        return self.found.setdefault(path.removeprefix("args."), Values())
+        return self.found.setdefault(path.removeprefix("args."), ComparedValues())
 
     def _path(self) -> str:
         names = [self._name()]

@@ -19,7 +19,7 @@ from ..condition.source import Reads
 from ..contracts.declaration import Declaration
 from ..contracts.requires import Requires
 from ..contracts.rules import Guard, Rule
-from .condition_texts import NotUnderstoodError, Values, values_in
+from .condition_texts import ComparedValues, NotUnderstoodError, values_in
 
 __all__ = ("asked_by", "free_name", "freed", "is_free", "values_of")
 
@@ -34,12 +34,12 @@ def is_free(condition: Condition) -> bool:
     return _values(condition) is None
 
 
-def values_of(conditions: Iterable[Condition]) -> dict[str, Values]:
+def values_of(conditions: Iterable[Condition]) -> dict[str, ComparedValues]:
     """Find the values of arguments that show every answer of those conditions that are not free."""
-    found: dict[str, Values] = {}
+    found: dict[str, ComparedValues] = {}
     for condition in conditions:
         for path, values in (_values(condition) or {}).items():
-            found.setdefault(path, Values()).join(values)
+            found.setdefault(path, ComparedValues()).join(values)
     return found
 
 
@@ -65,7 +65,7 @@ def freed(contract: Declaration) -> Declaration:
 
 
 @functools.lru_cache(maxsize=4096)
-def _values(condition: Condition) -> Mapping[str, Values] | None:
+def _values(condition: Condition) -> Mapping[str, ComparedValues] | None:
     reads = condition.reads
     if reads.facts or reads.tools or reads.now or reads.subject:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .budget import Budget
@@ -26,22 +26,36 @@ class _Idle:
 
 
 def idle_contracts(
-    subject: Subject, searched: Sequence[SearchResult], search: Search, budget: Budget
+    subject: Subject,
+    searched: Sequence[SearchResult],
+    touched: Mapping[str, Sequence[int]],
+    search: Search,
+    budget: Budget,
 ) -> Iterator[Finding]:
     """Find contracts that never decide, and those that decide only what another decides as well."""
     gone: set[int] = set()
     # Of two that say the same, the later one goes.
     for place in reversed(range(len(subject.contracts))):
-        about = [some for some in searched if place in some.contracts]
         # Calls of others count for a contract of the fleet, so what it refuses is not known from one session.
         if subject.contracts[place].reach.is_fleet:
             continue
-        if not about or not all(some.whole for some in about):
-            continue
-        idle = _idle(subject, about, place, gone)
-        if idle is not None and not _is_open(subject, about, place):
-            gone.add(place)
-            yield _finding(subject, about[0], idle, search, budget)
+        for about in _showing(searched, place, touched):
+            idle = _idle(subject, about, place, gone)
+            if idle is not None and not _is_open(subject, about, place):
+                gone.add(place)
+                yield _finding(subject, about[0], idle, search, budget)
+                break
+
+
+def _showing(
+    searched: Sequence[SearchResult], place: int, touched: Mapping[str, Sequence[int]]
+) -> Iterator[list[SearchResult]]:
+    """Give the searches that show by themselves if a contract decides, then all of them together."""
+    about = [some for some in searched if place in some.contracts]
+    calls = {name for name, places in touched.items() if place in places}
+    yield from ([some] for some in about if some.whole and calls <= some.names)
+    if about and all(some.whole for some in about):
+        yield about
 
 
 def _idle(subject: Subject, about: Sequence[SearchResult], place: int, gone: set[int]) -> _Idle | None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from .budget import Budget
 from .naming import Names
-from .state import Outcome, Transition
+from .state import Outcome, Transition, Try
 from .traces import TraceRow
 from .world import Beside, World
 
-__all__ = ("Called", "Explored", "explore", "row_of", "way_to")
+__all__ = ("Called", "Explored", "Look", "explore", "row_of", "way_to")
 
 # How values of keys are called in a trace that people read.
 _SHOWN = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -71,8 +72,19 @@ class Explored:
         return seen
 
 
-def explore(world: World, budget: Budget) -> Explored:
-    """Search the states that sessions can reach, as far as the budget allows."""
+Look: TypeAlias = Callable[[Explored, int, Transition | None, Try | None], bool]
+"""Looks at a state, and at a call in it and what is said of it, and tells whether the search is to stop."""
+
+
+def explore(world: World, budget: Budget, look: Look | None = None) -> Explored:
+    """
+    Search the states that sessions can reach, as far as the budget allows.
+
+    Args:
+        world: What is searched: one machine.
+        budget: How much is searched.
+        look: Looks at each state, and at each call in it; the search stops once it gives True.
+    """
     found = Explored(world)
     (machine,) = world.machines
     places: dict[Beside, int] = {}
@@ -94,12 +106,17 @@ def explore(world: World, budget: Budget) -> Explored:
     while waiting:
         if not budget.take():
             return found
-        _expand(found, waiting.popleft(), reach)
+        place = waiting.popleft()
+        if (look is not None and look(found, place, None, None)) or _expand(found, place, reach, look):
+            return found
     found.whole = True
     return found
 
 
-def _expand(found: Explored, place: int, reach: Callable[[Beside, _Edge | None], None]) -> None:
+def _expand(
+    found: Explored, place: int, reach: Callable[[Beside, _Edge | None], None], look: Look | None
+) -> bool:
+    """Look at all that can happen in a state, and tell whether the search stops there."""
     state = found.states[place]
     for step in found.world.steps(state):
         tries, ends = found.world.answer(state, step)
@@ -114,8 +131,11 @@ def _expand(found: Explored, place: int, reach: Callable[[Beside, _Edge | None],
             else:
                 found.refused.setdefault(tried.blocking, (place, step))
                 found.denied.setdefault(step.kind.tool, {}).setdefault(tried.blocking, (place, step))
+            if look is not None and look(found, place, step, tried):
+                return True
         for outcome, after, names in ends:
             reach(after, _Edge(place, step, outcome, names))
+    return False
 
 
 def way_to(found: Explored, place: int) -> tuple[list[TraceRow], Called]:
