@@ -8,7 +8,7 @@ import pytest
 from agent_rt import AgentLoop
 
 from openbox_agentrt import ContractRefusedError, create_openbox_agentrt
-from openbox_agentrt._core.no_core import NoCore
+from openbox_agentrt._core.connection import NoCore
 from openbox_agentrt.acel import EvidenceLog, at_most_n_times, must_precede
 from openbox_agentrt.testing import Call, ScriptedProvider
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -19,7 +19,6 @@ from .hooks.context_store import BoundedContextStore
 from .hooks.ownership import HookOwnership
 from .hooks.payloads import quiet_payload_builder
 from .hooks.whole_requests import WholeRequestGate
-from .no_core import NoCore
 from .transport.direct import DirectClient, LocalLine
 from .transport.exchange import recording
 from .transport.http import HttpLine, http_line
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from .._options.in_process import InProcessCore
     from ..options import GovernanceOptions
 
-__all__ = ("Connection", "connect")
+__all__ = ("Connection", "NoCore", "connect")
 
 SETTLE_SECONDS = 10.0
 """How long closing may take to tell Core what it does not know yet."""
@@ -78,9 +77,6 @@ class Connection:
             await self.gate.settle(seconds=SETTLE_SECONDS)
         finally:
             await self.runtime.aclose()
-
-
-# Not a function of ours: it is called for every event.
 
 
 def connect(
@@ -161,3 +157,13 @@ def _client(
         transport=transport,
         async_transport=transport,
     )
+
+
+class NoCore:
+    """Stand where no Core is. Who asked it all the same would be told of an outage, and no ALLOW."""
+
+    def handle(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Answer that there is no Core."""
+        return 503, {}, b""

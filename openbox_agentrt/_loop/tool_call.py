@@ -27,12 +27,12 @@ from .._activity.judged_input import JudgedInput, own_copy, snapshot
 from .._activity.outputs import WITHHELD, seen
 from .._activity.perform import perform
 from .._activity.request import tool_request
-from .._run.contracts import adopt_conditions
 from .._run.current import current_run
 from .._run.parking import call_digest
 from .._run.record import write
 from .._run.suspended import call_key
 from .._wire.model_input import content_elements
+from ..acel.contracts.conditions import collect_checks
 from ..acel.outcome import outcome_of
 from ..decision import Verdict
 from ..errors import GovernanceBlockedError, GovernanceError
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .._run.parking import ParkedCall
     from .._run.runs import Runs
     from .._run.state import RunState
+    from ..acel.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -181,7 +182,7 @@ async def call_tool(
         ApprovalRequiredError: A person has to decide, and the loop can pause for it.
     """
     run = judge.around(call.name)
-    adopt_conditions(run.contracts, call.name, handler)
+    _adopt_conditions(run.contracts, call.name, handler)
     pauses = run.pausable and judge.options.approval_mode == "pause"
     key = call_key(call.id, call.name, call.arguments) if pauses else ""
     # In a run that has not been resumed, a second call with the same id and arguments is another call.
@@ -290,3 +291,13 @@ def _approval_required(
             session_id=activity.run.session_id,
         )
     )
+
+
+def _adopt_conditions(contracts: Session | None, tool: str, handler: object) -> None:
+    """Let preconditions and postconditions that decorate a tool's handler apply to the tool."""
+    if contracts is None or not callable(handler):
+        return
+    before, after = collect_checks(handler)
+    # What was registered for the tool on purpose comes first.
+    if (before or after) and not contracts.has_conditions(tool):
+        contracts.register(handler, name=tool)

@@ -10,6 +10,7 @@ import hashlib
 from typing import Any, Final
 
 from .codec import Marked, codec
+from .digest import text_digest
 from .walk import Json
 
 __all__ = ("bounded", "short_text", "weight")
@@ -57,7 +58,7 @@ def short_text(text: str, most: int = 1_000) -> str:
     """Cut a text that has to stay one."""
     if len(text) <= most:
         return text
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = text_digest(text)
     return f"{text[:_START]}[cut: {len(text)} characters, sha256 {digest}]"
 
 

@@ -23,12 +23,12 @@ that redaction can go by.
 """
 
 import base64
-import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .codec import CONTAINERS, MAX_SIZE, TAGS, Marked, codec, plain_json
+from .digest import text_digest
 from .objects import error_name, name_of
 from .unseen import Unseen
 from .walk import Json, Walker, object_text
@@ -96,7 +96,7 @@ class _Freezer(Walker):
         if len(text) > _SHORT_TEXT:
             self._left -= len(text) >> 6
             if self._left < 0:
-                digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+                digest = text_digest(text)
                 start = self.text(text[:_SHORT_TEXT])
                 return Marked({"$cut": "size", "length": len(text), "sha256": digest, "start": start})
         if self._concealer is not None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
+from .._plain.digest import text_digest
 from .._wire.error_info import error_info
 from .._wire.identity import RunIdentity
 from ..decision import Answer, Verdict
@@ -352,16 +353,12 @@ class Parking:
 
 def call_digest(key: str) -> str:
     """Name a call by a hash of its id, its tool and its arguments."""
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+    return text_digest(key)
 
 
 def _conversation(agent_name: str | None, session_id: str | None, messages: Sequence[Any]) -> str:
-    said = msgspec.json.encode([agent_name, session_id, _hashed(last_user_text(messages))])
+    said = msgspec.json.encode([agent_name, session_id, text_digest(last_user_text(messages))])
     return hashlib.sha256(said).hexdigest()
-
-
-def _hashed(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _read(text: str) -> _Note | None:

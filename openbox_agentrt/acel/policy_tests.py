@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .contracts.exclusion import Only
+from .memory.clock import SetClock
 from .outcome import outcome_of
 from .reservation import Reservation
 from .rulesfile import Rules
@@ -50,20 +51,12 @@ class TestResult:
     broken: frozenset[str]
 
 
-class _Clock:
-    def __init__(self) -> None:
-        self.now = _START
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class _Run:
     """One test, in a session."""
 
     def __init__(self, rules: Rules, test: PolicyTest) -> None:
         self._test = test
-        self._clock = _Clock()
+        self._clock = SetClock(_START)
         self._session = Session.from_rules(
             rules,
             state=test.state,

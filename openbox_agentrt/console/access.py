@@ -25,6 +25,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .._files.whole_write import write_private
+from .._plain.digest import text_digest
 from .._plain.strict_json import read_json
 
 __all__ = ("SIGNED_IN_SECONDS", "Access", "AccessGuard")
@@ -225,4 +226,4 @@ def _kept(file: Path) -> tuple[bytes, dict[str, float]]:
 
 
 def _digest(value: str) -> str:
-    return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+    return text_digest(value)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .._extras import require
-from ..local_core.server import NotLoopbackError, is_loopback
+from ..local_core.server import bound_to, in_thread, is_loopback
 from .sources import Sources
 
 __all__ = ("DEFAULT_PORT", "Place", "running_console", "serve_console")
@@ -66,25 +65,17 @@ def running_console(sources: Sources, place: Place, *, on_link: Callable[[str], 
     """Serve a console from a thread of its own while the block runs; like `serve_console` otherwise."""
     with _bound(place) as bound:
         server, offer = _server(sources, place, bound, on_link)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="console", daemon=True)
-        thread.start()
-        try:
+        with in_thread(server, bound, name="console") as thread:
             while not server.started and thread.is_alive():
                 time.sleep(0.005)
             offer()
             yield
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
-@contextmanager
-def _bound(place: Place) -> Iterator[socket.socket]:
-    if not is_loopback(place.host) and not (place.allow_other_machines and place.tls_cert):
-        raise NotLoopbackError(host=place.host)
-    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
-    with socket.create_server((place.host, place.port), family=family) as bound:
-        yield bound
+def _bound(place: Place) -> AbstractContextManager[socket.socket]:
+    # Links that sign in cross the network, so other machines need a certificate as well.
+    allowed = place.allow_other_machines and bool(place.tls_cert)
+    return bound_to(place.host, place.port, allow_other_machines=allowed)
 
 
 def _server(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
 
+from .._plain.digest import text_digest
 from . import words
 
 __all__ = (
@@ -196,7 +197,7 @@ def _argument(place: int, name: str, value: Any) -> Argument:
         name=some(name, _SHORT),
         pieces=(_plain(quote), *pieces(text[:_EDGE]), _plain(" … "), *pieces(text[-_EDGE:]), _plain(quote)),
         whole=pieces(text) if len(text) <= INLINE else (),
-        about=f"{_kind(value)}, {len(text):,} characters, sha-256 {words.short_hash(_hash(text))}",
+        about=f"{_kind(value)}, {len(text):,} characters, sha-256 {words.short_hash(text_digest(text))}",
         index=place,
     )
 
@@ -211,10 +212,6 @@ def _kind(value: Any) -> str:
     if isinstance(value, list):
         return f"list of {len(value):,}"
     return "text" if isinstance(value, str) else "object"
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _json(value: Any) -> Iterator[Piece]:

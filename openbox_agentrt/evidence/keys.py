@@ -6,6 +6,7 @@ and one that others can read is refused: a key that leaked proves nothing.
 """
 
 import contextlib
+import hashlib
 import os
 import re
 import stat
@@ -28,6 +29,7 @@ __all__ = (
     "ed25519_signer",
     "ed25519_verifier",
     "key_id_of",
+    "marker_key_of",
     "public_key_path",
     "read_public_key",
     "read_redaction_key",
@@ -39,6 +41,7 @@ Signer: TypeAlias = Callable[[bytes], str]
 Verifier: TypeAlias = Callable[[bytes, str], bool]
 """Whether a signature, in hexadecimal, is right for these bytes."""
 
+_MARKER_KEY = b"openbox-agentrt evidence, key of redaction markers\n"
 _KEY_BYTES = 32
 _LEAST_REDACTION_KEY = 16
 _MOST_KEY_FILE = 4096
@@ -233,3 +236,19 @@ def _create(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         write_private(path, data, sync=True, replace=False)
+
+
+def marker_key_of(given: str | os.PathLike[str] | bytes | None, signer: Signer | None) -> bytes | None:
+    """
+    Give the key that markers in a log are made with; None if there is none to be had.
+
+    Args:
+        given: The key, or the file that holds it.
+        signer: The signer of the log.
+    """
+    if given is not None:
+        return read_redaction_key(given)
+    if not isinstance(signer, Ed25519Signer):
+        return None
+    # Ed25519 gives one signature for one text, which only the holder of the key can make.
+    return hashlib.sha256(bytes.fromhex(signer(_MARKER_KEY))).digest()

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import msgspec
 
+from .._plain.digest import text_digest
 from .plan import CellKind, FleetCell, FleetGuard, FleetMove, FleetPlan, GuardKind, MoveKind, Per
 
 __all__ = (
@@ -92,7 +93,7 @@ class CellDescription(msgspec.Struct, frozen=True, omit_defaults=True):
 @lru_cache(4096)
 def _hash(name: str, scale: int) -> str:
     text = f"{name}~{scale}" if scale else name
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return text_digest(text)[:16]
 
 
 def cell_id(cell: FleetCell) -> str:

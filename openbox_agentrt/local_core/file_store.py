@@ -136,23 +136,8 @@ class FileEventStore:
 
     def records(self, workflow_id: str | None = None) -> list[Record]:
         where, values = ("", ()) if workflow_id is None else (" WHERE workflow_id = ?", (workflow_id,))
-        rows = self._db.execute(
-            f"SELECT seq, received_at, payload, answer, same_as, changed, sdk, agent_did FROM events{where}"
-            " ORDER BY seq",
-            values,
-        )
-        return [
-            Record(
-                seq=seq,
-                received_at=received_at,
-                event=decoded(payload.encode()),
-                answer=json.loads(answer),
-                same_as=same_as,
-                changed=bool(changed),
-                caller=_known(sdk=sdk, agent_did=agent_did),
-            )
-            for seq, received_at, payload, answer, same_as, changed, sdk, agent_did in rows
-        ]
+        rows = self._db.execute(f"SELECT {RECORD_COLUMNS} FROM events{where} ORDER BY seq", values)
+        return [record_of(row) for row in rows]
 
     def moves(self) -> Iterator[tuple[str, str, str, str, str, bool]]:
         rows = self._db.execute(
@@ -229,6 +214,22 @@ class FileEventStore:
             (state, note, by, now, approval_id),
         )
         return cursor.rowcount == 1
+
+
+RECORD_COLUMNS = "seq, received_at, payload, answer, same_as, changed, sdk, agent_did"
+
+
+def record_of(row: Sequence[Any]) -> Record:
+    """Make a record of a row with `RECORD_COLUMNS`."""
+    return Record(
+        seq=row[0],
+        received_at=row[1],
+        event=decoded(row[2].encode()),
+        answer=json.loads(row[3]),
+        same_as=row[4],
+        changed=bool(row[5]),
+        caller=_known(sdk=row[6], agent_did=row[7]),
+    )
 
 
 HALT_COLUMNS = "kind, value, reason, decided_by, at"

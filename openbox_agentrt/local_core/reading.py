@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from .approvals import Approval
 from .database import StoreError
-from .file_store import APPROVAL_COLUMNS, approval_of, halt_from, halt_query
-from .store import Record, decoded
+from .file_store import APPROVAL_COLUMNS, RECORD_COLUMNS, approval_of, halt_from, halt_query, record_of
+from .store import Record
 
 __all__ = ("CoreReader", "RunRow", "SeenEvent")
 
@@ -214,22 +214,11 @@ class CoreReader:
     def records(self, run: RunRow, *, limit: int) -> list[Record]:
         """List the first events of a run with their answers, repetitions left out."""
         rows = self._all(
-            "SELECT seq, received_at, payload, answer FROM events"
+            f"SELECT {RECORD_COLUMNS} FROM events"
             " WHERE workflow_id = ? AND run_id = ? AND same_as IS NULL AND NOT hook ORDER BY seq LIMIT ?",
             (run.workflow_id, run.run_id, limit),
         )
-        return [
-            Record(
-                seq=seq,
-                received_at=received_at,
-                event=decoded(payload.encode()),
-                answer=json.loads(answer),
-                same_as=None,
-                changed=False,
-                caller={},
-            )
-            for seq, received_at, payload, answer in rows
-        ]
+        return [record_of(row) for row in rows]
 
     def ended_with(self, run: RunRow, activity_id: str) -> tuple[str, float | None] | None:
         """Say with which status an activity ended, and after how many seconds; None if it has not."""

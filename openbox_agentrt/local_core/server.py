@@ -67,7 +67,7 @@ def serve(
         OSError: The address is in use or not one of this machine.
         MissingExtraError: The extra ``local`` is not installed.
     """
-    with _bound(host, port, allow_other_machines) as bound:
+    with bound_to(host, port, allow_other_machines=allow_other_machines) as bound:
         server = _uvicorn(core)
         if on_ready is not None:
             on_ready(url_of(bound))
@@ -85,17 +85,20 @@ def running(core: LocalCore, host: str = "127.0.0.1", port: int = 0) -> Iterator
         OSError: The address is in use.
         MissingExtraError: The extra ``local`` is not installed.
     """
-    with _bound(host, port, False) as bound:
-        server = _uvicorn(core)
-        thread = threading.Thread(
-            target=server.run, kwargs={"sockets": [bound]}, name="local-core", daemon=True
-        )
-        thread.start()
-        try:
-            yield url_of(bound)
-        finally:
-            server.should_exit = True
-            thread.join()
+    with bound_to(host, port) as bound, in_thread(_uvicorn(core), bound, name="local-core"):
+        yield url_of(bound)
+
+
+@contextmanager
+def in_thread(server: Any, bound: socket.socket, *, name: str) -> Iterator[threading.Thread]:
+    """Run a uvicorn server in a thread of its own while the block runs."""
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name=name, daemon=True)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def url_of(bound: socket.socket) -> str:
@@ -105,9 +108,17 @@ def url_of(bound: socket.socket) -> str:
 
 
 @contextmanager
-def _bound(host: str, port: int, allow_other_machines: bool) -> Iterator[socket.socket]:
-    # Bound and listening before the server runs: who connects early waits instead of being refused,
-    # and an address in use is an error here rather than a log line of the server.
+def bound_to(host: str, port: int, *, allow_other_machines: bool = False) -> Iterator[socket.socket]:
+    """
+    Listen on an address before a server runs.
+
+    Who connects early waits instead of being refused, and an address in use is an error here rather than a
+    log line of the server.
+
+    Raises:
+        NotLoopbackError: `host` is not this machine alone, and `allow_other_machines` is not set.
+        OSError: The address is in use or not one of this machine.
+    """
     if not allow_other_machines and not is_loopback(host):
         raise NotLoopbackError(host=host)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

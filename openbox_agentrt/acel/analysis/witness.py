@@ -10,6 +10,7 @@ from typing import Any
 from ..._plain.amounts import Amount
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
+from ..memory.clock import SetClock
 from ..memory.periodic import span_of
 from ..reservation import Reservation
 from ..session import Session, engine_of
@@ -25,19 +26,11 @@ UNSHOWN = "no arguments and facts were found with which a session shows it"
 _START = 1_780_315_200.0
 
 
-class _Clock:
-    def __init__(self) -> None:
-        self.now = _START
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class _Player:
     """Let rows happen in a session."""
 
     def __init__(self, contracts: Sequence[TemporalContract], state: Mapping[str, Any]) -> None:
-        self._clock = _Clock()
+        self._clock = SetClock(_START)
         self._flying: list[tuple[TraceRow, Reservation]] = []
         own = [copy.copy(contract) for contract in contracts]
         self._session = Session(

@@ -12,13 +12,13 @@ atomic "judge and reserve", can execute the same rules.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..._plain.amounts import Amount
+from ..._plain.digest import text_digest
 from ...fleet.plan import Per
 from ..condition.condition import Condition
 from ..condition.fact import Fact
@@ -123,7 +123,7 @@ class Cell:
         if all(map(is_plain, self.forms)):
             return self.name()
         said = json.dumps(self.forms, sort_keys=True, ensure_ascii=False)
-        return f"{self.name()} #{hashlib.sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+        return f"{self.name()} #{text_digest(said)[:16]}"
 
     def name(self) -> str:
         """Write the cell as text."""

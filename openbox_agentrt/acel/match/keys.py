@@ -7,7 +7,6 @@ matter, see `spelling`.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ..._plain.arguments import plain_value
+from ..._plain.digest import text_digest
 from ..._plain.unseen import unseen_in
 from ..wording import shown
 from .names import canonical
@@ -292,7 +292,7 @@ class _AllArguments(Key):
         for unseen in unseen_in(seen):
             raise UnreadableError("an argument", unseen)
         text = json.dumps([tool, self._spelt(seen)], ensure_ascii=False, sort_keys=True)
-        return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return "sha256:" + text_digest(text)
 
     def form(self) -> Any:
         return ALL

@@ -7,12 +7,12 @@ not be seen has one marker.
 
 from __future__ import annotations
 
-import hashlib
 from decimal import Decimal
 from typing import Any
 
 from ..._plain.amounts import AmountError
 from ..._plain.arguments import plain_value
+from ..._plain.digest import text_digest
 from ..._plain.spelling import Fold, spelt_number, spelt_text
 from ..._plain.unseen import Unseen
 from .paths import FieldError, UnreadableError
@@ -40,7 +40,7 @@ def key_text(value: Any, name: str, *, fold: Fold | None = None) -> str:
     else:
         return _of_object(value, name, fold)
     if len(text) > MAX_KEY:
-        return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return "sha256:" + text_digest(text)
     return text
 
 

@@ -23,6 +23,18 @@ def steady_clock() -> Clock:
     return lambda: offset + monotonic()
 
 
+class SetClock:
+    """Show the time that it was set to last, where recorded calls are judged."""
+
+    __slots__ = ("now",)
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class MonotoneClock:
     """
     Clamp one clock, so that time never goes back to before the latest that it showed.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from openbox_agentrt.acel.engine.lifecycle import conclude
 from openbox_agentrt.acel.engine.snapshot import SnapshotError
 from openbox_agentrt.acel.events import Outcome, ToolCallEvent
+from openbox_agentrt.acel.memory.clock import SetClock
 from openbox_agentrt.acel.session import Session
 from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.doors.claude_code.history import History
@@ -30,16 +31,6 @@ TRACE = 20
 
 class StaleSnapshotError(Exception):
     """The snapshot was written by another version, or under other rules. The whole log says the same."""
-
-
-class _Clock:
-    """Give the time of the line that is being replayed, and of the event at hand after that."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class _Findings:
@@ -79,7 +70,7 @@ class Replica:
             StaleSnapshotError: See there.
         """
         self._history = history
-        self._clock = _Clock()
+        self._clock = SetClock()
         self._findings = _Findings()
         self._open: dict[str, Reservation | None] = {}
         self._ends = {entry["call"]: entry for entry in history.lines if entry["event"] == "post"}

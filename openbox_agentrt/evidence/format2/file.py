@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from ..._plain.times import utc_clock
 from ..canonical import canonical
 from ..failures import Failures
-from ..keys import Ed25519Signer, Signer
-from ..marker_keys import marker_key_of
+from ..keys import Ed25519Signer, Signer, marker_key_of
 from ..redaction import Redactor
 from .heads import Head, HeadState
 from .lines import LineType, session_text
