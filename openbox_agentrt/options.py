@@ -100,6 +100,9 @@ class GovernanceOptions(
         on_fleet_outage: What follows when that store does not answer: ``refuse`` what such a contract is
             about, or count in this process (``local``), which is marked.
         lease_seconds: How long what a process reserved there stays reserved when it gives no sign of life.
+        fleet_timeout_seconds: How long a call waits for that store.
+        sessions: Where it is remembered what the runs of one session have done: in this process (``memory``),
+            or in the store of the fleet (``durable``), so that a restart or another process goes on with it.
         session_idle_seconds: How long a session lasts that no run uses.
         max_sessions: How many sessions that count something may be open.
         on_unmet: ``report`` an obligation that a run leaves open, or ``raise``.
@@ -135,6 +138,7 @@ class GovernanceOptions(
             object.__setattr__(self, item.name, _checked(item.name, value, source=None))
         CoreOptions._check(self)
         RunOptions._check(self)
+        ContractOptions._check(self)
         EvidenceOptions._check(self)
         if not self.asks_core:
             self._leave_core_out()

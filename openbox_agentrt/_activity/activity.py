@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ..acel.events import Outcome
     from ..acel.reservation import Reservation
     from ..decision import Answer, Decision, DecisionSource, WorkOutcome
+    from ..fleet.answers import Lease
     from ..lifecycle_events import ActivityStatus
     from .judged_input import ApprovedInput
     from .life import State, Step
@@ -93,6 +94,7 @@ class Activity:
     _concluded: Reservation | None = None
     guards: tuple[Any, ...] = ()
     _released = False
+    _lease: Lease | None = None
     _began: float | None = None
     _context: ActivityContext | None = None
 
@@ -377,6 +379,29 @@ class Activity:
         if self.reservation is not None:
             self._abort(None)
             self._released = True
+
+    def rest(self) -> None:
+        """Give back what the session has reserved for it while it waits; what the fleet has is kept there."""
+        reservation, self.reservation = self.reservation, None
+        if reservation is not None:
+            reservation.lease = None
+            reservation.abort()
+            self._released = True
+
+    def take_lease(self, lease: Lease) -> bool:
+        """Hold again what is reserved for it in the store of the fleet. Returns whether it needs that."""
+        if self._released:
+            self._lease = lease
+            return True
+        if self.reservation is None or self.reservation.lease is None:
+            return False
+        self.reservation.lease = lease
+        return True
+
+    def lease_to_reserve(self) -> Lease | None:
+        """Give what `take_lease` has taken, for whoever has it judged again."""
+        lease, self._lease = self._lease, None
+        return lease
 
     def take_released(self) -> bool:
         """Say whether what was reserved for it was given back; if so, it has to be reserved again."""

@@ -104,6 +104,8 @@ async def resume(activity: Activity) -> None:
     activity.refusals.clear()
     try:
         _check_run(activity)
+        if activity.take_released():
+            await reserve(activity, lease=activity.lease_to_reserve())
         await _ask_person(activity, answer, again=True)
         activity.guards = await put_in_place(activity, answer)
         await _judge_again(activity)
@@ -209,7 +211,7 @@ async def start(activity: Activity) -> None:
         ContractRefusedError: What was reserved was given back meanwhile, and the call is refused now.
     """
     reservation = activity.reservation
-    if reservation is None or reservation.lease is None:
+    if reservation is None or not reservation.has_to_start:
         return
     if not await reservation.astart():
         activity.reservation = None

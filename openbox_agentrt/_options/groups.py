@@ -213,11 +213,28 @@ class ContractOptions:
         default="refuse", metadata=holds(kinds.choice("refuse", "local"))
     )
     lease_seconds: float = field(default=30.0, metadata=holds(kinds.SECONDS))
+    fleet_timeout_seconds: float = field(default=0.25, metadata=holds(kinds.SECONDS))
+    sessions: Literal["memory", "durable"] = field(
+        default="memory", metadata=holds(kinds.choice("memory", "durable"))
+    )
     session_idle_seconds: float = field(default=86_400.0, metadata=holds(kinds.SECONDS))
     max_sessions: int = field(default=100_000, metadata=holds(kinds.WHOLE))
     on_unmet: Literal["report", "raise"] = field(
         default="report", metadata=holds(kinds.choice("report", "raise"))
     )
+
+    def _check(self) -> None:
+        """Refuse durable sessions without a store to keep them in."""
+        if (
+            self.sessions == "durable"
+            and not hasattr(self.fleet, "session")
+            and not isinstance(self.fleet, str)
+        ):
+            raise OptionError(
+                "sessions",
+                "is 'durable', and there is no store to keep them in",
+                remedy="set the option 'fleet' to the URL of a store, such as sqlite:///fleet.db",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,7 +58,7 @@ def close_run(run: RunState, error: BaseException | None) -> BaseException | Non
     if spans is not None and span is not None:
         spans.end(span, error or unmet)
     if not run.parent_shares_session:
-        run.services.sessions.leave(run.identity)
+        run.services.sessions.leave(run.identity, run.session, rests=run.rests)
     return unmet
 
 
@@ -76,7 +76,7 @@ def let_go(run: RunState) -> None:
     spans, span = run.services.observers.spans, run.span
     if spans is not None and span is not None:
         spans.end(span, None)
-    run.services.sessions.leave(run.identity)
+    run.services.sessions.leave(run.identity, run.session, rests=run.rests)
 
 
 async def settle_run(run: RunState, error: BaseException | None) -> None:

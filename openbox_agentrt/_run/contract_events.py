@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from .._errors.refusals import error_of_result
+from .._wire.identity import RunIdentity
 from ..acel.events import ASSISTANT_TEXT, RUN_ENDED
 from ..acel.session import engine_of
 from ..decision import Verdict
@@ -219,6 +220,23 @@ def end_shared_session(services: Services, session_id: str) -> tuple[Violation, 
     return ended.unmet
 
 
+async def end_kept_session(services: Services, session_id: str) -> tuple[Violation, ...]:
+    """
+    Do as `end_shared_session`, for one that is kept in a store.
+
+    Raises:
+        KeyError: There is no session of that id.
+        FleetError: The store does not answer, or another process has the session.
+    """
+    options = services.options
+    identity = RunIdentity.mint(
+        task_queue=options.task_queue, session_id=session_id, agent_name=services.name_of_agent(None)
+    )
+    ended = await services.sessions.end_kept(identity)
+    tell_ended(services, ended)
+    return ended.unmet
+
+
 def tell_ended(services: Services, ended: EndedSession) -> None:
     """Tell the observers what a session has left unmet."""
     if ended.unmet:
@@ -229,12 +247,20 @@ def tell_ended(services: Services, ended: EndedSession) -> None:
 
 
 def end_shared_sessions(services: Services) -> None:
-    """End all sessions that runs share."""
+    """End all sessions that runs share; those that are kept in a store are left to other processes."""
+    if services.sessions.durable:
+        services.sessions.let_go()
+        return
     for session_id in services.sessions.open_ids():
         end_shared_session(services, session_id)
 
 
 def _note_end(run: RunState, contracts: Session, error: BaseException | None) -> None:
+    kept = run.session.kept
+    if kept is not None and not kept.is_held:
+        # An end waits for nobody, and what the session remembers is with somebody else.
+        log.warning("the end of run %s is not judged: its session is not held", run.run_id)
+        return
     arguments = {**_about(run), "status": "completed" if error is None else "failed"}
     reservation = contracts.reserve(RUN_ENDED, arguments, about=run.about)
     violations = list(reservation.violations)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..acel.contracts.base import TemporalContract
 from ..acel.contracts.declaration import Declaration, scope_of
 from ..acel.contracts.identity import rules_hash
+from ..acel.engine.durable import check_durable
 from ..acel.engine.fleet_gate import FleetStore
 from ..acel.engine.journal import filed_rules
 from ..acel.engine.rule_set import shared_rules
@@ -172,7 +173,12 @@ def open_fleet_of(options: GovernanceOptions, opened: ExitStack) -> FleetStore |
     from ..fleet import FleetConfigError, open_fleet
 
     try:
-        fleet = open_fleet(named, lease_seconds=options.lease_seconds, on_outage=options.on_fleet_outage)
+        fleet = open_fleet(
+            named,
+            lease_seconds=options.lease_seconds,
+            on_outage=options.on_fleet_outage,
+            timeout_seconds=options.fleet_timeout_seconds,
+        )
     except FleetConfigError as error:
         raise OptionError("fleet", f"cannot be used: {error}") from error
     opened.callback(fleet.close)
@@ -194,10 +200,12 @@ def rules_in_force(options: GovernanceOptions) -> RulesInForce:
         raise OptionError("reload_rules", "watches a rules file, and the option 'contracts' names none")
     first = read_contracts(named)
     _check_scopes(options, first)
+    _check_durable(options, first)
 
     def again() -> ContractSource | None:
         source = read_contracts(named)
         _check_scopes(options, source)
+        _check_durable(options, source)
         if _are_shared(options, source) is not _are_shared(options, first):
             problem = "changes whether runs share a session under contract_scope 'run', which needs a restart"
             raise OptionError("contracts", problem)
@@ -242,6 +250,8 @@ def contract_sessions(
                 source.contracts, default_scope=options.contract_scope if shared else None
             ),
             fleet=fleet,
+            durable=shared and options.sessions == "durable",
+            idle_seconds=options.session_idle_seconds,
             max_trace=MAX_TRACE,
             **({"redact_fields": hidden} if recorder is None else {"evidence": recorder}),
         )
@@ -253,6 +263,7 @@ def contract_sessions(
     return Sessions(
         build,
         per_session=_are_shared(options, rules.source),
+        durable=options.sessions == "durable",
         idle_seconds=options.session_idle_seconds,
         limit=options.max_sessions,
     )
@@ -277,6 +288,25 @@ def _check_scopes(options: GovernanceOptions, source: ContractSource | None) -> 
     if code and options.contract_scope == "run" and _are_shared(options, source):
         problem = f"is 'run' beside contracts of scope 'session', and {code[0]} is code, which has one memory"
         raise OptionError("contract_scope", problem)
+
+
+def _check_durable(options: GovernanceOptions, source: ContractSource | None) -> None:
+    if options.sessions != "durable" or source is None:
+        return
+    if source.build is not None:
+        raise OptionError(
+            "sessions",
+            "is 'durable', and the option 'contracts' builds each session itself",
+            remedy="build them with durable=True, or give contracts or a rules file",
+        )
+    if not _are_shared(options, source):
+        raise OptionError(
+            "sessions", "is 'durable', and under contract_scope 'run' no two runs share anything that is kept"
+        )
+    try:
+        check_durable(source.contracts, source.state)
+    except ValueError as error:
+        raise OptionError("sessions", f"is 'durable', and {error}") from error
 
 
 def _recorder(

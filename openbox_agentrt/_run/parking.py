@@ -144,6 +144,10 @@ class ParkedCall:
     def note_refusal(self, error: GovernanceError) -> None:
         """Do nothing: it does not run yet, so nothing can be refused inside it."""
 
+    def take_lease(self, lease: Lease) -> bool:
+        """Take none: it has its own."""
+        return False
+
     def let_go(self) -> None:
         """Close it, since nobody can take it over a second time."""
         self.abandon(None)
@@ -248,11 +252,8 @@ class Parking:
                 self._give_back(taken)
                 return False
             del run.parked[activity_id]
-            reservation: Reservation | None = getattr(
-                run.open_activities.get(activity_id), "reservation", None
-            )
-            if reservation is not None and reservation.lease is not None:
-                reservation.lease = mine
+            activity = run.open_activities.get(activity_id)
+            if activity is not None and activity.take_lease(mine):
                 taken.append(mine)
             else:
                 self._give_back([mine])

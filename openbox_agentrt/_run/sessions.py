@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from ..acel.engine.session_gate import KeptSession
 from ..acel.session import engine_of
 from ..errors import GovernanceBlockedError
 from .conversations import Conversation, Quotes
@@ -64,9 +65,21 @@ class ContractSession:
         """Give what one run leaves unmet of contracts that are about one run; it is recorded."""
         return () if self.contracts is None else tuple(engine_of(self.contracts).end_run(run))
 
+    @property
+    def kept(self) -> KeptSession | None:
+        """Give the session in the store that keeps its memory, if one does."""
+        gate = None if self.contracts is None else engine_of(self.contracts).kept
+        return None if gate is None else gate.session
+
+    def end_kept(self) -> None:
+        """End it for every process, where a store keeps it."""
+        gate = None if self.contracts is None else engine_of(self.contracts).kept
+        if gate is not None:
+            gate.end()
+
     def counts_nothing(self) -> bool:
         """Tell whether a new session would be no other: nothing is counted, owed, broken or under way."""
-        if self.contracts is None:
+        if self.contracts is None or self.kept is not None:
             return True
         return engine_of(self.contracts).is_as_new() and not self.contracts.unmet()
 
@@ -114,6 +127,7 @@ class Sessions:
     Args:
         build: Makes contracts.
         per_session: Whether runs with one session id share their contracts.
+        durable: Whether what they share is kept in a store, where it outlives this process.
         idle_seconds: How long a session lasts that no run uses.
         limit: How many sessions that count something may be open.
         clock: Tells the time.
@@ -124,12 +138,14 @@ class Sessions:
         build: BuildSession,
         *,
         per_session: bool,
+        durable: bool = False,
         idle_seconds: float = 86_400.0,
         limit: int = 100_000,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._build = build
         self._per_session = per_session
+        self.durable = durable
         self._idle_seconds = idle_seconds
         self._limit = limit
         self._clock = clock
@@ -162,10 +178,24 @@ class Sessions:
             self._open.move_to_end(session_id)
             shared.runs += 1
             shared.last_run = identity
+            if contracts.kept is not None:
+                contracts.kept.enter()
         return contracts, shared.conversation
 
-    def leave(self, identity: RunIdentity) -> None:
-        """Note that a run which entered has ended."""
+    def rest(self, session: ContractSession) -> None:
+        """Note that a run waits for a person: others may go on with a session that is kept in a store."""
+        if session.kept is not None:
+            session.kept.leave()
+
+    def wake(self, session: ContractSession) -> None:
+        """Note that a run which waited goes on."""
+        if session.kept is not None:
+            session.kept.enter()
+
+    def leave(self, identity: RunIdentity, session: ContractSession, *, rests: bool = False) -> None:
+        """Note that a run which entered has ended. One that `rests` has let go of its session before."""
+        if not rests:
+            self.rest(session)
         with self._lock:
             shared = self._open.get(identity.session_id or "")
             if shared is None:
@@ -187,6 +217,41 @@ class Sessions:
             shared = self._open.pop(session_id)
         return _ended(shared)
 
+    async def end_kept(self, identity: RunIdentity) -> EndedSession:
+        """
+        End a session that is kept in a store, for all processes. A run that comes later begins a new one.
+
+        Raises:
+            KeyError: There is no session of that id.
+            FleetError: The store does not answer, or another process has the session.
+        """
+        session_id = identity.session_id or ""
+        session, _ = self.enter(identity)
+        assert session.kept is not None
+        try:
+            await session.kept.ahold()
+            is_new = session.kept.is_new
+            unmet = session.end()
+            session.end_kept()
+        finally:
+            self.leave(identity, session)
+        with self._lock:
+            shared = self._open.pop(session_id, None)
+        if is_new:
+            raise KeyError(session_id)
+        return EndedSession(
+            recorder=session.recorder, unmet=unmet, last_run=identity if shared is None else shared.last_run
+        )
+
+    def let_go(self) -> None:
+        """Leave every session that is kept in a store to other processes."""
+        with self._lock:
+            kept = [each.contracts.kept for each in self._open.values() if each.contracts is not None]
+            self._open.clear()
+        for session in kept:
+            if session is not None:
+                session.let_go()
+
     def end_idle(self) -> list[EndedSession]:
         """End the sessions that no run has used for too long."""
         since = self._clock() - self._idle_seconds
@@ -195,7 +260,8 @@ class Sessions:
             for session_id, shared in list(islice(self._open.items(), LOOKED_AT)):
                 if not shared.runs and shared.left_at <= since:
                     ended.append(self._open.pop(session_id))
-        return [_ended(shared) for shared in ended]
+        # One that is kept in a store may have been used elsewhere: it ends there, by the same time.
+        return [_ended(shared) for shared in ended if not self.durable]
 
     def recall(self, text: str) -> str | None:
         """Look up what `text` became when it was redacted, in any run; None if it was not."""

@@ -35,6 +35,9 @@ class OpenActivity(Protocol):
     def abandon(self, error: BaseException | None) -> None:
         """Close it, since its run ends: with `error`, or well. Does not wait."""
 
+    def take_lease(self, lease: Lease) -> bool:
+        """Hold again what is reserved for it in the store of the fleet. Returns whether it needs that."""
+
     def let_go(self) -> None:
         """Forget it if it waits for a person, since another process may have it; else close it."""
 
@@ -83,6 +86,7 @@ class RunState:
         keeps_decisions: Whether each decision, and what becomes of it, is kept as evidence.
         admitted: Whether the contracts have seen the run start.
         parked: What is kept in the store of the fleet of the calls that wait, by their rows.
+        rests: Whether it waits for a person, and has left a session that is kept in a store to others.
         taken_over: Calls that another process left waiting, by the hash of what was judged.
         estimate_cost: What a model's response has cost, when the loop has a way to tell.
         about: Whose calls those of the run are: its subject, and the run whose contracts of scope "run" they
@@ -134,6 +138,7 @@ class RunState:
         self.parked: dict[str, Lease] = {}
         self.taken_over: dict[str, list[Any]] = {}
         self.suspended = False
+        self.rests = False
         self.resumed = False
         self.ending = False
         self.ended = False

@@ -88,6 +88,8 @@ class SuspendedRuns:
         """Keep `run`, whose result says that it waits for an approval."""
         self._close_forgotten()
         run.suspended = True
+        if run.session.kept is not None and not run.parent_shares_session:
+            _rest(run)
         if run.parent is not None:
             run.parent.nested_suspended.append(run)
         alarm = None
@@ -118,6 +120,9 @@ class SuspendedRuns:
             return None  # taken by another thread meanwhile
         run.suspended = False
         run.resumed = True
+        if run.rests:
+            run.rests = False
+            run.services.sessions.wake(run.session)
         return run
 
     def close(self) -> None:
@@ -154,6 +159,19 @@ class SuspendedRuns:
         if found is not None and found.alarm is not None:
             found.alarm.cancel()
         return found
+
+
+def _rest(run: RunState) -> None:
+    """
+    Leave the session to others while a person is asked.
+
+    What waits is given back: whoever goes on with the run has it judged by what the session remembers then.
+    """
+    for each in (run, *run.nested_suspended):
+        for activity in [activity for activities in each.paused.values() for activity in activities]:
+            activity.rest()
+    run.rests = True
+    run.services.sessions.rest(run.session)
 
 
 def _marked(message: ModelMessage, told: Mapping[str, Any]) -> ModelMessage:

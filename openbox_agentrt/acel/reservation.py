@@ -89,20 +89,25 @@ class Reservation(PlannedCall):
         """Tell whether it was used, or refused."""
         return not self._claim
 
+    @property
+    def has_to_start(self) -> bool:
+        """Tell whether somebody has to be asked before the tool runs: a store of the fleet."""
+        return self.lease is not None or self.written is not None
+
     def start(self) -> bool:
         """
         Say that the tool runs now, as a contract of the fleet has to know. Blocks while its store is asked.
 
         Returns:
             Whether it may run. It may not where what was reserved was given back meanwhile, because this
-            process gave no sign of life, and the call would be refused now: see `refusal`. Always True where
-            no contract of the fleet is about it.
+            process gave no sign of life, and the call would be refused now: see `refusal`; nor where another
+            worker went on with a session that is kept in a store. Always True where neither is about it.
         """
-        return self.allowed and (self.lease is None or self._engine.start(self))
+        return self.allowed and (not self.has_to_start or self._engine.start(self))
 
     async def astart(self) -> bool:
         """Do as `start`, without blocking the event loop."""
-        return self.allowed and (self.lease is None or await self._engine.astart(self))
+        return self.allowed and (not self.has_to_start or await self._engine.astart(self))
 
     def belongs_to(self, engine: object) -> bool:
         """Tell whether it is a call of that engine."""

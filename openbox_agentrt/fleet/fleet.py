@@ -390,6 +390,8 @@ class Fleet(ABC):
 
     def wait_for(self, answer: Future[bool]) -> bool:
         """Wait for what was asked before, for as long as a question waits."""
+        if answer.done():
+            return answer.result()
         try:
             return answer.result(self.timeout_seconds)
         except TimeoutError:
@@ -397,6 +399,8 @@ class Fleet(ABC):
 
     async def await_for(self, answer: Future[bool]) -> bool:
         """Do as `wait_for`, and let the event loop go on."""
+        if answer.done():
+            return answer.result()
         try:
             async with asyncio.timeout(self.timeout_seconds):
                 return await asyncio.wrap_future(answer)

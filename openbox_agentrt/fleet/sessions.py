@@ -72,9 +72,9 @@ class SharedSession:
         return self._fleet.has(self._record.worker)
 
     @property
-    def is_known(self) -> bool:
-        """Tell whether the memory here is one that this worker held before."""
-        return bool(self._record.birth)
+    def is_new(self) -> bool:
+        """Tell whether nobody has written anything in it yet, as far as this worker knows."""
+        return self._record.version <= 0
 
     def enter(self) -> None:
         """Take note that one more uses it."""
@@ -86,12 +86,18 @@ class SharedSession:
         if not self._record.users:
             self.touch(soon=False)
 
-    def hold(self, *, wait: float = HOLD_SECONDS) -> None:
+    def let_go(self) -> None:
+        """Let others have it, whoever uses it here: they take it again."""
+        if self._record.users or self.is_held:
+            self._record.users = 0
+            self.touch(soon=False)
+
+    def hold(self, *, wait: float | None = None) -> None:
         """
         Take the session, and remember what the store has of it. The calling thread waits.
 
         Args:
-            wait: Seconds for which another worker may have it.
+            wait: Seconds for which another worker may have it; five if left out.
 
         Raises:
             SessionBusyError: Another worker has it for longer.
@@ -107,7 +113,7 @@ class SharedSession:
                     raise
             time.sleep(pause)
 
-    async def ahold(self, *, wait: float = HOLD_SECONDS) -> None:
+    async def ahold(self, *, wait: float | None = None) -> None:
         """Do as `hold`, and let the event loop go on."""
         for pause in _pauses(wait):
             try:
@@ -156,9 +162,9 @@ class SharedSession:
         return ToHold(self._fleet.deadline(), record=self._record, abandoned=self._fleet.write_soon)
 
 
-def _pauses(wait: float) -> Iterator[float | None]:
+def _pauses(wait: float | None) -> Iterator[float | None]:
     """Give how long to wait before asking again; None for the last time."""
-    until, pause = time.monotonic() + wait, 0.02
+    until, pause = time.monotonic() + (HOLD_SECONDS if wait is None else wait), 0.02
     while (left := until - time.monotonic()) > 0:
         yield min(pause, left)
         pause = min(2 * pause, 0.25)

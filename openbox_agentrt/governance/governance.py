@@ -22,7 +22,7 @@ from .._loop.loop import govern_loop
 from .._loop.provider import wrap_provider
 from .._loop.registry import wrap_tool_registry
 from .._options.in_process import HaltingCore
-from .._run.contract_events import end_shared_session, end_shared_sessions
+from .._run.contract_events import end_kept_session, end_shared_session, end_shared_sessions
 from .._run.rules_in_force import Reloaded
 from .._run.runs import Runs
 from .._run.scope import RunScope
@@ -252,8 +252,25 @@ class OpenBoxAgentRTGovernance:
 
         Raises:
             KeyError: No run of that session came by, or it was ended before.
+            RuntimeError: Sessions are durable, so that a store has to be asked: see `aend_session`.
         """
+        if self._runs.services.sessions.durable:
+            raise RuntimeError("a durable session is ended by: await governance.aend_session(session_id)")
         return end_shared_session(self._runs.services, session_id)
+
+    async def aend_session(self, session_id: str) -> tuple[Violation, ...]:
+        """
+        Do as `end_session`, for durable sessions as well: one that ends is over for every process.
+
+        Raises:
+            KeyError: There is no session of that id, or it was ended before.
+            SessionBusyError: Another process has it, and still had it after five seconds.
+            FleetUnavailableError: The store does not answer.
+        """
+        services = self._runs.services
+        if services.sessions.durable:
+            return await end_kept_session(services, session_id)
+        return end_shared_session(services, session_id)
 
     def halt(
         self,
@@ -300,7 +317,7 @@ class OpenBoxAgentRTGovernance:
         twice, and from another event loop.
 
         Runs that wait for an approval are closed, unless the store of the fleet keeps them: those can be
-        resumed by another governance.
+        resumed by another governance. Durable sessions are left to others, and the rest ends.
         """
         if self._runs.closed:
             return

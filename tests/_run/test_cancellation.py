@@ -63,10 +63,14 @@ class _Reservation:
     refusal: Any = None
     violations: tuple[Any, ...] = ()
     lease: Any = None
+    has_to_start: bool = False
     unanswered: bool = False
     learnt: Any = None
 
     def recheck(self) -> bool:
+        return True
+
+    async def arecheck(self) -> bool:
         return True
 
     def commit(self, result: Any = None, **kwargs: Any) -> None:
@@ -149,6 +153,7 @@ def contracts(monkeypatch: pytest.MonkeyPatch) -> Reservations:
     def with_contracts(self: Runs, **about: Any) -> Any:
         run: Any = open_run(self, **about)
         run.session = types.SimpleNamespace(
+            kept=None,
             contracts=reservations,
             recorder=None,
             records_itself=True,

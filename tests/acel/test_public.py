@@ -106,7 +106,7 @@ OF_ACEL_CORE = (
 )
 PROMISED = (
     "session_id would reserve areserve acall unmet closed in_flight verdict has_conditions snapshot restore"
-    " from_rules replace_contracts halt"
+    " from_rules replace_contracts halt hold ahold release"
 )
 
 

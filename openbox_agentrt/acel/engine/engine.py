@@ -33,6 +33,7 @@ from .fleet_gate import FleetGate, FleetStore
 from .plan import NONE
 from .records import Meter, Records, ViolationRecorder
 from .rule_set import RuleSet
+from .session_gate import SessionGate
 from .settlement import Settlement
 from .store import SessionStore
 from .trace import Trace
@@ -130,6 +131,15 @@ class Engine(Settlement):
         """Let `recorder` keep each violation as well; one for each `owner`."""
         self.records.watch(owner, recorder)
 
+    @property
+    def kept(self) -> SessionGate | None:
+        """Give the way to the store that keeps the memory of the session, if one does."""
+        return self._kept
+
+    def keep_in(self, gate: SessionGate) -> None:
+        """Keep the memory of the session in a store, from before its first call."""
+        self._kept = gate
+
     def join(self, fleet: FleetStore) -> None:
         """Let contracts of the fleet that come count in a store, if the session has none yet."""
         if self._fleet is None:
@@ -170,12 +180,19 @@ class Engine(Settlement):
             ValueError: It was added before, or is of the fleet in a session that has none.
         """
         self._check_fleet(RuleSet([contract], alone=self.store.book.rules.alone))
+        if self._kept is not None and not isinstance(contract, Declaration):
+            raise ValueError(
+                f"contract {contract.spec} has code of its own, whose memory no store can keep: "
+                f"declare it, or leave the session in memory"
+            )
         self.store.add(contract)
+        self._changed()
 
     def replace(self, rules: RuleSet) -> None:
         """Put other contracts in force in place of all there are, for the calls from now on."""
         self._check_fleet(rules)
         self.store.replace(rules)
+        self._changed()
 
     def reserve(
         self,
@@ -216,14 +233,17 @@ class Engine(Settlement):
         if deferred:
             call.deferred = read_deferred(deferred)
             call.special = True
-        elif call.plan.plain and not (began or self._watching) and self.store.admit(call):
+        elif self._is_plain(call, began) and self.store.admit(call):
             return call
+        away = None if self._kept is None else self._kept.hold()
         spec = call.plan.spec
         failed = None if spec is None else spec.before(self.view, call.args)
-        breaches = self.store.reserve(call, force=self._watching, refuse=failed and not self._watching)
+        breaches = self._reserve(call, failed, away)
         if call.plan.fleet and call.admitted and self._fleet is not None:
             more = self._fleet.reserve(call, watching=self._watching, started=started)
             breaches = self._beside(call, breaches, more)
+        if started and call.written is not None and self._kept is not None:
+            breaches = self._unless_kept(call, breaches, self._kept.written(call))
         if breaches or failed or began or call.extra is not None:
             self._judged(call, failed or [], breaches or [], began)
         return call
@@ -246,30 +266,42 @@ class Engine(Settlement):
         if deferred:
             call.deferred = read_deferred(deferred)
             call.special = True
+        away = None if self._kept is None else await self._kept.ahold()
         spec = call.plan.spec
         failed = None if spec is None else await spec.abefore(self.view, call.args)
-        breaches = self.store.reserve(call, force=self._watching, refuse=failed and not self._watching)
-        if call.plan.fleet and call.admitted and self._fleet is not None:
-            try:
+        breaches = self._reserve(call, failed, away)
+        try:
+            if call.plan.fleet and call.admitted and self._fleet is not None:
                 more = await self._fleet.areserve(call, watching=self._watching, started=started, lease=lease)
-            except BaseException:
-                # Cancelled: it never ran, and what the store may have is given back there.
-                self.store.abort(call, ran=False)
-                call.claim()
-                raise
-            breaches = self._beside(call, breaches, more)
+                breaches = self._beside(call, breaches, more)
+            if started and call.written is not None and self._kept is not None:
+                breaches = self._unless_kept(call, breaches, await self._kept.awritten(call))
+        except BaseException:
+            # Cancelled: it never ran, and what the store may have is given back there.
+            self.store.abort(call, ran=False)
+            self._finish(call, "undo")
+            call.claim()
+            raise
         if breaches or failed or began or call.extra is not None:
             self._judged(call, failed or [], breaches or [], began)
         return call
 
     def start(self, call: Reservation) -> bool:
         """Say that the tool of a reserved call runs now. Returns whether it may: if not, it is refused."""
+        if call.written is not None and self._kept is not None:
+            more = self._kept.written(call)
+            if not self._is_kept(call, more):
+                return False
         if call.lease is None or self._fleet is None:
             return call.admitted
         return self._started(call, self._fleet.start(call, watching=self._watching))
 
     async def astart(self, call: Reservation) -> bool:
         """Do as `start`, without blocking the event loop."""
+        if call.written is not None and self._kept is not None:
+            more = await self._kept.awritten(call)
+            if not self._is_kept(call, more):
+                return False
         if call.lease is None or self._fleet is None:
             return call.admitted
         return self._started(call, await self._fleet.astart(call, watching=self._watching))
@@ -313,6 +345,7 @@ class Engine(Settlement):
             self.store.abort(call, ran=False)
             self._finish(call, "undo")
             call.admitted = False
+        self._changed()
         self._report(call, [], breaches)
         call.violations = (*said, *call.violations)
         return call.admitted
@@ -344,6 +377,7 @@ class Engine(Settlement):
 
     def close(self, shut: SessionRule | None) -> list[Violation]:
         """Report what is unmet; with a rule to `shut` by, admit nothing more."""
+        self._changed()
         found: list[Violation] = []
         for breach in self.store.end(shut=shut):
             end = self.enter(SESSION_END, findings.values_of(breach))
@@ -357,6 +391,7 @@ class Engine(Settlement):
         found: list[Violation] = []
         if not self.store.book.rules.tells_runs_apart:
             return found
+        self._changed()
         for breach in self.store.end_run(run):
             end = self.enter(RUN_END, findings.values_of(breach))
             end.step = self.store.step
@@ -390,6 +425,41 @@ class Engine(Settlement):
             call.extra = plan.ask({})
             call.extra.guards.append(NeverHolds(MALFORMED, Guard(kind="never")))
         return call
+
+    def _is_plain(self, call: Reservation, began: float) -> bool:
+        return call.plan.plain and not (began or self._watching) and self._kept is None
+
+    def _reserve(
+        self, call: Reservation, failed: Asked | None, away: list[Breach] | None
+    ) -> list[Breach] | None:
+        """Judge a call by the contracts of the session; `away` is what stands against holding it."""
+        refuse = None if self._watching else failed or away
+        breaches = self.store.reserve(call, force=self._watching, refuse=refuse)
+        if self._kept is None:
+            return breaches
+        if breaches or failed:
+            # What was explained to somebody may be remembered as told.
+            self._kept.changed()
+        self._kept.judged(call)
+        return [*away, *(breaches or ())] if away else breaches
+
+    def _unless_kept(
+        self, call: Reservation, breaches: list[Breach] | None, more: list[Breach]
+    ) -> list[Breach] | None:
+        """Put what stands against a call that is not kept beside the rest. It is taken back."""
+        if not more or not call.admitted:
+            return breaches
+        if not self._watching:
+            self.store.take_back(call, more)
+            self._finish(call, "undo")
+        return [*(breaches or ()), *more]
+
+    def _is_kept(self, call: Reservation, more: list[Breach]) -> bool:
+        said = call.violations
+        if self._unless_kept(call, None, more):
+            self._report(call, [], more)
+            call.violations = (*said, *call.violations)
+        return call.admitted
 
     def _judged(self, call: Reservation, failed: Asked, breaches: list[Breach], began: float) -> None:
         if self._meter is not None:

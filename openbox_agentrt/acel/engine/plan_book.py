@@ -86,6 +86,15 @@ class PlanBook:
         if rules.keeps_times:
             self.memory.keep_times()
 
+    def renew(self) -> None:
+        """Bind the same contracts to new memory. The lock is held by the caller."""
+        for plan in self.plans.values():
+            plan.retire()
+        self.plans.clear()
+        self._bound.clear()
+        self.since.clear()
+        self.memory.forget()
+
     def register(self, spec: ToolSpec) -> None:
         """Know a tool, and what is registered for it, in place of what was before; say what that drops."""
         with self._lock:

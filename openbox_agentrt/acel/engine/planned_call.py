@@ -40,6 +40,7 @@ class PlannedCall(JudgedCall):
         answer: What that store answered last: an answer, the lease that stood in for asking, or why there is
             none. None if it was not asked, or once the answer was taken note of.
         unanswered: Whether that store gave no answer.
+        written: Says whether what it has changed is kept, where the memory of the session is.
     """
 
     __slots__ = ("early", "extra", "plan", "special", "tickets")
@@ -55,6 +56,7 @@ class PlannedCall(JudgedCall):
     lease: Lease | None = None
     answer: Reserved | Lease | str | None = None
     unanswered: bool = False
+    written: Any = None
 
     def __init__(self, tool: str, args: dict[str, Any], plan: Plan) -> None:
         super().__init__(tool, args)

@@ -28,7 +28,7 @@ from .followed_rules import SHUT, FollowedRules, RerunError, rules_of
 from .hidden import has_hidden, is_as_seen, learning_movers, reads_hidden_in_fleet, seen_in
 from .planned_call import PlannedCall
 from .rule_set import RuleSet
-from .snapshot import load_memory
+from .snapshot import remember
 from .store import SessionStore
 from .unseen_memory import UnseenMemory
 
@@ -357,7 +357,9 @@ class Rerun:
         assert self._store is not None
         if step["memory"] is None or None in self._rules.contracts:
             raise RerunError(f"line {number}: what the session remembered is not in the log")
-        load_memory(self._store, step["memory"])
+        with self._store.lock:
+            self._store.forget()
+            remember(self._store, step["memory"])
         self._store.memory.state.load(thawed(step["state"]))
 
     def _compare(

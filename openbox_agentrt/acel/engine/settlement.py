@@ -23,6 +23,7 @@ from . import findings
 from .fleet_gate import FleetGate
 from .planned_call import seen_of
 from .records import Records
+from .session_gate import SessionGate
 from .store import SessionStore
 from .trace import Trace
 
@@ -57,6 +58,7 @@ class Settlement:
         self.records = records
         self._commits = Commits(state)
         self._fleet = fleet
+        self._kept: SessionGate | None = None
 
     @property
     def mode(self) -> Mode:
@@ -108,10 +110,12 @@ class Settlement:
     def replace_result(self, call: Reservation, result: Any) -> None:
         """Take note that whoever made a call that was committed was given another result."""
         self.store.relearn(call, result)
+        self._changed()
 
     def replace_arguments(self, call: Reservation, args: Mapping[str, Any]) -> None:
         """Take note that a call that was committed is shown with other arguments than it was made with."""
         self.store.relearn_arguments(call, args)
+        self._changed()
 
     def give_up(self, call: Reservation, *, ran: bool) -> None:
         """Settle a call that failed, if it `ran`, or never ran."""
@@ -126,6 +130,8 @@ class Settlement:
     def drop(self, call: Reservation) -> None:
         """Settle a call that was dropped. May be called by a finalizer at any point."""
         self.store.drop(call)
+        if self._kept is not None:
+            self._kept.moved(call)
         if call.lease is not None and call.lease.process == os.getpid():
             # Else what was dropped is the copy that a fork made: the call goes on where it was reserved.
             self._finish(call, "lose")
@@ -137,7 +143,14 @@ class Settlement:
             found = self._unwritten(call, self._commits.write(spec, _ran(call), result), result) or found
         return found
 
+    def _changed(self) -> None:
+        """Have written what has changed, where the memory is kept in a store."""
+        if self._kept is not None:
+            self._kept.changed()
+
     def _finish(self, call: Reservation, how: How) -> None:
+        if self._kept is not None:
+            self._kept.moved(call)
         if call.plan.fleet and self._fleet is not None:
             # What is dropped may be in the middle of anything, so nothing comes back of it.
             tell = None if how == "lose" else partial(self._report_end, call)
@@ -145,6 +158,7 @@ class Settlement:
 
     def _report_end(self, call: Reservation, breaches: list[Breach]) -> None:
         self.store.note(breaches)
+        self._changed()
         self._report_late(call, breaches, None)
 
     def _unsound(self, call: Reservation, failed: Asked, result: Any) -> Violation | None:

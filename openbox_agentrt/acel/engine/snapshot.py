@@ -21,7 +21,6 @@ from ..match.selector import is_plain
 from ..memory.cell import LiveCell
 from ..wording import shown
 from .engine import Engine
-from .journal import JournaledStore
 from .store import SessionStore
 
 VERSION = 1
@@ -88,8 +87,7 @@ def restore_snapshot(engine: Engine, snapshot: Mapping[str, Any], *, migrate: bo
         load_memory(engine.store, snapshot["memory"], migrate=migrate)
         engine.rows.resume([dict(row) for row in trace["rows"]], int(trace["length"]), str(trace["hash"]))
         engine.state.load(dict(snapshot["state"]))
-        if isinstance(engine.store, JournaledStore):
-            engine.store.note_restored(snapshot["memory"], snapshot["state"])
+        engine.store.note_restored(snapshot["memory"], snapshot["state"])
     except SnapshotError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -98,19 +96,25 @@ def restore_snapshot(engine: Engine, snapshot: Mapping[str, Any], *, migrate: bo
 
 def _dump(store: SessionStore) -> dict[str, Any]:
     store.settle()
-    cells = _cells(store)
-    since = store.book.since
     with store.lock:
-        return {
-            "step": store.step,
-            "time": store.memory.now,
-            "closed": None if store.shut is None else store.shut.spec,
-            "since": [[*name, since[key]] for key, name in _names(store).items() if key in since],
-            "violated": [name for key, name in _names(store).items() if key in store.violated],
-            "cells": {name: cell.dump() for name, cell in cells.items() if not cell.idle()},
-            "written": store.memory.state.written(),
-            **_digest_key(store),
-        }
+        cells = cells_of(store)
+        dumped = {name: cell.dump() for name, cell in cells.items() if not cell.idle()}
+        return {**common_memory(store), "cells": dumped}
+
+
+def common_memory(store: SessionStore) -> dict[str, Any]:
+    """Give what a store remembers beside its cells. Its lock is held."""
+    since = store.book.since
+    names = _names(store) if since or store.violated else {}
+    return {
+        "step": store.step,
+        "time": store.memory.now,
+        "closed": None if store.shut is None else store.shut.spec,
+        "since": [[*name, since[key]] for key, name in names.items() if key in since],
+        "violated": [name for key, name in names.items() if key in store.violated],
+        "written": store.memory.state.written(),
+        **_digest_key(store),
+    }
 
 
 def load_memory(store: SessionStore, data: Mapping[str, Any], *, migrate: bool = False) -> None:
@@ -120,29 +124,34 @@ def load_memory(store: SessionStore, data: Mapping[str, Any], *, migrate: bool =
     Raises:
         SnapshotError: It remembers something that no contract here does.
     """
+    with store.lock:
+        remember(store, data, migrate=migrate)
+
+
+def remember(store: SessionStore, data: Mapping[str, Any], *, migrate: bool = False) -> None:
+    """Do as `load_memory`, for a caller that holds the lock."""
     names = _names(store)
     for *name, step in data["since"]:
         # A contract that was added on the way has memory of its own.
         store.book.since.update(dict.fromkeys(_named(names, name)[:1], int(step)))
-    cells = _cells(store)
+    if "digest_key" in data:
+        store.memory.digests.key = bytes.fromhex(data["digest_key"])
+    cells = cells_of(store)
     # Earlier versions named memory by the text of the contracts alone.
     texts = {name: _text_of(name) for name in cells if "#" in name}
     unknown = data["cells"].keys() - cells.keys() - set(texts.values())
     if unknown and not migrate:
         raise SnapshotError(f"snapshot remembers {shown(min(unknown))}, which no contract does")
-    with store.lock:
-        if "digest_key" in data:
-            store.memory.digests.key = bytes.fromhex(data["digest_key"])
-        store.step = int(data["step"])
-        store.shut = None if data["closed"] is None else _SHUT[data["closed"]]
-        store.violated = frozenset(key for name in data["violated"] for key in _named(names, name))
-        if data["time"] is not None:
-            store.memory.timeline.advance(float(data["time"]))
-        store.memory.state.resume({str(key): float(at) for key, at in data["written"].items()})
-        for name, cell in cells.items():
-            kept = data["cells"].get(name, data["cells"].get(texts.get(name)))
-            if kept is not None:
-                cell.load(kept)
+    store.step = int(data["step"])
+    store.shut = None if data["closed"] is None else _SHUT[data["closed"]]
+    store.violated = frozenset(key for name in data["violated"] for key in _named(names, name))
+    if data["time"] is not None:
+        store.memory.timeline.advance(float(data["time"]))
+    store.memory.state.resume({str(key): float(at) for key, at in data["written"].items()})
+    for name, cell in cells.items():
+        kept = data["cells"].get(name, data["cells"].get(texts.get(name)))
+        if kept is not None:
+            cell.load(kept)
 
 
 def _digest_key(store: SessionStore) -> dict[str, str]:
@@ -187,14 +196,18 @@ def _text_of(name: str) -> str:
     return _HASH.sub("", name).replace("; must", "")
 
 
-def _cells(store: SessionStore) -> dict[str, LiveCell]:
+def cells_of(store: SessionStore) -> dict[str, LiveCell]:
+    """
+    Give every piece of memory that a store can have, by its name. Its lock is held.
+
+    Raises:
+        SnapshotError: A contract has code of its own, or two pieces have one name.
+    """
     if store.book.rules.custom:
         own = store.book.rules.custom[0].contract.spec
         raise SnapshotError(f"contract {shown(own)} has code of its own, which has no snapshot")
-    with store.lock:
-        cells = store.book.every_cell()
     named: dict[str, LiveCell] = {}
-    for name, cell in cells:
+    for name, cell in store.book.every_cell():
         if name in named:
             raise SnapshotError(f"two matchers are written alike in {name!r:.200}, give them labels")
         named[name] = cell

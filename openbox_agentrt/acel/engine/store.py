@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..._plain.arguments import plain_args
@@ -73,6 +73,17 @@ class SessionStore(CallStore):
         with self.lock:
             self._replace(rules)
         self._settle_in(rules)
+
+    def forget(self) -> None:
+        """Remember nothing, as a new store. A call under way ends where it began. The lock is held."""
+        self._settle_dropped()
+        self.book.renew()
+        self.step = 0
+        self.shut = None
+        self.violated = self._ended = NONE
+
+    def note_restored(self, memory: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+        """Take note that the session goes on where its memory was taken."""
 
     def verdict_of(self, contract: TemporalContract) -> Verdict:
         """Tell how a contract stands."""

@@ -105,6 +105,12 @@ class Trace:
         with self._lock:
             return [_as_dict(kept.row) for kept in self._drain()], self._length, self._hash.hexdigest()
 
+    def mark(self) -> tuple[int, str]:
+        """Say how many rows there were in all, and the hash of all, at one moment."""
+        with self._lock:
+            self._drain()
+            return self._length, self._hash.hexdigest()
+
     def last(self, count: int | None, *, room: int | None = None) -> tuple[list[dict[str, Any]], int, str]:
         """
         Give the latest rows, how many there were in all, and the hash of all.

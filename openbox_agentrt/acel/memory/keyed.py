@@ -45,7 +45,17 @@ class Keyed(LiveCell):
 
     key: Key
 
-    __slots__ = ("_entries", "_forgets", "_make", "_next_sweep", "blank", "bound", "key", "timeline")
+    __slots__ = (
+        "_changed",
+        "_entries",
+        "_forgets",
+        "_make",
+        "_next_sweep",
+        "blank",
+        "bound",
+        "key",
+        "timeline",
+    )
 
     def __init__(
         self,
@@ -64,6 +74,8 @@ class Keyed(LiveCell):
         self.timeline = timeline
         self._forgets = forgets
         self._next_sweep = float("-inf")
+        # Values that were touched since somebody asked for changes; None as long as nobody has.
+        self._changed: set[str] | None = None
 
     def at(self, call: JudgedCall) -> LiveCell | None:
         key = call.key(self.key)
@@ -91,13 +103,17 @@ class Keyed(LiveCell):
         if entry is None and self._forgets and len(self._entries) >= self.bound:
             oldest = self._oldest()
             if oldest is not None:
-                del self._entries[oldest]
+                self._drop(oldest)
+        if self._changed is not None:
+            self._changed.add(key)
         if entry is None and len(self._entries) < self.bound:
             entry = self._entries[key] = _KeyEntry(self._make())
         return entry
 
     def close(self, key: str) -> None:
         """Drop the entry of a value if it remembers nothing."""
+        if self._changed is not None:
+            self._changed.add(key)
         entry = self._entries.get(key)
         if entry is not None and entry.idle():
             del self._entries[key]
@@ -107,7 +123,7 @@ class Keyed(LiveCell):
 
     def forget_run(self, run: str) -> None:
         for value in [value for value in self._entries if self.key.within_run(value, run) is not None]:
-            del self._entries[value]
+            self._drop(value)
 
     def each(self) -> list[tuple[str | None, LiveCell]]:
         return [(key, entry.cell) for key, entry in self._entries.items()]
@@ -126,14 +142,39 @@ class Keyed(LiveCell):
     def dump(self) -> dict[str, Any]:
         return {key: entry.cell.dump() for key, entry in self._entries.items()}
 
+    def dump_changed(self, *, whole: bool) -> dict[str, Any]:
+        """
+        Give what it remembers of the values that were touched since this was last asked; None for nothing.
+
+        The first time, and for the `whole`, all are given.
+        """
+        touched, self._changed = self._changed, set()
+        if whole or touched is None:
+            touched = set(self._entries)
+        entries = {value: self._entries.get(value) for value in touched}
+        return {
+            value: None if entry is None or entry.cell.idle() else entry.cell.dump()
+            for value, entry in entries.items()
+        }
+
+    def track(self) -> None:
+        """Note from now on which values are touched: what there is now is known."""
+        self._changed = set()
+
     def load(self, data: dict[str, Any]) -> None:
         self._entries = {}
+        self._changed = None
         for name, inner in data.items():
             key = self.key.spelt(name)
             if key in self._entries:
                 raise ValueError(f"{self.key.text} has one value in two spellings")
             entry = self._entries[key] = _KeyEntry(self._make())
             entry.cell.load(inner)
+
+    def _drop(self, value: str) -> None:
+        del self._entries[value]
+        if self._changed is not None:
+            self._changed.add(value)
 
     def _oldest(self) -> str | None:
         return next((key for key, entry in self._entries.items() if not entry.flying), None)
@@ -143,7 +184,7 @@ class Keyed(LiveCell):
             # Looking at every entry is dear, so a flood of new values makes it happen 16 times per
             # window at most; in between, they are refused.
             for key in [key for key, entry in self._entries.items() if entry.idle()]:
-                del self._entries[key]
+                self._drop(key)
             self._next_sweep = self.timeline.now + (self.blank.within or 0.0) / 16
 
 

@@ -105,6 +105,15 @@ class SessionMemory:
         """Forget every piece of memory that is not named. A call under way still settles what it moved."""
         self._cells = {name: live for name, live in self._cells.items() if name[0] in named}
 
+    def forget(self) -> None:
+        """Forget every piece of memory. A call under way still settles what it moved."""
+        self._cells = {}
+
+    @property
+    def size(self) -> int:
+        """Count the pieces of memory."""
+        return len(self._cells)
+
     def is_idle(self) -> bool:
         """Tell whether no piece of memory remembers anything."""
         return all(cell.idle() for cell in self._cells.values())

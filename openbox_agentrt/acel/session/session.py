@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from ..._halt import halt_of
 from ..contracts.base import ENDED, PersonsHalt, TemporalContract
 from ..contracts.numbers import check_count
+from ..engine.durable import keep_in_store, kept_of
 from ..engine.engine import Engine
 from ..engine.fleet_gate import FleetStore
 from ..engine.records import Meter, ViolationRecorder
@@ -66,6 +67,10 @@ class Session(SessionContracts, SessionCalls):
             contract is an error without it. With "alone" they count the calls of this session only, as a
             replay or a test may want it.
         agent: The agent whose calls it judges. A person may halt it by that, or by its `session_id`.
+        durable: Whether what the session remembers is kept in the store of the fleet, under `session_id`: a
+            restart or another process goes on with it. One process has it at a time; a call is refused while
+            another one does. What has changed is written before the tool of a call runs.
+        idle_seconds: So long it is kept there when nobody uses it.
 
     Attributes:
         halt_on_violation: See above. It may be changed.
@@ -95,6 +100,8 @@ class Session(SessionContracts, SessionCalls):
         subject: Mapping[str, Any] | None = None,
         fleet: FleetStore | Literal["alone"] | None = None,
         agent: str | None = None,
+        durable: bool = False,
+        idle_seconds: float = 86_400.0,
     ) -> None:
         _one_of("halt_on_violation", halt_on_violation, (True, False, "session"))
         check_mode(mode)
@@ -134,6 +141,8 @@ class Session(SessionContracts, SessionCalls):
         )
         super().__init__()
         self.halt_on_violation = halt_on_violation
+        if durable:
+            keep_in_store(self._engine, fleet, session_id, idle_seconds)
 
     @property
     def session_id(self) -> str | None:
@@ -210,6 +219,33 @@ class Session(SessionContracts, SessionCalls):
         Calls under way may still be committed.
         """
         return self._engine.close(ENDED)
+
+    def hold(self) -> None:
+        """
+        Take a durable session, and remember what is kept of it; the first call does so as well. Blocks.
+
+        Raises:
+            SessionBusyError: Another process has it, and still had it after five seconds.
+            FleetUnavailableError: The store does not answer.
+            SessionMemoryError: What is kept cannot be read.
+            ValueError: The session is not durable.
+        """
+        kept_of(self._engine).session.hold()
+
+    async def ahold(self) -> None:
+        """Do as `hold`, without blocking the event loop."""
+        await kept_of(self._engine).session.ahold()
+
+    def release(self) -> None:
+        """
+        Let other processes go on with a durable session, once what has changed is written. Does not wait.
+
+        It may be used again here: the next call takes it again, and remembers what others did meanwhile.
+
+        Raises:
+            ValueError: The session is not durable.
+        """
+        kept_of(self._engine).session.leave()
 
     def replay(
         self, events: Iterable[ToolCallEvent | Mapping[str, Any]], *, every: bool = False

@@ -153,8 +153,10 @@ class Dispatcher:
     def _to_write(self) -> list[Question]:
         until = time.monotonic() + self._standing.lease_seconds
         # What was never held, during an outage, is nobody's to write.
-        sessions = [session for session in _taken(self._written, AT_ONCE) if session.birth]
-        return [ToKeep(until, record=session, soon=True) for session in sessions]
+        sessions = list(_taken(self._written, AT_ONCE))
+        for session in sessions:
+            session.queued = False
+        return [ToKeep(until, record=session, soon=True) for session in sessions if session.birth]
 
     def _serve(self, ends: list[ToFinish], requests: list[Question]) -> None:
         permit = self._breaker.to_tell()

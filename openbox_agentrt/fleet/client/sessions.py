@@ -61,6 +61,7 @@ class HeldSession:
         birth: Which memory of that name it is.
         version: The last version that the store has told of, which the memory here goes on from.
         worker: Under which name of this worker it is held; empty when it is not.
+        taken: How often it was taken, so that what belongs to an earlier time is told from the rest.
         queued: Whether it is to be written by itself.
     """
 
@@ -72,6 +73,7 @@ class HeldSession:
     birth: str = ""
     version: int = -1
     worker: str = ""
+    taken: int = 0
     queued: bool = False
     used_at: float = field(default_factory=time.monotonic)
     _sent: int = 0
@@ -116,6 +118,7 @@ class HeldSession:
             self.memory.load(stand.pieces or {})
             self.birth, self.version, self._whole = stand.birth, stand.version, False
             self._sent = self.version
+            self.taken += 1
         self.worker, self.used_at = worker, time.monotonic()
         return lost
 
@@ -250,18 +253,23 @@ class ToKeep(ForSession):
     record: HeldSession = field(kw_only=True)
     soon: bool = False
     _sent: Keep | None = None
+    _taken: int = 0
 
     def is_unawaited(self) -> bool:
         return self.soon
 
     def step(self, worker: WorkerId, by: int) -> Keep:
+        self._taken = self.record.taken
         self._sent = self.record.keep(worker)
         return self._sent
 
     def goes_on(self, answer: StepAnswer, standing: WorkerStanding) -> bool:
         sent = self._sent
         assert sent is not None
-        if answer.said in ("ok", "again"):
+        if self._taken != self.record.taken:
+            # The session was taken anew since this was sent, and what it wrote is what was found then.
+            deliver(self, False)
+        elif answer.said in ("ok", "again"):
             self.record.kept(sent, standing.worker.id)
             deliver(self, True)
         elif answer.said == "no":

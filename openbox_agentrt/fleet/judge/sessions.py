@@ -68,6 +68,9 @@ def keep(step: Keep, holder: Holder) -> Answered:
     if row.owner != step.worker and (holder.lives(row.owner) is not None or row.version != step.base):
         # Whoever had it is dead or has let go of it, and nobody has written since: then it is still ours.
         return ("no",)
+    if row.version > step.base and row.writer != step.worker:
+        # It was made before this worker took the session again, from somebody else.
+        return ("no",)
     if row.version < step.base and not step.whole:
         return ("gone",)
     if step.whole or step.end:

@@ -14,6 +14,8 @@ if birth then
     local till = owner ~= '' and call('ZSCORE', WORKERS, owner)
     if (till and tonumber(till) >= now) or version ~= req.base then return reply('no') end
   end
+  -- One that was made before this worker took the session again, from somebody else.
+  if version > req.base and had[4] ~= req.worker then return reply('no') end
   if version < req.base and not req.whole then return reply('gone') end
 elseif not req.whole then
   return reply('gone')

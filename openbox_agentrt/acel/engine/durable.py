@@ -1,0 +1,66 @@
+"""Keep the memory of a session in a shared store, or find out why it cannot be kept there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...fleet.errors import SessionMemoryError
+from ..contracts.base import TemporalContract
+from ..memory.state import StateStore
+from .engine import Engine
+from .rule_set import shared_rules
+from .session_gate import SessionGate
+from .session_pieces import SessionPieces
+from .snapshot import SnapshotError
+from .store import SessionStore
+from .trace import Trace
+
+__all__ = ("check_durable", "keep_in_store", "kept_of")
+
+
+def keep_in_store(engine: Engine, fleet: object, session_id: str | None, idle_seconds: float) -> None:
+    """
+    Keep the memory of a session in a store from its first call on.
+
+    Raises:
+        ValueError: There is no store, or no name; a contract has code of its own; or the state is no JSON.
+    """
+    make = getattr(fleet, "session", None)
+    if make is None:
+        raise ValueError("a durable session is kept in a store: give fleet=open_fleet(url)")
+    if not session_id:
+        raise ValueError("a durable session has a name, by which others find it: give session_id")
+    pieces = _pieces(engine.store, engine.rows, engine.state)
+    session = make(session_id, pieces, idle_seconds=idle_seconds)
+    engine.keep_in(SessionGate(session, pieces, engine.records.count_outage))
+
+
+def check_durable(contracts: tuple[TemporalContract, ...], state: Mapping[str, Any]) -> None:
+    """
+    Accept contracts and the initial state of sessions that are to be durable.
+
+    Raises:
+        ValueError: A contract has code of its own, or the state is no JSON.
+    """
+    initial = StateStore(state)
+    _pieces(SessionStore(shared_rules(contracts), initial), Trace(), initial)
+
+
+def _pieces(store: SessionStore, rows: Trace, state: StateStore) -> SessionPieces:
+    try:
+        return SessionPieces(store, rows, state)
+    except (SnapshotError, SessionMemoryError) as error:
+        raise ValueError(f"what it would remember cannot be kept: {error}") from error
+
+
+def kept_of(engine: Engine) -> SessionGate:
+    """
+    Give the way to the store that keeps the memory of a session.
+
+    Raises:
+        ValueError: It is in this process alone.
+    """
+    if engine.kept is None:
+        raise ValueError("the session is not durable")
+    return engine.kept

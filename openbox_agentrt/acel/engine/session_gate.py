@@ -1,0 +1,207 @@
+"""
+A session whose memory is kept in a shared store: it is held before a call is judged, and what a call has
+changed is written before its tool runs.
+
+What is written while Core is asked, or a person, costs nothing; where nobody is asked, it is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Protocol, TypeAlias
+
+from ...fleet.errors import FleetError, FleetUnavailableError
+from ..contracts.base import SessionRule
+from ..memory.guard import Breach
+from .planned_call import PlannedCall
+
+__all__ = ("HELD", "KeptSession", "Pieces", "SessionGate")
+
+HELD = SessionRule("the session is held by this worker", "ask again, or wait until the other worker is done")
+
+TAKEN = "another worker went on with the session meanwhile"
+OVER = "the session was ended"
+
+
+class KeptSession(Protocol):
+    """Hold a session in a store, for one worker at a time, see `fleet.sessions.SharedSession`."""
+
+    @property
+    def counts_alone(self) -> bool: ...
+
+    @property
+    def is_held(self) -> bool: ...
+
+    @property
+    def is_new(self) -> bool: ...
+
+    def enter(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def let_go(self) -> None: ...
+
+    def hold(self) -> None: ...
+
+    async def ahold(self) -> None: ...
+
+    def write(self) -> Future[bool]: ...
+
+    def wait(self, written: Future[bool]) -> bool: ...
+
+    async def await_(self, written: Future[bool]) -> bool: ...
+
+    def touch(self, *, soon: bool = True) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class Pieces(Protocol):
+    """Note what has changed in the memory of a session, see `session_pieces`."""
+
+    def note(self, call: PlannedCall, /) -> None: ...
+
+    def note_all(self) -> None: ...
+
+    def check(self) -> None: ...
+
+
+CountOutage: TypeAlias = Callable[[str], None]
+
+
+class SessionGate:
+    """
+    Take the calls of one session through the store that keeps its memory.
+
+    Args:
+        session: The session in the store.
+        pieces: Its memory here.
+        count_outage: Told what a call met while the store did not answer.
+
+    Attributes:
+        session: See above.
+    """
+
+    __slots__ = ("_count_outage", "_over", "_pieces", "session")
+
+    def __init__(self, session: KeptSession, pieces: Pieces, count_outage: CountOutage) -> None:
+        self.session = session
+        self._pieces = pieces
+        self._count_outage = count_outage
+        self._over = False
+
+    def hold(self) -> list[Breach]:
+        """Take the session if it is not held, and say what stands against that. Blocks the thread."""
+        if self._over:
+            return [_against(OVER)]
+        if self.session.is_held:
+            return []
+        try:
+            self.session.hold()
+        except FleetError as error:
+            return self._failed(error)
+        return []
+
+    async def ahold(self) -> list[Breach]:
+        """Do as `hold`, without blocking the event loop."""
+        if self._over:
+            return [_against(OVER)]
+        if self.session.is_held:
+            return []
+        try:
+            await self.session.ahold()
+        except FleetError as error:
+            return self._failed(error)
+        return []
+
+    def judged(self, call: PlannedCall) -> None:
+        """Have written what a call has changed. `written` says whether it may run."""
+        self._pieces.note(call)
+        call.special = True
+        if call.admitted and self.session.is_held:
+            call.written = self.session.write() if _moves(call) else _NOTHING
+        else:
+            self.session.touch()
+
+    def written(self, call: PlannedCall) -> list[Breach]:
+        """Wait until what a call has changed is written, and say what stands against its running."""
+        for again in (False, True):
+            written = self.session.write() if again else call.written
+            call.written = None
+            try:
+                if written is not None and not self.session.wait(written):
+                    return [_against(TAKEN, 0.0)]
+            except FleetError as error:
+                return self._failed(error)
+            if self.session.is_held:
+                return []
+            # It was written long ago, before a person was asked perhaps: the store says whose it is.
+        return [_against(TAKEN, 0.0)]
+
+    async def awritten(self, call: PlannedCall) -> list[Breach]:
+        """Do as `written`, without blocking the event loop."""
+        for again in (False, True):
+            written = self.session.write() if again else call.written
+            call.written = None
+            try:
+                if written is not None and not await self.session.await_(written):
+                    return [_against(TAKEN, 0.0)]
+            except FleetError as error:
+                return self._failed(error)
+            if self.session.is_held:
+                return []
+        return [_against(TAKEN, 0.0)]
+
+    def moved(self, call: PlannedCall) -> None:
+        """Have written soon what the end of a call has changed. A finalizer may call this."""
+        self._pieces.note(call)
+        self.session.touch()
+
+    def changed(self) -> None:
+        """Have written soon whatever has changed."""
+        self._pieces.note_all()
+        self.session.touch()
+
+    def end(self) -> None:
+        """End the session for all workers, and let nothing more through here."""
+        self._over = True
+        self.session.end()
+
+    def check(self) -> None:
+        """
+        Accept the contracts in force.
+
+        Raises:
+            SnapshotError: One has code of its own, whose memory cannot be kept.
+        """
+        self._pieces.check()
+
+    def _failed(self, error: FleetError) -> list[Breach]:
+        if isinstance(error, FleetUnavailableError):
+            self._count_outage("local" if self.session.counts_alone else "refuse")
+            if self.session.counts_alone:
+                return []
+        return [_against(str(error), getattr(error, "retry_after", None))]
+
+
+def _moves(call: PlannedCall) -> bool:
+    """Tell whether a call has changed memory that another one is judged by."""
+    extra = call.extra
+    return bool(
+        call.plan.counts or call.plan.movers or (extra is not None and (extra.counts or extra.movers))
+    )
+
+
+def _nothing() -> Future[bool]:
+    done: Future[bool] = Future()
+    done.set_result(True)
+    return done
+
+
+_NOTHING = _nothing()
+"""Stands for what need not be written before the tool runs."""
+
+
+def _against(fault: str, retry_after: float | None = None) -> Breach:
+    return Breach(contract=HELD, fault=fault, retry_after=retry_after)

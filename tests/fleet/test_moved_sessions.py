@@ -1,0 +1,198 @@
+"""A session that moves between workers answers call by call like one that never moved."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openbox_agentrt.acel import Session, at_most_n_times, build_contract, must_precede
+from openbox_agentrt.fleet import Fleet, RedisFleet, SqliteFleet
+from openbox_agentrt.testing import ManualClock
+from tests.acel.test_snapshot import SPECS
+from tests.fleet.redis_server import RedisServer
+
+_names = count()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "redis"])
+def workers(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[tuple[Fleet, Fleet]]:
+    """Two workers of one store."""
+
+    def make() -> Fleet:
+        if request.param == "sqlite":
+            return SqliteFleet(folder / "fleet.db", timeout_seconds=20)
+        server: RedisServer = request.getfixturevalue("shared_server")
+        return RedisFleet(f"{server.url}?namespace={name}", timeout_seconds=20)
+
+    folder, name = tmp_path_factory.mktemp("fleet"), uuid.uuid4().hex
+    with closing(make()) as one, closing(make()) as two:
+        yield one, two
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from("abcd"),
+        st.sampled_from(["x", "y", 1, "\ud800"]),
+        st.integers(0, 4),
+        st.integers(0, 9),
+        st.sampled_from(["commit", "commit", "commit", "fail", "undo", "lose"]),
+        st.sampled_from(["stay", "stay", "move", "move anew"]),
+    ),
+    min_size=4,
+    max_size=16,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    rules=st.lists(st.sampled_from(SPECS), min_size=2, max_size=6, unique_by=str),
+    schedule=steps,
+    mode=st.sampled_from(["enforce", "shadow"]),
+)
+def test_it_answers_as_if_it_had_stayed(
+    workers: tuple[Fleet, Fleet], rules: Any, schedule: Any, mode: Any
+) -> None:
+    """Every kind of memory, whoever has it, and whether that knew it before."""
+    clock = ManualClock(1000)
+    stays = Session({"s": 1}, contracts=map(build_contract, rules), mode=mode, clock=clock.time)
+    name = f"moved {next(_names)}"
+    moves = _Moves(workers, name, rules, mode, clock)
+    for tool, key, n, wait, ends, where in schedule:
+        moves.go(where)
+        answers = []
+        for session in (stays, moves.session):
+            call = session.reserve(tool, {"k": key, "n": n})
+            said = None if call.refusal is None else str(call.refusal.for_model())
+            answers.append((call.step, call.allowed, said, [v.spec for v in call.violations]))
+            if call.allowed and call.start():
+                _end(call, ends)
+        assert answers[0] == answers[1]
+        clock.advance(wait)
+    moves.go("move anew")
+    moves.session.hold()
+
+    assert moves.session.unmet() == stays.unmet()
+    assert [v.spec for v in moves.session.end_session()] == [v.spec for v in stays.end_session()]
+    moves.session.release()
+
+
+class _Moves:
+    """A durable session, and the worker that has it."""
+
+    def __init__(self, workers: tuple[Fleet, Fleet], name: str, rules: Any, mode: Any, clock: Any) -> None:
+        self._workers = workers
+        self._made = (name, rules, mode, clock)
+        self._known = [self._make(0), self._make(1)]
+        self._at = 0
+
+    @property
+    def session(self) -> Session:
+        return self._known[self._at]
+
+    def go(self, where: str) -> None:
+        if where == "stay":
+            return
+        self.session.release()
+        self._at = 1 - self._at
+        if where == "move anew":
+            self._known[self._at] = self._make(self._at)
+
+    def _make(self, at: int) -> Session:
+        name, rules, mode, clock = self._made
+        return Session(
+            {"s": 1},
+            contracts=map(build_contract, rules),
+            mode=mode,
+            clock=clock.time,
+            fleet=self._workers[at],
+            durable=True,
+            session_id=name,
+        )
+
+
+def _end(call: Any, ends: str) -> None:
+    if ends == "commit":
+        call.commit("done")
+    elif ends == "lose":
+        call.lose()
+    else:
+        call.abort(ran=ends == "fail")
+
+
+def test_a_call_under_way_when_its_worker_dies_counts_and_allows_nothing(workers: Any) -> None:
+    """Nobody knows whether it ran."""
+
+    def rules() -> list[Any]:
+        return [at_most_n_times("pay", 1), must_precede("pay", "ship")]
+
+    one, two = workers
+    name = f"dies {next(_names)}"
+    first = Session(contracts=rules(), fleet=one, durable=True, session_id=name)
+    call = first.reserve("pay")
+    assert call.start()
+    first.release()
+
+    second = Session(contracts=rules(), fleet=two, durable=True, session_id=name)
+
+    assert not second.reserve("pay").allowed
+    assert not second.reserve("ship").allowed
+    second.release()
+    call.commit()
+
+
+def test_other_rules_keep_what_is_named_the_same(workers: Any) -> None:
+    """A rolling deploy with a higher limit goes on counting; what only one version counts, stays its."""
+    one, two = workers
+    name = f"deployed {next(_names)}"
+
+    def session(fleet: Fleet, *rules: Any) -> Session:
+        return Session(contracts=rules, fleet=fleet, durable=True, session_id=name, halt_on_violation=False)
+
+    old = session(one, at_most_n_times("pay", 2), at_most_n_times("ship", 1))
+    old.call("pay")
+    old.call("ship")
+    old.release()
+    new = session(two, at_most_n_times("pay", 3))
+    new.call("pay")
+    new.call("ship")
+    assert new.reserve("pay").allowed
+    new.release()
+
+    assert not old.reserve("pay").allowed
+    assert not old.reserve("ship").allowed
+    old.release()
+
+
+def test_values_that_are_many_are_written_one_by_one(workers: Any) -> None:
+    """A call writes what it has changed: as much with a thousand values of a key as with one."""
+    one, two = workers
+    name = f"many {next(_names)}"
+
+    def session(fleet: Fleet) -> Session:
+        return Session(
+            contracts=[at_most_n_times("pay", 1, key="k")], fleet=fleet, durable=True, session_id=name
+        )
+
+    first = session(one)
+    for number in range(300):
+        first.reserve("pay", {"k": number}, started=True).commit()
+    from openbox_agentrt.acel.session import engine_of
+
+    gate: Any = engine_of(first).kept
+    gate.session.wait(gate.session.write())
+    call = first.reserve("pay", {"k": "one more"})
+    gate._pieces.note(call)
+    assert len([name for name in gate._pieces.changes(whole=False) if ":" in name]) <= 1
+    gate.changed()
+    first.release()
+    second = session(two)
+    assert not second.reserve("pay", {"k": 7}).allowed
+    assert second.reserve("pay", {"k": 300}).allowed
+    second.release()
