@@ -11,12 +11,15 @@ from __future__ import annotations
 import gc
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 from hypothesis import settings
 
+from openbox_agentrt.fleet import SqliteFleet
 from openbox_agentrt.local_core import LocalCore
 
 # How long one example takes says more about the machine than about the code. Everybody sees the same
@@ -215,3 +218,22 @@ class Kit:
 @pytest.fixture
 def kit() -> type[Kit]:
     return Kit
+
+
+@pytest.fixture
+def store_path(tmp_path: Path) -> Path:
+    """The file of a store that workers share."""
+    return tmp_path / "fleet.db"
+
+
+@pytest.fixture
+def workers(store_path: Path) -> Iterator[Callable[..., SqliteFleet]]:
+    """Make workers of one store, and close them. A busy machine gets the time that it needs."""
+    with ExitStack() as opened:
+
+        def worker(**options: Any) -> SqliteFleet:
+            return opened.enter_context(
+                closing(SqliteFleet(store_path, **{"timeout_seconds": 20, **options}))
+            )
+
+        yield worker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,25 +20,6 @@ from openbox_agentrt.fleet import SqliteFleet
 from openbox_agentrt.testing import Call, ScriptedProvider
 
 DAY: dict[str, Any] = {"scope": "fleet", "per": "day"}
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "fleet.db"
-
-
-@pytest.fixture
-def workers(path: Path) -> Iterator[Callable[..., SqliteFleet]]:
-    """Make workers of one store, and close them."""
-    opened: list[SqliteFleet] = []
-
-    def worker(**options: Any) -> SqliteFleet:
-        opened.append(SqliteFleet(path, **{"timeout_seconds": 20, **options}))
-        return opened[-1]
-
-    yield worker
-    for each in opened:
-        each.close()
 
 
 async def act(stage: Any, *tools: str, **scope: Any) -> list[str]:
@@ -314,7 +295,7 @@ async def test_shadow_counts_and_stops_nothing(make_stage: Any, workers: Callabl
 
 
 async def test_an_outage_refuses_the_call_and_not_the_run(
-    make_stage: Any, workers: Callable[..., SqliteFleet], path: Path
+    make_stage: Any, workers: Callable[..., SqliteFleet], store_path: Path
 ) -> None:
     """With the reason; when the store is back, it goes on by itself."""
     metrics = Metrics()
@@ -327,7 +308,7 @@ async def test_an_outage_refuses_the_call_and_not_the_run(
         on_decision=decisions.append,
     )
 
-    with store_held(path):
+    with store_held(store_path):
         assert await act(stage, "pay", "look", "pay") == ["no pay", "look", "no pay"]
     for _ in range(200):
         if await act(stage, "pay") == ["pay"]:
@@ -341,7 +322,7 @@ async def test_an_outage_refuses_the_call_and_not_the_run(
 
 
 async def test_what_is_counted_here_in_an_outage_is_marked(
-    make_stage: Any, workers: Callable[..., SqliteFleet], path: Path, tmp_path: Path
+    make_stage: Any, workers: Callable[..., SqliteFleet], store_path: Path, tmp_path: Path
 ) -> None:
     """On the decision, in the metrics and in the evidence, whatever else is recorded there."""
     metrics = Metrics()
@@ -355,7 +336,7 @@ async def test_what_is_counted_here_in_an_outage_is_marked(
         on_decision=decisions.append,
     )
 
-    with store_held(path):
+    with store_held(store_path):
         assert await act(stage, "pay", "pay") == ["pay", "no pay"]
 
     assert [decision.fleet for decision in decisions if decision.event == "pay"] == ["local", None]
@@ -380,13 +361,13 @@ class store_held:
         self._gate.close()
 
 
-def test_the_url_is_an_option(path: Path) -> None:
+def test_the_url_is_an_option(store_path: Path) -> None:
     """The store is opened with the governance and closed with it."""
 
     async def main() -> None:
         governance = await create_openbox_agentrt(
             core="off",
-            environ={"OPENBOX_AGENTRT_FLEET": f"sqlite:///{path}"},
+            environ={"OPENBOX_AGENTRT_FLEET": f"sqlite:///{store_path}"},
             contracts=[at_most_n_times("pay", 1, **DAY)],
         )
         # On a machine that is busy enough, the store may take longer than a call waits for it.
@@ -396,7 +377,7 @@ def test_the_url_is_an_option(path: Path) -> None:
 
     asyncio.run(main())
 
-    assert path.exists()
+    assert store_path.exists()
 
 
 @pytest.mark.parametrize(

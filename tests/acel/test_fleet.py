@@ -9,7 +9,7 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,25 +34,6 @@ from openbox_agentrt.fleet import SqliteFleet
 from openbox_agentrt.fleet.client.settling import settle_worker
 
 DAY: dict[str, Any] = {"scope": "fleet", "per": "day"}
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "fleet.db"
-
-
-@pytest.fixture
-def workers(path: Path) -> Iterator[Callable[..., SqliteFleet]]:
-    """Make workers of one store, and close them."""
-    opened: list[SqliteFleet] = []
-
-    def worker(**options: Any) -> SqliteFleet:
-        opened.append(SqliteFleet(path, **{"timeout_seconds": 20, **options}))
-        return opened[-1]
-
-    yield worker
-    for each in opened:
-        each.close()
 
 
 def test_two_sessions_of_two_workers_share_a_budget(workers: Callable[..., SqliteFleet]) -> None:
@@ -339,11 +320,11 @@ def test_the_event_loop_does_not_wait(workers: Callable[..., SqliteFleet]) -> No
 
 
 def test_an_outage_refuses_with_the_reason(
-    workers: Callable[..., SqliteFleet], path: Path, caplog: pytest.LogCaptureFixture
+    workers: Callable[..., SqliteFleet], store_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The call does not run, and says when to try again; other tools go on."""
     caplog.set_level(logging.CRITICAL)
-    path.write_bytes(b"not a database" * 100)
+    store_path.write_bytes(b"not a database" * 100)
     metrics = Metrics()
     session = Session(
         contracts=[at_most_n_times("a", 1, **DAY)], fleet=workers(timeout_seconds=1), metrics=metrics
@@ -395,9 +376,9 @@ fleet.close()
 """
 
 
-def test_three_processes_with_a_limit_of_one_pay_once(path: Path) -> None:
+def test_three_processes_with_a_limit_of_one_pay_once(store_path: Path) -> None:
     """At the same time, with no session in common."""
-    arguments = [sys.executable, "-c", PAY, f"sqlite:///{path}"]
+    arguments = [sys.executable, "-c", PAY, f"sqlite:///{store_path}"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes = [subprocess.Popen(arguments, **pipes) for _ in range(3)]
 

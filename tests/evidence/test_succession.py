@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +45,20 @@ def log(tmp_path: Path, keys: list[Ed25519Signer], violation: MakeViolation) -> 
                 file.record(violation(step))
         before = key
     return path
+
+
+@pytest.fixture
+def short(tmp_path: Path, keys: list[Ed25519Signer], violation: MakeViolation) -> Path:
+    """A log of one record, signed with the first of the keys."""
+    with EvidenceFile(tmp_path / "e.jsonl", signer=keys[0]) as file:
+        file.record(violation())
+    return tmp_path / "e.jsonl"
+
+
+def head_of(log: Path) -> Head:
+    head = read_head(log)
+    assert head is not None
+    return head
 
 
 def test_each_key_verifies_the_whole_log(log: Path, keys: list[Ed25519Signer]) -> None:
@@ -98,27 +111,23 @@ def test_it_is_done_once_and_only_when_asked_for(
 
 
 def test_a_crash_before_the_new_key_has_signed(
-    tmp_path: Path, keys: list[Ed25519Signer], violation: MakeViolation
+    short: Path, keys: list[Ed25519Signer], violation: MakeViolation
 ) -> None:
     """The line is there and the head is still the old one's: it holds, and the next start goes on."""
-    path = tmp_path / "e.jsonl"
     old, new, _ = keys
-    with EvidenceFile(path, signer=old) as file:
-        file.record(violation())
-    head = read_head(path)
-    with EvidenceFile(path, signer=new, previous_signer=old):
+    head = head_of(short)
+    with EvidenceFile(short, signer=new, previous_signer=old):
         pass
-    assert head is not None
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[: head.count + 2]))
+    lines = short.read_bytes().splitlines(keepends=True)
+    short.write_bytes(b"".join(lines[: head.count + 2]))
     assert parse_line(lines[head.count + 1]).type == "key"
-    write_head(path, signed(replace(head, state="open"), old), durable=False)
-    assert verify_file(path, old.public_key_hex).ok
+    write_head(short, signed(replace(head, state="open"), old), durable=False)
+    assert verify_file(short, old.public_key_hex).ok
 
-    with EvidenceFile(path, signer=new, previous_signer=old) as file:
+    with EvidenceFile(short, signer=new, previous_signer=old) as file:
         file.record(violation())
     for key in (old, new):
-        assert verify_file(path, key.public_key_hex).ok
+        assert verify_file(short, key.public_key_hex).ok
 
 
 def signed(head: Head, key: Ed25519Signer) -> Head:
@@ -128,8 +137,7 @@ def signed(head: Head, key: Ed25519Signer) -> Head:
 
 def forge(log: Path, body: bytes, key: Ed25519Signer) -> None:
     """Put a line of a key at the end of a log, and sign the head anew."""
-    head = read_head(log)
-    assert head is not None
+    head = head_of(log)
     line, digest = write_line(
         body=body,
         prev=head.hash,
@@ -144,15 +152,11 @@ def forge(log: Path, body: bytes, key: Ed25519Signer) -> None:
 
 
 @pytest.mark.parametrize("how", ["unsigned", "by itself", "of another log", "of another line", "another key"])
-def test_nobody_takes_over_by_himself(
-    how: str, tmp_path: Path, keys: list[Ed25519Signer], violation: MakeViolation
-) -> None:
+def test_nobody_takes_over_by_himself(how: str, short: Path, keys: list[Ed25519Signer]) -> None:
     """Without the old key there is no line that its signature is right for."""
-    path = tmp_path / "e.jsonl"
     old, thief, third = keys
-    with EvidenceFile(path, signer=old) as file:
-        file.record(violation())
-    number, log_id = file.head.count, file.log_id
+    head = head_of(short)
+    number, log_id = head.count, head.log_id
     body = handover(log_id, number, old, thief)
     if how == "unsigned":
         body["signature"] = None
@@ -168,43 +172,33 @@ def test_nobody_takes_over_by_himself(
             "key_id": thief.key_id,
             "public_key": thief.public_key_hex,
         }
-    forge(path, json.dumps(body, sort_keys=True, separators=(",", ":")).encode(), thief)
-    report = verify_file(path, old.public_key_hex)
+    forge(short, json.dumps(body, sort_keys=True, separators=(",", ":")).encode(), thief)
+    report = verify_file(short, old.public_key_hex)
     assert (report.ok, report.problem) == (False, "wrong_signer")
     assert report.handed_over == ()
 
 
-def test_the_old_key_signs_nothing_any_more(
-    tmp_path: Path, keys: list[Ed25519Signer], violation: MakeViolation
-) -> None:
+def test_the_old_key_signs_nothing_any_more(short: Path, keys: list[Ed25519Signer]) -> None:
     """Who has stolen it cannot go on with a log that it has handed over."""
-    path = tmp_path / "e.jsonl"
     old, new, _ = keys
-    with EvidenceFile(path, signer=old) as file:
-        file.record(violation())
-    with EvidenceFile(path, signer=new, previous_signer=old):
+    with EvidenceFile(short, signer=new, previous_signer=old):
         pass
-    head = read_head(path)
-    assert head is not None
-    write_head(path, signed(head, old), durable=False)
+    head = head_of(short)
+    write_head(short, signed(head, old), durable=False)
     for key in (old, new):
-        assert verify_file(path, key.public_key_hex).problem == "wrong_signer"
+        assert verify_file(short, key.public_key_hex).problem == "wrong_signer"
 
 
 def test_a_head_of_before_is_of_the_key_of_before(
-    tmp_path: Path, keys: list[Ed25519Signer], violation: MakeViolation
+    short: Path, keys: list[Ed25519Signer], violation: MakeViolation
 ) -> None:
     """A head that was kept elsewhere is checked with the key that was in force then."""
-    path = tmp_path / "e.jsonl"
     old, new, _ = keys
-    with EvidenceFile(path, signer=old) as file:
+    kept = head_of(short)
+    with EvidenceFile(short, signer=new, previous_signer=old) as file:
         file.record(violation())
-    kept = file.head
-    shutil.copy(path, tmp_path / "copy")
-    with EvidenceFile(path, signer=new, previous_signer=old) as file:
-        file.record(violation())
-    assert verify_file(path, old.public_key_hex, head=kept).ok
-    assert verify_file(path, old.public_key_hex, head=signed(kept, new)).problem == "wrong_signer"
+    assert verify_file(short, old.public_key_hex, head=kept).ok
+    assert verify_file(short, old.public_key_hex, head=signed(kept, new)).problem == "wrong_signer"
 
 
 def test_a_single_line_is_checked_with_the_key_that_handed_over(
