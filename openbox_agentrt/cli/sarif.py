@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
+from urllib.parse import quote
 
 from .._version import __version__
 from ..acel.analysis import Analysis, Finding
@@ -28,7 +30,8 @@ def sarif_of(analysis: Analysis, file: str) -> dict[str, Any]:
         "runs": [
             {
                 "tool": {"driver": driver},
-                "results": [_result(finding, file) for finding in analysis.findings],
+                "columnKind": "unicodeCodePoints",
+                "results": [_result(finding, file) for finding in (*analysis.findings, *analysis.accepted)],
                 "invocations": [
                     {
                         "executionSuccessful": True,
@@ -43,16 +46,25 @@ def sarif_of(analysis: Analysis, file: str) -> dict[str, Any]:
 
 
 def _result(finding: Finding, file: str) -> dict[str, Any]:
+    # What is accepted was suppressed where it stands, in the words of the format.
+    meant = {"kind": "inSource", "status": "accepted", "justification": finding.accepted}
     return {
         "ruleId": finding.kind,
+        "ruleIndex": KINDS.index(finding.kind),
+        "suppressions": [] if finding.accepted is None else [meant],
         "level": "warning",
         "message": {"text": "\n".join(finding.lines())},
         "locations": [
             {
                 "physicalLocation": {
-                    "artifactLocation": {"uri": file.replace("\\", "/")},
+                    "artifactLocation": {"uri": _uri(file)},
                     "region": {"startLine": finding.line or 1},
                 }
             }
         ],
     }
+
+
+def _uri(file: str) -> str:
+    """Write the path of a file as a reference: of one that is not absolute, from where the command ran."""
+    return PurePath(file).as_uri() if PurePath(file).is_absolute() else quote(file.replace("\\", "/"))

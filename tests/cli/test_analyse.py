@@ -74,6 +74,78 @@ def test_code_review_gets_the_lines(run: Run) -> None:
     assert {result["ruleId"] for result in results} <= known
 
 
+MEANT = (
+    "contracts:\n"
+    "  - {template: came_from, args: [pay, to], id: known, kwargs: {sources: [{tool: mail, named: true}]},\n"
+    "     accept: {source-is-free-text: we write these mails, looks-like-a-pattern: was once}}\n"
+)
+
+
+def test_what_is_meant_is_accepted_with_its_reason(run: Run) -> None:
+    """It is shown as accepted and fails nothing, and an acceptance of what is not there is a finding."""
+    code, out, _ = run("analyse", "rules.yaml", "--json", rules=MEANT)
+
+    said = json.loads(out)
+    assert [(f["id"], f["accepted"]) for f in said["accepted"]] == [
+        ("source-is-free-text", "we write these mails")
+    ]
+    assert [f["id"] for f in said["findings"]] == ["acceptance-unused"]
+    assert code == 1
+    code, out, _ = run("analyse", "rules.yaml", rules=MEANT.replace(", looks-like-a-pattern: was once", ""))
+    assert code == 0
+    assert "nothing found and 1 accepted in 1 contracts" in out
+    assert "    accepted: we write these mails" in out
+
+
+def test_what_may_still_be_there_is_not_called_unused(run: Run) -> None:
+    """Without the tools that there are, an acceptance of a name of none is not judged."""
+    rules = MEANT.replace("looks-like-a-pattern", "pattern-names-no-tool")
+
+    assert run("analyse", "rules.yaml", rules=rules)[0] == 0
+    Path("tools.json").write_text('["pay", "mail"]')
+    assert run("analyse", "rules.yaml", "--tools", "tools.json", rules=rules)[0] == 1
+
+
+@pytest.mark.parametrize("accept", ["true", "[tool-never-allowed]", "{tool-never-allowed: ''}", "{a: 1}"])
+def test_an_acceptance_needs_a_reason(run: Run, accept: str) -> None:
+    """One without is an error that names the place."""
+    rules = f"contracts:\n  - {{template: never, args: [x], accept: {accept}}}\n"
+    code, _, err = run("analyse", "rules.yaml", rules=rules)
+
+    assert code == 2
+    assert "rules.yaml:2" in err
+    assert "accept" in err
+
+
+def test_an_acceptance_changes_no_rule(run: Run) -> None:
+    """Rules are the same with it and without."""
+    run("analyse", "rules.yaml", rules=MEANT)
+    Path("plain.yaml").write_text(MEANT.partition(",\n")[0] + "}\n")
+
+    assert run("diff", "rules.yaml", "plain.yaml", rules=MEANT)[0] == 0
+
+
+def test_code_review_is_told_what_is_meant(run: Run) -> None:
+    """In a SARIF log an accepted result is suppressed, and each result is at a reference to the file."""
+    Path("my rules.yaml").write_text(MEANT)
+    run("analyse", "my rules.yaml", "--sarif", "found.sarif")
+
+    (ran,) = json.loads(Path("found.sarif").read_text())["runs"]
+    listed = [rule["id"] for rule in ran["tool"]["driver"]["rules"]]
+    suppressed = {result["ruleId"]: result["suppressions"] for result in ran["results"]}
+    for result in ran["results"]:
+        (location,) = result["locations"]
+        assert listed[result["ruleIndex"]] == result["ruleId"]
+        assert location["physicalLocation"]["artifactLocation"]["uri"] == "my%20rules.yaml"
+        assert location["physicalLocation"]["region"]["startLine"] >= 1
+        assert result["message"]["text"]
+        assert result["level"] in ("none", "note", "warning", "error")
+    assert suppressed["acceptance-unused"] == []
+    (said,) = suppressed["source-is-free-text"]
+    assert said == {"kind": "inSource", "status": "accepted", "justification": "we write these mails"}
+    assert ran["invocations"][0]["executionSuccessful"] is True
+
+
 def test_strict_ends_with_1_where_something_is_open(run: Run) -> None:
     """What is not decided fails a strict check only."""
     rules = "contracts:\n" + "".join(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
 from ..rulesfile import Rules
+from .acceptance import told_apart, unused
 from .alphabet import alphabet_of
 from .budget import Budget
 from .components import Component, components, remembers, touched, values_needed
@@ -75,12 +76,22 @@ def analyse(
     # Of a pattern that is in no text, all is said.
     said = {f.contracts for f in findings if f.kind == "matcher-matches-nothing"}
     findings += [f for f in work.findings() if f.contracts[:1] not in said]
+    undecided = (*work.undecided, *subject.unshown)
+    accepted = rules.accepted if isinstance(rules, Rules) else ()
+    findings, meant = told_apart(findings, named, accepted)
+    whole = not undecided and not unknown
+    findings += unused(meant, named, accepted, whole=whole, tools=tools is not None)
     return Analysis(
-        findings=tuple(sorted(findings, key=lambda finding: (KINDS.index(finding.kind), finding.line or 0))),
-        undecided=(*work.undecided, *subject.unshown),
+        findings=tuple(_in_order(findings)),
+        accepted=tuple(_in_order(meant)),
+        undecided=undecided,
         not_analysed=tuple(f"{named[place]}: {why}" for place, why in unknown.items()),
         states=work.states,
     )
+
+
+def _in_order(findings: Iterable[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: (KINDS.index(finding.kind), finding.line or 0))
 
 
 def named_contracts(contracts: Sequence[TemporalContract], lines: Sequence[int | None]) -> list[Named]:

@@ -22,6 +22,7 @@ FindingKind: TypeAlias = Literal[
     "looks-like-a-pattern",
     "source-is-free-text",
     "shadow-contract-would-halt",
+    "acceptance-unused",
 ]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 
@@ -58,6 +59,7 @@ class Finding:
         witness: A shortest trace that shows it; empty where nothing has to happen, None where nothing can.
         advice: What to do.
         note: As far as what it was searched.
+        accepted: Why it is meant, as the rules file says.
     """
 
     kind: FindingKind
@@ -66,6 +68,7 @@ class Finding:
     witness: tuple[TraceRow, ...] | None
     advice: str
     note: str | None = None
+    accepted: str | None = None
 
     @property
     def line(self) -> int | None:
@@ -81,6 +84,7 @@ class Finding:
             "witness": None if self.witness is None else [row.to_dict() for row in self.witness],
             "advice": self.advice,
             "note": self.note,
+            **({} if self.accepted is None else {"accepted": self.accepted}),
         }
 
     def lines(self) -> list[str]:
@@ -89,7 +93,7 @@ class Finding:
         said += [f"contract: {contract}" for contract in self.contracts]
         if self.witness is not None:
             said.append(f"shortest: {shown_rows(self.witness)}")
-        said.append(f"advice: {self.advice}")
+        said.append(f"advice: {self.advice}" if self.accepted is None else f"accepted: {self.accepted}")
         return [*said, *([] if self.note is None else [f"note: {self.note}"])]
 
 
@@ -102,12 +106,14 @@ class Analysis:
 
     Attributes:
         findings: What is probably not meant.
+        accepted: What was found and is meant, as the rules file says with the reason.
         undecided: What was not decided, and why.
         not_analysed: Contracts that only running tells of, and why. Findings hold whatever they say.
         states: How many states of sessions were tried.
     """
 
     findings: tuple[Finding, ...]
+    accepted: tuple[Finding, ...]
     undecided: tuple[str, ...]
     not_analysed: tuple[str, ...]
     states: int
@@ -116,6 +122,7 @@ class Analysis:
         """The analysis as JSON data."""
         return {
             "findings": [finding.to_dict() for finding in self.findings],
+            "accepted": [finding.to_dict() for finding in self.accepted],
             "undecided": list(self.undecided),
             "not_analysed": list(self.not_analysed),
             "states": self.states,

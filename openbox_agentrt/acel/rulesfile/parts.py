@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from ..contracts.fact_spec import facts_from
-from ..contracts.shapes import Field, Place, SpecError, kind_of, shaped, written
+from ..contracts.shapes import Field, Place, SpecError, check_kind, kind_of, shaped, written
 from ..contracts.spec import build_contract, tools_in
 from ..contracts.template import Template
 from ..match.matchers import names_any
@@ -32,6 +32,7 @@ _RULES: dict[str, Field] = {
     "tests": Field("list"),
 }
 _GROUP = {"group": Field("text", required=True)}
+_ACCEPT = "accept"
 
 
 class Parts:
@@ -44,6 +45,7 @@ class Parts:
         facts: What calls tell the session.
         groups: The contracts of each group, used or not.
         contracts: All contracts in their order, groups put in their places.
+        accepted: Of the place of a contract, the findings that are meant there, each with the reason.
         uses: The group that each entry of ``contracts`` names, if it names one.
 
     Raises:
@@ -53,6 +55,7 @@ class Parts:
     def __init__(self, document: Document) -> None:
         self.document = document
         self.uses: list[tuple[Place, str]] = []
+        self.accepted: dict[Place, dict[str, str]] = {}
         try:
             self.said = shaped(document.data, _RULES, ())
             self.facts = facts_from(self.said.get("facts", []), ("facts",))
@@ -103,13 +106,14 @@ class Parts:
             if not isinstance(specs, list):
                 # As acel-core writes it.
                 raise SpecError(f"{written(place)} must be a list, got {kind_of(specs)}", place, where="")
-            yield name, [((*place, index), self._told(spec)) for index, spec in enumerate(specs)]
+            places = [(*place, index) for index in range(len(specs))]
+            yield name, [(at, self._told(spec, at)) for at, spec in zip(places, specs, strict=True)]
 
     def _expand(self) -> Iterator[Placed]:
         for index, spec in enumerate(self.said.get("contracts", [])):
             place: Place = ("contracts", index)
             if not isinstance(spec, dict) or "group" not in spec:
-                yield place, self._told(spec)
+                yield place, self._told(spec, place)
                 continue
             name = shaped(spec, _GROUP, place)["group"]
             if name not in self.groups:
@@ -119,12 +123,23 @@ class Parts:
             self.uses.append((place, name))
             yield from self.groups[name]
 
-    def _told(self, spec: Any) -> Any:
-        """Give a contract that has conditions the facts that they may read."""
+    def _told(self, spec: Any, place: Place) -> Any:
+        """Note what is accepted of a contract, and give it the facts that its conditions may read."""
+        if isinstance(spec, dict) and _ACCEPT in spec:
+            self.accepted[place] = dict(_reasons(spec[_ACCEPT], (*place, _ACCEPT)))
+            spec = {name: value for name, value in spec.items() if name != _ACCEPT}
         if not self.facts or not isinstance(spec, dict) or not _has_condition(spec):
             return spec
         own = spec.get("facts") or []
         return {**spec, "facts": [*own, *self.said["facts"]]} if isinstance(own, list) else spec
+
+
+def _reasons(given: Any, place: Place) -> Iterator[tuple[str, str]]:
+    check_kind(given, "mapping", place)
+    for finding, reason in given.items():
+        if not isinstance(finding, str) or not isinstance(reason, str) or not reason.strip():
+            raise SpecError("must give a reason for each finding", place, where=written(place))
+        yield finding, reason
 
 
 def _has_condition(spec: dict[Any, Any]) -> bool:

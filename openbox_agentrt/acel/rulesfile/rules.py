@@ -31,6 +31,7 @@ class Rules:
         contracts: The contracts, groups put in their places.
         facts: What calls tell a session, for the conditions of the contracts.
         groups: The contracts of each group, as instances of their own.
+        accepted: Of each contract, the findings of `analyse` that are meant, each with the reason.
         warnings: What is odd.
         rules_hash: Hash of the contracts and the initial state, equal for equal rules.
         contracts_hash: Hash of the contracts alone, by which the steps of a session know them.
@@ -43,6 +44,7 @@ class Rules:
     contracts: tuple[Template, ...]
     facts: tuple[Fact, ...]
     groups: dict[str, tuple[Template, ...]]
+    accepted: tuple[Mapping[str, str], ...]
     warnings: tuple[RulesWarning, ...]
     rules_hash: str
     contracts_hash: str
@@ -107,6 +109,7 @@ def _understand(document: Document) -> Rules:
         contracts=tuple(contracts),
         facts=parts.facts,
         groups=groups,
+        accepted=tuple(parts.accepted.get(place, {}) for place, _ in parts.contracts),
         warnings=tuple(oddities(parts, contracts)),
         rules_hash=rules_hash(contracts, parts.state),
         contracts_hash=rules_hash(contracts),

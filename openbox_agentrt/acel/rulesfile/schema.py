@@ -37,6 +37,11 @@ _OPTIONS: dict[str, Any] = {
     "severity": {"enum": list(get_args(Severity)), "description": "How bad a violation is."},
     "mode": {"enum": list(get_args(Mode)), "description": "shadow only watches."},
     "remedy": {**_TEXT, "description": "Advice for whoever is refused."},
+    "accept": {
+        "type": "object",
+        "additionalProperties": _TEXT,
+        "description": "Findings of openbox-agentrt analyse that are meant, each with the reason.",
+    },
     "on_violation": {
         "enum": list(get_args(OnViolation)),
         "description": "halt stops the session, refuse only the call.",
