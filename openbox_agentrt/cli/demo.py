@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import as_file, files
@@ -25,6 +26,9 @@ from .options import Port
 from .running import InputError
 
 app = typer.Typer(add_completion=False)
+
+WATCHED_SECONDS = 60.0
+"""So long the demo waits for somebody to open its page."""
 
 
 @app.command()
@@ -65,7 +69,7 @@ def demo(
     except KeyboardInterrupt:
         if not console:
             raise
-        return 0  # whoever watches has seen enough
+        # Whoever watches has seen enough.
     code = _verify(terminal, evidence, key)
     _read_next(terminal)
     return code
@@ -80,6 +84,8 @@ def _with_console(
     # Made before it signs anything, so that the console can verify from the first line on.
     _, public_key = ed25519_signer(key)
 
+    links = _Links(terminal)
+
     @contextmanager
     def beside(core: LocalCore) -> Iterator[None]:
         with as_file(files("openbox_agentrt.demo") / "rules.yaml") as rules:
@@ -87,22 +93,47 @@ def _with_console(
                 core, database, evidence=[evidence], rules=rules, public_key=public_key, who=name_of_user()
             )
         try:
-            with running_console(sources, Place(port=port), on_link=lambda link: _open(terminal, link)):
+            with running_console(sources, Place(port=port), on_link=links.tell):
                 yield
         finally:
             sources.close()
 
     async def afterwards() -> None:
-        _verify(terminal, evidence, key)
-        terminal.print("\nThe console stays where it is. Ctrl+C ends it.")
+        terminal.print("\n[bold]On the page[/bold]")
+        for where, what in (
+            ("Evidence", "each line, verified as it was written"),
+            ("Contracts", 'ask "What if": session demo, tool refund, arguments {"amount": 300}'),
+            ("Runs", "who judged each call, and what would unblock a refusal"),
+        ):
+            _say(terminal, f"  {where:<10} {what}")
+        terminal.print("It stays where it is. Ctrl+C ends it.")
         await asyncio.Event().wait()
 
-    return Stage(database=database, beside=beside, pace=pace, afterwards=afterwards)
+    return Stage(database=database, beside=beside, beginning=links.followed, pace=pace, afterwards=afterwards)
 
 
-def _open(terminal: Console, link: str) -> None:
-    terminal.print("\n[bold]Open this page[/bold] (the link works once)")
-    _say(terminal, f"  {link}")
+class _Links:
+    """Tell the links of a console: the first for everybody to see, later ones in a line between others."""
+
+    def __init__(self, terminal: Console) -> None:
+        self._terminal = terminal
+        self._told = 0
+
+    async def followed(self) -> None:
+        """Wait until somebody has opened the first, for a minute at most."""
+        until = time.monotonic() + WATCHED_SECONDS
+        # Not in a thread: Ctrl+C would have to wait for it.
+        while self._told < 2 and time.monotonic() < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+    def tell(self, link: str) -> None:
+        self._told += 1
+        if self._told == 1:
+            self._terminal.print("\n[bold]Open this page[/bold], and the agent begins (the link works once)")
+            _say(self._terminal, f"  {link}")
+            return
+        self._terminal.print("[dim]  signed in; for another browser:[/dim]")
+        _say(self._terminal, f"  {link}")
 
 
 def _verify(console: Console, evidence: Path, key: Path) -> int:

@@ -28,12 +28,12 @@ def api_routes(sources: Sources, reports: Reports) -> list[Route]:
     def approvals(request: Request) -> Any:
         now = sources.now()
         pending = sources.reader.pending(now, limit=_RUNS)
-        cards = [_card(inbox.card_of(sources, approval)) for approval in pending]
+        cards = [_card(inbox.card_of(sources, reports.sessions, approval)) for approval in pending]
         return {"waiting": sources.reader.count_pending(now), "approvals": cards}
 
     def approval(request: Request) -> Any:
         found = sources.reader.approval(request.path_params["id"])
-        return None if found is None else _card(inbox.card_of(sources, found))
+        return None if found is None else _card(inbox.card_of(sources, reports.sessions, found))
 
     def runs(request: Request) -> Any:
         listed = sources.reader.runs(limit=_RUNS)

@@ -16,13 +16,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from ..fleet.errors import FleetError
 from ..local_core import UndecidableApprovalError
 from ..local_core.approvals import Approval
+from ..local_core.reading import RunRow
 from . import inbox, values, words
 from .access import SIGNED_IN_SECONDS, Access, AccessGuard
 from .api import api_routes
 from .rendering import Pages
 from .reporting import Reports
+from .sessions import LiveSessions
 from .sources import Sources
 from .steps import Step
 from .story import tell
@@ -45,8 +48,9 @@ def application(sources: Sources, access: Access, where: str) -> Starlette:
     Args:
         where: Where it is served, for whoever looks at it.
     """
-    site = _Site(sources, access, where)
-    reports = Reports(sources, site)
+    sessions = LiveSessions(sources)
+    site = _Site(sources, access, where, sessions)
+    reports = Reports(sources, site, sessions)
     routes = [
         Route("/sign-in", site.sign_in),
         Route("/sign-out", site.sign_out, methods=["POST"]),
@@ -75,8 +79,9 @@ def application(sources: Sources, access: Access, where: str) -> Starlette:
 class _Site:
     """Answer requests for pages. Methods that are no coroutines run in threads of their own."""
 
-    def __init__(self, sources: Sources, access: Access, where: str) -> None:
+    def __init__(self, sources: Sources, access: Access, where: str, sessions: LiveSessions) -> None:
         self._sources = sources
+        self._sessions = sessions
         self._access = access
         self._where = where
         self._pages = Pages()
@@ -184,7 +189,7 @@ class _Site:
         )
 
     def _inbox(self, request: Request, opened: str = "", message: Any = None, note: str = "") -> Response:
-        found = inbox.inbox(self._sources, skip=_whole_number(request, "skip"))
+        found = inbox.inbox(self._sources, self._sessions, skip=_whole_number(request, "skip"))
         opened = opened or request.query_params.get("open", "")
         return self.page(
             request,
@@ -200,7 +205,7 @@ class _Site:
     def _one(
         self, request: Request, approval: Approval, message: Any, status: int = 200, note: str = ""
     ) -> Response:
-        card = inbox.card_of(self._sources, approval)
+        card = inbox.card_of(self._sources, self._sessions, approval)
         return self.page(
             request,
             "approval",
@@ -249,6 +254,12 @@ class _Site:
         run = sources.reader.run(request.path_params["id"])
         if run is None:
             return Response("there is no such run\n", 404)
+        return self._told_of_run(request, run)
+
+    def _told_of_run(
+        self, request: Request, run: RunRow, message: Any = None, *, status: int = 200
+    ) -> Response:
+        sources = self._sources
         story = tell(sources, run)
         only = request.query_params.get("only") == "loud"
         steps = [step for step in story.judged if step.loud] if only else story.judged
@@ -258,6 +269,7 @@ class _Site:
             request,
             "run",
             "/runs",
+            status=status,
             run=run,
             story=story,
             title=_title(story.run.halted, story.run.open, story.ended, story.judged),
@@ -271,7 +283,8 @@ class _Site:
             refused=sum(step.stopped for step in story.judged),
             waiting_here=sum(step.waits for step in story.judged),
             logs=[log for log in sources.logs if log.name in story.logs],
-            message=None,
+            message=message,
+            has_fleet=sources.fleet is not None,
         )
 
     def halt(self, request: Request) -> Response:
@@ -281,7 +294,15 @@ class _Site:
             return Response("there is no such run\n", 404)
         if not reason:
             return Response("a halt needs a reason\n", 400)
-        self._sources.core.halt(run_id=run.run_id, reason=reason, by=self._sources.who)
+        named = {"run": run.run_id, "session": run.session, "agent": run.agent}
+        kind = request.state.form.get("of", "run")
+        if not named.get(kind):
+            return Response("the form names neither a run, nor a session, nor an agent\n", 400)
+        try:
+            self._sources.halt(kind, named[kind], reason)
+        except FleetError as error:
+            logger.error("a halt did not reach the store of the fleet: %s", type(error).__name__)
+            return self._told_of_run(request, run, _HALTED_HERE, status=503)
         return RedirectResponse(f"/runs/{quote(run.run_id, safe='')}", 303)
 
     # What happens
@@ -317,6 +338,13 @@ _CHANGED = (
     "alarm",
     "The arguments are not those that you saw",
     "They changed after this page was made. Nothing was decided. Look at them again below.",
+    "",
+)
+_HALTED_HERE = (
+    "bad",
+    "alarm",
+    "The store of the fleet was not told",
+    "It is halted in every process with this Core. Whether others have heard of it is not known: try again.",
     "",
 )
 _HEADLINES = {

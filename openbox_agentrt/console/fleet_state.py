@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from .._halt import Halt
 from ..fleet.amounts import from_units
 from ..fleet.errors import FleetConfigError
+from ..fleet.halts import write_halt
+from ..fleet.opening import open_halts
 from ..fleet.steps import NoAnswerError
 from ..fleet.survey import CellStand, survey
 
@@ -44,12 +48,14 @@ class FleetView:
     Attributes:
         problem: Why it says nothing; empty if it does.
         workers: How many processes use it.
+        cells: The cells that were looked at, by their names in the store.
     """
 
     url: str
     rows: tuple[FleetRow, ...] = ()
     workers: int = 0
     problem: str = ""
+    cells: Mapping[str, CellStand] = field(default_factory=dict, repr=False)
 
 
 class FleetState:
@@ -69,12 +75,33 @@ class FleetState:
                 self._until = time.monotonic() + _FRESH_SECONDS
             return self._view
 
+    def halt(self, halt: Halt) -> None:
+        """
+        Tell every process with the store of a halt.
+
+        Raises:
+            FleetError: It was not told.
+        """
+        with closing(open_halts(self._url)) as rows:
+            write_halt(rows, halt)
+
+    def stand(self, cell: str) -> tuple[CellStand | None, str]:
+        """Say how one cell stands, None if nothing is counted in it, and why that is not known."""
+        view = self.view()
+        if view.problem:
+            return None, view.problem
+        if cell not in view.cells and len(view.cells) >= MOST:
+            return None, f"it is not among the {MOST} cells that are looked at here"
+        return view.cells.get(cell), ""
+
     def _ask(self) -> FleetView:
         name = self._url.rpartition("@")[2] if "@" in self._url else self._url
         try:
             with closing(survey(self._url)) as store:
-                rows = tuple(_row(cell) for cell in store.cells(MOST))
-                return FleetView(url=name, rows=rows, workers=len(store.workers()))
+                cells = store.cells(MOST)
+                rows = tuple(map(_row, cells))
+                known = {cell.id: cell for cell in cells}
+                return FleetView(url=name, rows=rows, workers=len(store.workers()), cells=known)
         except (FleetConfigError, NoAnswerError, OSError) as error:
             # Shown in the place of the cells: that a store is silent is what a person has to know.
             return FleetView(url=name, problem=f"the store does not answer ({type(error).__name__})")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from ..local_core.approvals import Approval, State
 from ..local_core.reading import RunRow
 from . import values, words
+from .call_standing import StandingOfCall, standing_of
+from .sessions import LiveSessions
 from .sources import Sources
 from .steps import Step
 from .story import tell
@@ -31,6 +33,7 @@ class Card:
         policy: The policy that asks.
         led: The last events of the run before it.
         judged: How many calls of its run were judged.
+        contracts: How the contracts stand that concern it; None once it is decided.
     """
 
     approval: Approval
@@ -44,6 +47,7 @@ class Card:
     policy: str
     led: tuple[Step, ...]
     judged: int
+    contracts: StandingOfCall | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,21 +79,21 @@ class Inbox:
     settled: tuple[SettledApproval, ...]
 
 
-def inbox(sources: Sources, *, skip: int = 0) -> Inbox:
+def inbox(sources: Sources, sessions: LiveSessions, *, skip: int = 0) -> Inbox:
     """Look into the inbox."""
     now = sources.now()
     reader = sources.reader
     pending = reader.pending(now, limit=PAGE, skip=skip)
     decided = reader.decided(now, since=now - _DAY, limit=_SETTLED)
     return Inbox(
-        cards=tuple(card_of(sources, approval) for approval in pending),
+        cards=tuple(card_of(sources, sessions, approval) for approval in pending),
         waiting=reader.count_pending(now),
         skipped=skip,
         settled=tuple(_settled(sources, approval, now) for approval in decided),
     )
 
 
-def card_of(sources: Sources, approval: Approval) -> Card:
+def card_of(sources: Sources, sessions: LiveSessions, approval: Approval) -> Card:
     """Put together what is known of an approval."""
     now = sources.now()
     event = sources.shown(approval.event)
@@ -98,9 +102,10 @@ def card_of(sources: Sources, approval: Approval) -> Card:
     steps = [] if run is None else tell(sources, run).judged
     own = next((step for step in steps if step.activity_id == approval.activity_id), None)
     before = [step for step in steps if step is not own and step.at <= approval.created_at]
+    state = approval.as_of(now)
     return Card(
         approval=approval,
-        state=approval.as_of(now),
+        state=state,
         tool=approval.activity_type,
         title=values.title_of(arguments.values),
         agent=str(event.get("agent_name") or event.get("workflow_type") or ""),
@@ -110,6 +115,7 @@ def card_of(sources: Sources, approval: Approval) -> Card:
         policy="" if own is None else own.policy,
         led=tuple([*before[-_LED:], own] if own is not None else before[-_LED:]),
         judged=len(steps),
+        contracts=standing_of(sources, sessions, approval) if state == "pending" else None,
     )
 
 

@@ -53,12 +53,12 @@ class DryRun:
 class Reports:
     """Answer requests for pages that report. Its methods run in threads of their own."""
 
-    def __init__(self, sources: Sources, site: WritesPages) -> None:
+    def __init__(self, sources: Sources, site: WritesPages, sessions: LiveSessions) -> None:
         self._sources = sources
         self._site = site
         self._hour = Hour(sources.reader)
         self._shadow = Shadow(sources)
-        self.sessions = LiveSessions(sources)
+        self.sessions = sessions
 
     def overview_summary(self) -> dict[str, Any]:
         """Give what the first page says."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,10 +29,11 @@ from . import words
 from .evidence_log import FollowedLog
 from .sources import Sources
 
-__all__ = ("KnownSession", "LiveSessions", "StateRow", "near_limits", "rows_of")
+__all__ = ("KnownSession", "LiveSessions", "StateRow", "near_limits", "rows_of", "tells_apart")
 
 MOST_SESSIONS = 20
 MOST_STEPS = 20_000
+NEAR = 50.0
 _KEPT = 64
 NEW = "new"
 
@@ -46,8 +48,10 @@ class KnownSession:
         name: The session, as whoever made it named it.
         store: What its contracts remember; None if the steps could not be followed.
         problem: Why not.
-        flying: How many calls are under way.
+        under_way: Calls that have begun and not ended.
         steps: How many steps it has.
+        asked: Calls under way that wait for a person, by their approvals.
+        recognising: Held while these are looked for.
     """
 
     run: str
@@ -55,11 +59,13 @@ class KnownSession:
     log: str
     store: SessionStore | None
     problem: str = ""
-    flying: int = 0
+    under_way: tuple[PlannedCall, ...] = ()
     steps: int = 0
     ended: bool = False
+    asked: dict[str, PlannedCall] = field(default_factory=dict)
     texts: dict[int, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    recognising: threading.Lock = field(default_factory=threading.Lock)
 
     def would(self, tool: str, args: dict[str, Any]) -> Refusal | None:
         """Say what a call would be refused for; None for nothing that is known."""
@@ -80,6 +86,24 @@ class KnownSession:
         assert self.store is not None
         with self.lock:
             return standings(self.store)
+
+    def show_arguments(self, call: PlannedCall, args: dict[str, Any]) -> PlannedCall:
+        """Count a call that is under way with arguments that its log does not tell yet."""
+        assert self.store is not None
+        with self.lock:
+            self.store.abort(call, ran=False)
+            again = PlannedCall(call.tool, plain_args(args), self.store.book.plan(call.tool))
+            again.about = call.about
+            self.store.step -= 1
+            self.store.reserve(again, force=True)
+            again.step = call.step
+            self.under_way = tuple(again if one is call else one for one in self.under_way)
+            return again
+
+    @property
+    def flying(self) -> int:
+        """Count the calls that are under way."""
+        return len(self.under_way)
 
     def about(self, tool: str) -> int:
         """Count the contracts that are about a tool."""
@@ -147,6 +171,14 @@ class LiveSessions:
                 return self._session(log, run)
         return None
 
+    def named(self, names: Collection[str]) -> KnownSession | None:
+        """Find the latest session that one of the names is of."""
+        for log in self._sources.logs:
+            for run in reversed(log.sessions()[-MOST_SESSIONS:]):
+                if log.session_of(run) in names:
+                    return self._session(log, run)
+        return None
+
     @property
     def tells(self) -> bool:
         """Tell whether any log has steps."""
@@ -183,7 +215,7 @@ class LiveSessions:
             log=log.name,
             store=None if problem else rerun.store_at(self._sources.now()),
             problem=problem,
-            flying=rerun.flying,
+            under_way=rerun.flying,
             steps=count,
             ended=bool(steps) and steps[-1][1].get("e") == "end" and "shut" in steps[-1][1],
             texts=rerun.texts(),
@@ -217,11 +249,11 @@ def near_limits(sessions: LiveSessions, *, most: int) -> list[StateRow]:
     """List what is closest to its limit in the open sessions."""
     known = [one for one in sessions.open() if one.store is not None]
     rows = [row for one in known for row in rows_of(sessions.sources, one)]
-    close = [row for row in rows if row.share is not None and row.share >= 0.5]
+    close = [row for row in rows if row.share is not None and row.share >= NEAR]
     return sorted(close, key=lambda row: -row.closeness)[:most]
 
 
-def _names(contract: Any) -> list[str]:
+def tells_apart(contract: Any) -> list[str]:
     """Name the arguments that a contract tells apart."""
     return [
         name for part in re.split(r"[^\w.-]+", contract.split.written) for name in (part, *part.split("."))
@@ -232,7 +264,7 @@ def _row(sources: Sources, one: Standing, session: str, text: str) -> StateRow:
     contract = one.contract
     shadow = contract.mode == "shadow"
     key = one.key or ("every other value" if one.others else "")
-    if one.key and any(map(sources.redactor.hides, _names(contract))):
+    if one.key and any(map(sources.redactor.hides, tells_apart(contract))):
         key = sources.redactor.marker(one.key)
     if one.limit is not None:
         state = f"{one.left} left of {one.limit}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .._halt import halt_of
 from ..acel.rulesfile import Rules, read_rules
 from ..evidence.logs import logs_in
 from ..evidence.redaction import Redactor, redactor_of
@@ -39,6 +41,7 @@ class Sources:
         now: Seconds since 1970.
         began: When the console was started.
         fleet: The store that many processes share; None if none is named.
+        refreshing: Held while a log is read.
     """
 
     core: LocalCore
@@ -51,6 +54,7 @@ class Sources:
     now: Callable[[], float]
     began: float
     fleet: FleetState | None
+    refreshing: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def open(
@@ -106,6 +110,21 @@ class Sources:
         redacted: Any = self.redactor.redact(dict(event))
         return dict(redacted)
 
+    def halt(self, kind: str, value: str, reason: str) -> None:
+        """
+        Halt a run, a session or an agent in Core, and in every process that shares a store.
+
+        Raises:
+            ValueError: There is no reason.
+            FleetError: The store was not told. In Core it is halted.
+        """
+        named = {"run": "run_id", "session": "session_id", "agent": "agent"}[kind]
+        given = dict.fromkeys(("run_id", "session_id", "agent")) | {named: value}
+        halt = halt_of(**given, reason=reason, by=self.who, at=self.now())
+        self.core.halt(**given, reason=reason, by=self.who)
+        if self.fleet is not None:
+            self.fleet.halt(halt)
+
     def changes(self) -> int:
         """Give a number that changes when a log was read or verified anew."""
         return sum(log.changes for log in self.logs)
@@ -114,7 +133,8 @@ class Sources:
         """Read what has come to the logs."""
         for log in self.logs:
             try:
-                log.refresh()
+                with self.refreshing:
+                    log.refresh()
             except Exception as error:  # noqa: BLE001
                 # Whoever can write one log must not keep the others from being followed.
                 logger.error("%s cannot be followed: %s", log.name, type(error).__name__)

@@ -45,12 +45,14 @@ class Stage(NamedTuple):
     Attributes:
         database: Core's file.
         beside: What is there while it is played and afterwards, such as a console; it is given the Core.
+        beginning: Awaited before the first scene, until whoever watches is there.
         pace: Seconds that pass after each answer of the model, so that somebody can watch.
-        afterwards: Awaited when everything is over and Core is still there.
+        afterwards: Awaited when everything was played, and Core and the session are still there.
     """
 
     database: str | Path = ":memory:"
     beside: Callable[[LocalCore], AbstractContextManager[object]] | None = None
+    beginning: Callable[[], Awaitable[None]] | None = None
     pace: float = 0.0
     afterwards: Callable[[], Awaitable[None]] | None = None
 
@@ -98,11 +100,14 @@ async def play(
         person = None if stage.beside is not None else _ask_terminal if own_model else _say_yes
         async with governance, _model(own_model) as model, _deciding(core, narrator, person):
             loop = governance.govern_loop(AgentLoop(provider=model.provider, tool_registry=shop.tools()))
+            if stage.beginning is not None:
+                await stage.beginning()
             for number, scene in enumerate(SCENES, 1):
                 await _run_scene(loop, model, narrator, number, scene, stage.pace)
-        narrator.summary(core)
-        if stage.afterwards is not None:
-            await stage.afterwards()
+            narrator.summary(core)
+            if stage.afterwards is not None:
+                # Its session is open still, so that what it would refuse now can be asked.
+                await stage.afterwards()
     return shop
 
 

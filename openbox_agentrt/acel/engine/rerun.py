@@ -148,9 +148,9 @@ class Rerun:
         return {id(contract): text for contract, text in pairs if contract is not None}
 
     @property
-    def flying(self) -> int:
-        """Count the calls that have begun and not ended."""
-        return len(self._flying)
+    def flying(self) -> tuple[PlannedCall, ...]:
+        """List the calls that have begun and not ended."""
+        return tuple(self._flying.values())
 
     def _begin(self, step: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
         self._rules.put(rules)

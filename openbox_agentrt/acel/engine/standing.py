@@ -8,11 +8,11 @@ call would be refused is what `SessionStore.would` says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._plain.amounts import show, subtract
-from ..contracts.base import TemporalContract
+from ..._plain.amounts import add, show, subtract
+from ..contracts.base import SessionRule, TemporalContract
 from ..contracts.declaration import Declaration
 from ..memory.call import JudgedCall
 from ..memory.distinct import Differ
@@ -22,9 +22,10 @@ from ..memory.owed import Overdue, Settled
 from ..memory.tally import Ban, Cap, Need
 from ..memory.tokens import HasToken
 from ..memory.total import Spend
+from .planned_call import PlannedCall
 from .store import SessionStore
 
-__all__ = ("Standing", "standings")
+__all__ = ("CallStanding", "Standing", "standings", "standings_for")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,83 @@ class Standing:
     owed: int = 0
     refuses: bool = False
     retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStanding:
+    """
+    Tell how a contract in the memory of a session stands for one call.
+
+    Attributes:
+        standing: How it stands, for the value of the key that the call has.
+        takes: What the call takes of the limit, as text; None where there is no limit, or where it is
+            measured only after the call.
+        after: What is used when the call has run; None where there is no limit.
+        left: What is left of the limit then.
+        met: What has to happen before such a call, and has.
+        period: In words, which period is counted; empty for all of the session.
+        anew_at: When that begins anew, in seconds; None for what does not.
+    """
+
+    standing: Standing
+    takes: str | None = None
+    after: str | None = None
+    left: str | None = None
+    met: str | None = None
+    period: str = ""
+    anew_at: float | None = None
+
+
+def standings_for(store: SessionStore, call: PlannedCall, *, counted: bool) -> list[CallStanding]:
+    """
+    List how the contracts stand that are about a call. Nothing moves.
+
+    Args:
+        call: The call.
+        counted: Whether it is under way, so that what it takes is counted already.
+    """
+    store.unmet()  # its clocks go on to now
+    if call.extra is None and call.plan.asked:
+        call.extra = call.plan.ask(call.args)
+    guards = [*call.plan.guards, *(() if call.extra is None else call.extra.guards)]
+    with store.lock:
+        return [_for_call(guard, call, counted) for guard in guards if _is_told(guard, call)]
+
+
+def _is_told(guard: LiveGuard, call: PlannedCall) -> bool:
+    if isinstance(guard.contract, SessionRule) or isinstance(guard, Room):
+        return False
+    return not isinstance(guard, CellGuard) or guard.cell.at(call) is not None
+
+
+def _for_call(guard: LiveGuard, call: PlannedCall, counted: bool) -> CallStanding:
+    if not isinstance(guard, CellGuard):
+        contract: Any = guard.contract
+        return CallStanding(standing=Standing(contract=contract, refuses=not guard.passes(call)))
+    cell, n = guard.cell.at(call), guard.guard.n
+    split = getattr(guard.contract, "split", None)
+    key = None if split is None else call.key(split)
+    standing = _standing(guard, cell, str(key) if key else None, others=False)
+    renewal = guard.cell.renewal()
+    found = CallStanding(
+        standing=standing,
+        met=None if standing.refuses else guard.guard.needs,
+        period="" if renewal is None else renewal.this,
+        anew_at=None if renewal is None else renewal.at,
+    )
+    takes: Any = cell.amount(call) if isinstance(guard, Spend) else 1 if isinstance(guard, Cap) else None
+    if standing.limit is None or takes is None or isinstance(takes, ValueError):
+        return found
+    used = cell.spent() if isinstance(guard, Spend) else cell.started()
+    before = subtract(used, takes) if counted else used
+    after = used if counted else add(used, takes)
+    return replace(
+        found,
+        standing=replace(standing, used=show(before)),
+        takes=show(takes),
+        after=show(after),
+        left=show(max(subtract(n, after), 0)),
+    )
 
 
 def standings(store: SessionStore) -> list[Standing]:

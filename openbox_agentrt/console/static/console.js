@@ -80,15 +80,25 @@ const busy = (element) => element.contains(document.activeElement) && document.a
 
 function renew(fresh) {
   document.title = fresh.title;
+  for (const old of document.querySelectorAll('[data-live]')) {
+    if (!fresh.getElementById(old.id) && !old.closest('[data-asks]') && !busy(old)) old.remove();
+  }
   for (const element of fresh.querySelectorAll('[data-live]')) {
     const old = document.getElementById(element.id);
-    if (!old || old.outerHTML === element.outerHTML || busy(old)) continue;
-    old.replaceWith(document.adoptNode(element));
+    if (!old) insert(element);
+    else if (old.outerHTML !== element.outerHTML && !busy(old)) old.replaceWith(document.importNode(element, true));
   }
   const asks = document.querySelector('[data-asks]');
   const freshAsks = fresh.querySelector('[data-asks]');
   if (asks && freshAsks) renewAsks(asks, freshAsks);
   tick();
+}
+
+// A part that was not there before comes after the one that it follows.
+function insert(element) {
+  if (element.closest('[data-asks]')) return;
+  const before = element.previousElementSibling && document.getElementById(element.previousElementSibling.id);
+  if (before) before.after(document.importNode(element, true));
 }
 
 function renewAsks(asks, fresh) {
