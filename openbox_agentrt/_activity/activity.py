@@ -2,9 +2,9 @@
 One governed activity: judged at its start, closed exactly once.
 
 An activity owns three things: Core's row, which Core has from the moment it is asked; the reservation of the
-local contracts; and the input to use. Every way out has to settle all three: the refusal, the result, the
-error, the cancellation, the end of the run. What may follow what stands in `MOVES`; closing is a move that
-gives the report to send.
+local contracts, of which `ContractCall` tells; and the input to use. Every way out has to settle all three:
+the refusal, the result, the error, the cancellation, the end of the run. What may follow what stands in
+`MOVES`; closing is a move that gives the report to send.
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from .._plain.freezing import freeze
 from .._run import record
-from .._run.contract_events import broken_result
 from .._run.current import POSITION
 from .._run.report_answers import apply_report_answer
 from .._wire.error_info import error_info, whole_error
-from ..acel.engine.lifecycle import aconclude
 from ..decision import Verdict
 from ..errors import (
     ContractRefusedError,
@@ -29,13 +26,12 @@ from ..errors import (
     UngovernedCallError,
     find_governance_error,
 )
-from ..evidence.redaction import keyed_digest, redaction_marker
+from ..evidence.redaction import keyed_digest
 from ..lifecycle_events import PartialEvent, activity_completed
 from .binding import Binding, activity_context
+from .contract_call import ContractCall
 from .endings import NO_RESPONSE, OUTLIVED_RUN, SUPERSEDED, status_of
 from .life import MOVES
-from .refused_input import refused_input
-from .request import sent_only
 
 if TYPE_CHECKING:
     from openbox_core.contracts.context import ActivityContext
@@ -43,9 +39,7 @@ if TYPE_CHECKING:
 
     from .._run.state import RunState
     from ..acel.events import Outcome
-    from ..acel.reservation import Reservation
     from ..decision import Answer, Decision, DecisionSource, WorkOutcome
-    from ..fleet.answers import Lease
     from ..lifecycle_events import ActivityStatus
     from .judged_input import ApprovedInput
     from .life import State, Step
@@ -58,23 +52,16 @@ class ApprovalPending(Exception):
     """A person has to decide, and the run can stop for it. No error: the activity is ``waiting``."""
 
 
-class Activity:
+class Activity(ContractCall):
     """
-    A piece of work of a run that Core sees as one row.
+    A piece of work of a run that Core sees as one row. More attributes are those of `ContractCall`.
 
     Attributes:
-        run: The run that it belongs to.
-        request: What was or will be judged.
         state: Where it is in its life.
-        content: The input to use, after redaction; that of `request` before it was judged.
         approved: The input that a person approved; None before that.
-        answer: Core's answer; None before it, and where Core is not asked.
         facts: What is known of the decision so far.
-        decision: The decision; None before it was written.
         unheard: The question, as long as nobody knows whether Core has it.
         guards: Context managers that constraint handlers want around the work.
-        ran: Whether the guarded work has begun to run.
-        gave: Whether a part of what the work gives may have come; False for a model call before its answer.
         shown_whole: Whether Core was shown all of what the work gave.
         refusals: What governance refused inside the work: a nested request, a nested run.
         denied: The refusal of a second judgement, made while the work was being prepared.
@@ -82,19 +69,11 @@ class Activity:
 
     # Where it begins. Of what is asked for anew, `anew` begins again.
     state: State = "new"
-    ran = False
-    gave = True
     shown_whole = True
     approved: ApprovedInput | None = None
     denied: GovernanceError | ApprovalPending | None = None
-    answer: Answer | None = None
-    decision: Decision | None = None
     unheard: EventEnvelope | None = None
-    reservation: Reservation | None = None
-    _concluded: Reservation | None = None
     guards: tuple[Any, ...] = ()
-    _released = False
-    _lease: Lease | None = None
     _began: float | None = None
     _context: ActivityContext | None = None
 
@@ -258,9 +237,9 @@ class Activity:
         """
         try:
             if not self.ran:
-                self._abort(None)  # a dry run: the work was let through and did not happen
+                self.abort(None)  # a dry run: the work was let through and did not happen
             elif self.reservation is not None:
-                await self._conclude(result, outcome, error, measured, shown)
+                await self.conclude(result, outcome, error, measured, shown)
         except BaseException as interruption:
             # The result is not to be used, or the commit was interrupted: either way the work failed.
             await self.fail(interruption)
@@ -278,45 +257,6 @@ class Activity:
         self.shown_whole = not isinstance(event, PartialEvent)
         return await self.run.reports.send(event, heed=heed, beside=beside)
 
-    async def _conclude(
-        self,
-        result: Any,
-        outcome: Outcome,
-        error: BaseException | None,
-        measured: Mapping[str, Any] | None,
-        shown: Mapping[str, Any] | None,
-    ) -> None:
-        """Tell the contracts what became of the work, which ran with `content` as its input."""
-        reservation, self.reservation = self.reservation, None
-        if reservation is None:
-            return
-        self._concluded = reservation
-        failed = await aconclude(
-            reservation,
-            result,
-            outcome=outcome,
-            error=error,
-            args=self._arguments(),
-            measured=measured,
-            shown=shown,
-            conceal=self._concealer(),
-        )
-        if failed is not None:
-            raise broken_result(self.run, self.request.event, failed, activity_id=self.request.activity_id)
-        if reservation.learnt and not self.run.redactions.is_empty:
-            # What was redacted before, the model does not get to see now either.
-            self.replace_result(self.run.redactions.value(freeze(result)))
-
-    def replace_result(self, result: Any) -> None:
-        """Tell the contracts what is handed on in the place of the result that they were told of."""
-        if self._concluded is not None:
-            self._concluded.replace_result(result)
-
-    def replace_content(self, content: Any) -> None:
-        """Tell the contracts what is handed on in the place of the input that they were told of."""
-        if self._concluded is not None:
-            self._concluded.replace_arguments(self.request.arguments_of(content))
-
     async def fail(self, error: BaseException) -> Answer | None:
         """
         Close it because the work failed, or never ran.
@@ -327,7 +267,7 @@ class Activity:
         beside = self._beside()
         told = whole_error(error) if self.gives(error) else None
         event = self._close(status_of(error), error=self._failure("failed", error), told=told)
-        self._abort(error)
+        self.abort(error)
         if event is None:
             return None
         if not isinstance(error, Exception):
@@ -374,45 +314,11 @@ class Activity:
             self.write(Verdict.BLOCK, "core")
         self._post("failed", error=error)
 
-    def release(self) -> None:
-        """Give back what is reserved for it: another call comes first, and it must not count as a second."""
-        if self.reservation is not None:
-            self._abort(None)
-            self._released = True
-
-    def rest(self) -> None:
-        """Give back what the session has reserved for it while it waits; what the fleet has is kept there."""
-        reservation, self.reservation = self.reservation, None
-        if reservation is not None:
-            reservation.lease = None
-            reservation.abort()
-            self._released = True
-
-    def take_lease(self, lease: Lease) -> bool:
-        """Hold again what is reserved for it in the store of the fleet. Returns whether it needs that."""
-        if self._released:
-            self._lease = lease
-            return True
-        if self.reservation is None or self.reservation.lease is None:
-            return False
-        self.reservation.lease = lease
-        return True
-
-    def lease_to_reserve(self) -> Lease | None:
-        """Give what `take_lease` has taken, for whoever has it judged again."""
-        lease, self._lease = self._lease, None
-        return lease
-
-    def take_released(self) -> bool:
-        """Say whether what was reserved for it was given back; if so, it has to be reserved again."""
-        released, self._released = self._released, False
-        return released
-
     def _post(
         self, status: ActivityStatus, *, output: Any = None, error: Mapping[str, Any] | None = None
     ) -> None:
         event = self._close(status, output=output, error=error)
-        self._abort(None)
+        self.abort(None)
         if event is not None:
             self.run.reports.post(event, heed=self._apply_answer())
 
@@ -466,23 +372,6 @@ class Activity:
             outcome = "aborted"
         self.write_outcome(outcome, result=output, error=None if error is None else str(error.get("type")))
 
-    def _abort(self, error: BaseException | None) -> None:
-        reservation, self.reservation = self.reservation, None
-        if reservation is not None:
-            if self.ran:
-                nothing = isinstance(error, Exception) and not isinstance(error, TimeoutError)
-                measured = sent_only(self.request) if nothing and not self.gave else None
-                reservation.abort(error, ran=True, args=self._arguments(), measured=measured)
-            else:
-                refused = self.decision is not None and self.decision.verdict in (Verdict.BLOCK, Verdict.HALT)
-                shown = refused_input(self.run, self.request, self.answer, self.content) if refused else None
-                reservation.abort(error, shown=shown)
-
-    def _arguments(self) -> Mapping[str, Any] | None:
-        """Give what contracts see of the input that really ran; None when it is what they have judged."""
-        content = self.content
-        return None if content is self.request.content else self.request.arguments_of(content)
-
     def _failure(self, outcome: Outcome, error: BaseException | None) -> Mapping[str, Any]:
         """Say to Core what the work failed with."""
         if error is None:
@@ -496,11 +385,3 @@ class Activity:
         return partial(
             apply_report_answer, self.run, event=self.request.event, activity_id=self.request.activity_id
         )
-
-    def _concealer(self) -> Callable[[Any], Any] | None:
-        """Say what becomes of a result in the trace, which outlives the run and goes into evidence."""
-        run = self.run
-        if self.request.reported and run.services.enforces_outputs:
-            # Core redacts outputs when it is told of them, and that is later.
-            return lambda result: redaction_marker(freeze(result), run.services.marker_key)
-        return None if run.redactions.is_empty else lambda result: run.redactions.value(freeze(result))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from .services import Services
     from .state import OpenActivity, RunState
 
 __all__ = ("POSITION", "Position", "current_run")
@@ -31,13 +30,6 @@ class Position(msgspec.Struct, frozen=True, eq=False):
     run: RunState
     activity: OpenActivity | None
     outer: Position | None = None
-
-    def in_run_of(self, services: Services) -> Position | None:
-        """Find the innermost position in a run of the governance that `services` belong to."""
-        position: Position | None = self
-        while position is not None and position.run.services is not services:
-            position = position.outer
-        return position
 
 
 POSITION: ContextVar[Position | None] = ContextVar("openbox_agentrt_position", default=None)

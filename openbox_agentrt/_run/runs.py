@@ -10,7 +10,7 @@ from ..acel.match.keys import read_subject
 from ..errors import UngovernedCallError
 from .contract_events import tell_ended
 from .conversations import Conversation
-from .current import POSITION
+from .current import POSITION, Position
 from .halts import Halts
 from .parking import Parking
 from .state import RunState
@@ -58,16 +58,20 @@ class Runs:
         Raises:
             UngovernedCallError: There is none, or it has ended.
         """
-        position = POSITION.get()
-        own = None if position is None else position.in_run_of(self.services)
+        own = self._innermost(POSITION.get())
         if own is None:
             raise UngovernedCallError(event)
         return own.run
 
     def is_around(self) -> bool:
         """Tell whether the calling task is in a run of this governance, also in one that has ended."""
-        position = POSITION.get()
-        return position is not None and position.in_run_of(self.services) is not None
+        return self._innermost(POSITION.get()) is not None
+
+    def _innermost(self, position: Position | None) -> Position | None:
+        """Find the innermost position in a run of this governance."""
+        while position is not None and position.run.services is not self.services:
+            position = position.outer
+        return position
 
     def open(
         self,
@@ -98,7 +102,7 @@ class Runs:
         services, options = self.services, self.options
         position = POSITION.get()
         around = position if position is not None and not position.run.ended else None
-        own = None if around is None else around.in_run_of(services)
+        own = self._innermost(around)
         identity = (
             parked.identity
             if parked is not None
