@@ -10,6 +10,7 @@ subclasses as well.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from agent_rt import RegisteredTool, Toolbase, ToolDefinition, ToolRegistry
@@ -23,12 +24,26 @@ if TYPE_CHECKING:
 UNLIMITED = 10.0**9
 
 
+def _read(name: str) -> property:
+    """Make a member that reads the registry's attribute, quicker than `StandIn.__getattr__` finds it."""
+    return property(attrgetter(f"__wrapped__.{name}"))
+
+
 class RegistryView(StandIn[ToolRegistry | Toolbase]):
     """Run one call, and look at its arguments once more before the handler gets them."""
 
     __slots__ = ("__tool_run__",)
 
     __tool_run__: ToolRun
+
+    # What `ToolRegistry.execute` reads for each call.
+    action_blockers = _read("action_blockers")
+    approval_manager = _read("approval_manager")
+    hooks = _read("hooks")
+    permission_engine = _read("permission_engine")
+    rate_limiter = _read("rate_limiter")
+    tool_input_guardrails = _read("tool_input_guardrails")
+    tool_output_guardrails = _read("tool_output_guardrails")
 
     def get(self, name: str) -> RegisteredTool:
         registered = self.__wrapped__.get(name)

@@ -72,6 +72,8 @@ def _says_failed(result: Any, depth: int) -> bool:
 
 
 def _field(result: object, name: str) -> object:
+    if type(result) is dict:
+        return result.get(name)
     try:
         return result.get(name) if isinstance(result, Mapping) else getattr(result, name, None)
     except Exception as error:  # noqa: BLE001 - a result is anything at all, and its own code failed here
