@@ -33,12 +33,17 @@ class Work:
     names: Counter[str]
 
 
-def work_of(call: Callable[[], object]) -> Work:
-    """The instructions of one call."""
+def work_of(call: Callable[[], object], *, everywhere: bool = False) -> Work:
+    """
+    The instructions of one call.
+
+    Args:
+        everywhere: Count those of libraries as well.
+    """
     names: Counter[str] = Counter()
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
-        if not frame.f_code.co_filename.startswith(PACKAGE):
+        if not everywhere and not frame.f_code.co_filename.startswith(PACKAGE):
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":

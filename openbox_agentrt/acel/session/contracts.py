@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..contracts.base import TemporalContract
 from ..contracts.conditions import collect_checks
@@ -78,7 +78,8 @@ class SessionContracts:
             TypeError: It holds something that is no contract. Nothing has changed.
             ValueError: It holds a contract twice. Nothing has changed.
         """
-        self._engine.replace(compiled(contracts, like=self._engine.store.book.rules))
+        now = self._engine.store.book.rules
+        self._engine.replace(compiled(contracts, alone=now.alone, default_scope=now.default_scope))
         self._groups = {}
 
     @property
@@ -151,12 +152,17 @@ def _several(contracts: Iterable[TemporalContract]) -> Iterable[TemporalContract
     return contracts
 
 
-def compiled(contracts: Iterable[TemporalContract] | HasContracts | RuleSet, *, like: RuleSet) -> RuleSet:
-    """Compile contracts, with scopes that mean what they do in the rules that they are `like`."""
+def compiled(
+    contracts: Iterable[TemporalContract] | HasContracts | RuleSet,
+    *,
+    alone: bool,
+    default_scope: Literal["run", "session"] | None = None,
+) -> RuleSet:
+    """Compile contracts. See `RuleSet` for what their scopes mean then."""
+    if type(contracts) is tuple:  # first: asking a protocol takes longer than opening a session
+        return shared_rules(contracts, alone=alone, default_scope=default_scope)
     if isinstance(contracts, RuleSet):
         return contracts
     if isinstance(contracts, HasContracts):
-        contracts = tuple(contracts.contracts)
-    if type(contracts) is tuple:
-        return shared_rules(contracts, alone=like.alone, default_scope=like.default_scope)
-    return RuleSet(_several(contracts), alone=like.alone, default_scope=like.default_scope)
+        return shared_rules(tuple(contracts.contracts), alone=alone, default_scope=default_scope)
+    return RuleSet(_several(contracts), alone=alone, default_scope=default_scope)

@@ -133,7 +133,7 @@ class Session(SessionContracts, SessionCalls):
             trace_window=trace_window,
             max_keys=max_keys,
             known=None if unknown_tools == "allow" else [tools] if isinstance(tools, str) else tools,
-            rules=compiled(contracts, like=RuleSet(alone=fleet == "alone")),
+            rules=compiled(contracts, alone=fleet == "alone"),
             fleet=None if fleet == "alone" else fleet,
             agent=agent,
             heeds_halts=self._heeds_halts,
