@@ -18,6 +18,7 @@ COMMANDS = {
     "agentdojo": "benchmarks.agentdojo.command",
     "correctness": "benchmarks.correctness",
     "console": "benchmarks.console",
+    "evidence-attacks": "benchmarks.evidence_attacks",
     "fleet": "benchmarks.fleet.command",
     "fleet-torture": "benchmarks.fleet.torture",
     "load": "benchmarks.load",
