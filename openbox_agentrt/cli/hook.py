@@ -11,7 +11,15 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from ..doors.claude_code.answers import HookAnswer, HookSettings, after_tool, at_end, at_prompt, before_tool
+from ..doors.claude_code.answers import (
+    HookAnswer,
+    HookSettings,
+    after_tool,
+    at_end,
+    at_idle,
+    at_prompt,
+    before_tool,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +33,7 @@ _ANSWERS: dict[str, Callable[[bytes, HookSettings], HookAnswer]] = {
     "pre": before_tool,
     "post": after_tool,
     "end": at_end,
+    "idle": at_idle,
 }
 _OPTIONS = (
     "--rules",
@@ -64,7 +73,7 @@ def main(argv: Sequence[str]) -> int:
         on_rules_change="replay" if options.get("on_rules_change") == "replay" else "deny",
     )
     try:
-        answer = _ANSWERS[options["event"] or ""](sys.stdin.buffer.read(), settings)
+        answer = _ANSWERS[options["event"] or ""](_event_of(options), settings)
         if answer.stdout:
             print(answer.stdout, flush=True)
     except (OSError, KeyboardInterrupt) as error:
@@ -73,6 +82,11 @@ def main(argv: Sequence[str]) -> int:
     if answer.stderr:
         print(answer.stderr, file=sys.stderr)
     return answer.code
+
+
+def _event_of(options: Mapping[str, Any]) -> bytes:
+    # Whoever asks for this is no client, and says nothing.
+    return b"" if options["event"] == "idle" else sys.stdin.buffer.read()
 
 
 def _read(argv: Sequence[str]) -> Mapping[str, Any] | None:
@@ -107,12 +121,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
         prog="openbox-agentrt hook", description="Contracts for the tool calls of Claude Code."
     )
-    events = parser.add_subparsers(dest="event", required=True, metavar="prompt|pre|post|end")
+    events = parser.add_subparsers(dest="event", required=True, metavar="prompt|pre|post|end|idle")
     for name, text in (
         ("prompt", "take note of UserPromptSubmit, or refuse the prompt"),
         ("pre", "answer PreToolUse: refuse the call, or say nothing"),
         ("post", "take note of PostToolUse, PostToolUseFailure or PermissionDenied"),
         ("end", "answer Stop and SessionEnd: settle what the session owes"),
+        ("idle", "end the sessions that gave no sign of life for a day, as SessionEnd does"),
     ):
         event = events.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         event.add_argument("--rules", metavar="FILE", help="the rules file", required=name != "post")

@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from openbox_agentrt.doors.claude_code.history import History
     from openbox_agentrt.doors.claude_code.rules import HookRules
     from openbox_agentrt.doors.claude_code.session import OnRulesChange, Ruling
-    from openbox_agentrt.evidence import EvidenceFile, Redactor
+    from openbox_agentrt.evidence import EvidenceFile
 
 __all__ = (
     "HookAnswer",
     "HookSettings",
     "after_tool",
     "at_end",
+    "at_idle",
     "at_prompt",
     "before_tool",
     "default_state_dir",
@@ -110,6 +111,15 @@ class HookSettings:
         self.fleet = fleet
         self.clock = clock
 
+    def with_changes_denied(self) -> HookSettings:
+        """Give the same, under which no session goes on by other rules than it began under."""
+        # Loaded here: most hooks have no use for it.
+        import copy
+
+        other = copy.copy(self)
+        other.on_rules_change = "deny"
+        return other
+
 
 class HookAnswer:
     """
@@ -174,15 +184,22 @@ def at_end(data: bytes, settings: HookSettings) -> HookAnswer:
     return _answer(_at_end, data, settings)
 
 
+def at_idle(data: bytes, settings: HookSettings) -> HookAnswer:
+    """End all sessions that gave no sign of life for a day. `data` is not looked at."""
+    return _answer(lambda _, given: HookAnswer(stderr=_end_idle(given, most=1_000)), data, settings)
+
+
 def _at_prompt(data: bytes, settings: HookSettings) -> HookAnswer:
     event = read_event(data, expected=(PROMPT_EVENT,))
     lease = None
     with _log(settings, event) as log:
+        is_new = log.is_blank
         ruling, trouble = _begin(log, event, settings)
         if ruling.reason is None:
             # What the user says has happened once it is let through.
             lease = end_call(log, event, now=settings.clock())
     _finish(lease, settings, "commit")
+    trouble = trouble or _end_others(settings, event, due=is_new)
     if ruling.reason is None:
         return HookAnswer(stderr=trouble)
     return HookAnswer(stdout=json.dumps({"decision": "block", "reason": ruling.reason}), stderr=trouble)
@@ -191,7 +208,9 @@ def _at_prompt(data: bytes, settings: HookSettings) -> HookAnswer:
 def _before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
     event = read_event(data, expected=("PreToolUse",))
     with _log(settings, event) as log:
+        is_new = log.is_blank
         ruling, trouble = _begin(log, event, settings)
+    trouble = trouble or _end_others(settings, event, due=is_new)
     if ruling.reason is None:
         return HookAnswer(stderr=trouble)
     return HookAnswer(stdout=json.dumps(deny_output(ruling.reason)), stderr=trouble)
@@ -232,31 +251,16 @@ def _finish(
 
 
 def _at_end(data: bytes, settings: HookSettings) -> HookAnswer:
-    from openbox_agentrt.doors.claude_code.session import unmet_obligations
-
     event = read_event(data, expected=("Stop", "SessionEnd"))
-    final, trouble = event.name == "SessionEnd", ""
+    final = event.name == "SessionEnd"
     try:
-        with _log(settings, event) as log:
-            rules = _rules(settings, log)
-            # Before the end is written down, which is no step.
-            history = _steps_of(log, event, settings) if final else None
-            violations = unmet_obligations(
-                log,
-                event,
-                rules,
-                now=settings.clock(),
-                on_rules_change=settings.on_rules_change,
-                final=final,
-            )
-            steps = None if history is None else (lambda evidence: _record_steps(history, rules, evidence))
-            if final:
-                trouble = _record(event, settings, violations, rules.rules_hash, steps, always=True)
+        violations, trouble = _end_session(event, settings, final=final)
     except HookFault as fault:
         if event.repeated_stop:
             # Blocking again would keep the client from ever stopping. The user is told.
             return HookAnswer(code=1, stderr=fault_line(fault))
         raise
+    trouble = trouble or _end_others(settings, event, due=final)
     owed = [violation for violation in violations if violation.mode == "enforce"]
     if not owed:
         return HookAnswer(stderr=trouble)
@@ -264,6 +268,58 @@ def _at_end(data: bytes, settings: HookSettings) -> HookAnswer:
     if final or event.repeated_stop:
         return HookAnswer(code=1, stderr="; ".join(filter(None, (message, trouble))))
     return HookAnswer(stdout=json.dumps({"decision": "block", "reason": message}))
+
+
+def _end_session(event: HookEvent, settings: HookSettings, *, final: bool) -> tuple[list[Violation], str]:
+    from openbox_agentrt.doors.claude_code.session import unmet_obligations
+
+    with _log(settings, event) as log:
+        rules = _rules(settings, log)
+        # Before the end is written down, which is no step.
+        history = _steps_of(log, event, settings) if final else None
+        violations = unmet_obligations(
+            log,
+            event,
+            rules,
+            now=settings.clock(),
+            on_rules_change=settings.on_rules_change,
+            final=final,
+        )
+        steps = None if history is None else (lambda evidence: _record_steps(history, rules, evidence))
+        trouble = ""
+        if final:
+            trouble = _record(event, settings, violations, rules.rules_hash, steps, always=True)
+    return violations, trouble
+
+
+def _end_others(settings: HookSettings, event: HookEvent, *, due: bool) -> str:
+    """End a few sessions that died, when one begins or ends; say what is wrong with them."""
+    if settings.record != "steps" or not due:
+        return ""
+    try:
+        return _end_idle(settings, but=event.session_id, most=2)
+    except (HookFault, OSError) as fault:
+        # Fail-open: it is about other sessions, which are looked at again with the next one. It is told.
+        return fault_line(fault)
+
+
+def _end_idle(settings: HookSettings, *, but: str = "", most: int) -> str:
+    from openbox_agentrt.doors.claude_code.idle import end_idle_sessions
+
+    # One that ran by other rules may be another project's, and is ended by nobody else's.
+    own, told = settings.with_changes_denied(), []
+
+    def end(event: HookEvent) -> bool:
+        try:
+            told.append(_end_session(event, own, final=True)[1])
+        except HookFault as fault:
+            told.append(fault_line(fault))
+            return False
+        return True
+
+    where, project = _state_dir(settings), settings.project_dir
+    end_idle_sessions(where, end, now=settings.clock(), project_dir=project, but=but, most=most)
+    return "; ".join(filter(None, told))
 
 
 def _answer(
@@ -311,29 +367,13 @@ def _record(
     """
     if not violations and not always:
         return ""
-    from openbox_agentrt.evidence import EvidenceError, EvidenceFile, ed25519_signer
+    from openbox_agentrt.doors.claude_code.recorded import record_in
 
     folder = os.path.expanduser(settings.evidence_dir or _state_dir(settings))
     name = f"{file_stem(event.session_id)}.evidence.jsonl"
     path = os.path.join(settings.project_dir or "", folder, name)
-    try:
-        signer: Any = ed25519_signer(settings.key)[0] if settings.key else None
-        with EvidenceFile(
-            path,
-            signer=signer,
-            session_id=event.session_id,
-            rules_hash=rules_hash,
-            redact_fields=_redactor(settings),
-            redaction_key=settings.redaction_key,
-            record=settings.record,
-            seal_interval=0 if steps is None else 0.05,
-        ) as evidence:
-            for violation in violations:
-                evidence.record(violation)
-            failure = (None if steps is None else steps(evidence)) or evidence.last_failure
-    except (EvidenceError, OSError) as error:
-        # Fail-open for the call: it was judged and written down in the log, and the user is told.
-        failure = str(error)
+    told = {"session_id": event.session_id, "rules_hash": rules_hash}
+    failure = record_in(path, violations, options=settings, steps=steps, **told)
     return "" if failure is None else f"openbox-agentrt: the evidence is incomplete: {_one_line(failure)}"
 
 
@@ -347,14 +387,6 @@ def _record_steps(history: History, rules: HookRules, evidence: EvidenceFile) ->
     from openbox_agentrt.doors.claude_code.steps import record_steps
 
     return record_steps(history, rules, evidence)
-
-
-def _redactor(settings: HookSettings) -> Redactor | None:
-    if not (settings.redact_fields or settings.redaction_key):
-        return None
-    from openbox_agentrt.evidence.redaction import redactor_of
-
-    return redactor_of(settings.redact_fields)
 
 
 def _rules(settings: HookSettings, log: SessionLog) -> HookRules:

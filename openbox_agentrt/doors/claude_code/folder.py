@@ -114,6 +114,10 @@ class StateFolder:
             return False
         return True
 
+    def names(self) -> list[str]:
+        """List what is in the folder."""
+        return os.listdir(self._path if self._fd is None else self._fd)
+
     def still_names(self, name: str, fd: int) -> bool:
         """Tell whether `name` is still the file that was opened: neither removed nor replaced since."""
         try:

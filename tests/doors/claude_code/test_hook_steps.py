@@ -14,8 +14,10 @@ from openbox_agentrt.doors.claude_code.answers import (
     HookSettings,
     after_tool,
     at_end,
+    at_idle,
     before_tool,
 )
+from openbox_agentrt.doors.claude_code.log import file_stem
 from openbox_agentrt.evidence import read_entries, verify_file
 from openbox_agentrt.evidence.calls import calls_in
 from openbox_agentrt.evidence.logs import merged_entries
@@ -35,13 +37,14 @@ class Hooks:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder, self.now, self.count = folder, 1_700_000_000.0, 0
+        self.session = "s-1"
         (folder / "rules.json").write_text(json.dumps(RULES))
         state, rules = str(folder / "state"), str(folder / "rules.json")
         given = {"record": "steps", **options}
         self.settings = HookSettings(rules=rules, state_dir=state, clock=lambda: self.now, **given)
 
     def event(self, name: str, **fields: Any) -> bytes:
-        return json.dumps({"session_id": "s-1", "hook_event_name": name, **fields}).encode()
+        return json.dumps({"session_id": self.session, "hook_event_name": name, **fields}).encode()
 
     def call(self, tool: str, *, end: str | None = "PostToolUse", **args: Any) -> bool:
         self.now += 1
@@ -57,8 +60,10 @@ class Hooks:
 
     @property
     def evidence(self) -> Path:
-        (path,) = (self.folder / "state").glob("*.evidence.jsonl")
-        return path
+        return self.folder / "state" / f"{file_stem(self.session)}.evidence.jsonl"
+
+    def has_evidence(self) -> bool:
+        return self.evidence.exists()
 
 
 def test_the_decisions_of_a_session_follow_from_its_evidence(tmp_path: Path) -> None:
@@ -142,3 +147,59 @@ def test_what_cannot_be_written_is_said(how: str, tmp_path: Path) -> None:
         (tmp_path / "rules.json").write_text(json.dumps({"contracts": RULES["contracts"][:1]}))
         hooks.call("Test")
         assert "rules have changed" in hooks.end().stderr
+
+
+DAY = 86_400
+
+
+def test_a_session_that_died_is_ended_by_the_next(tmp_path: Path) -> None:
+    """Its client never said that it ends; its steps are in its evidence all the same, and told once."""
+    dead = Hooks(tmp_path)
+    assert dead.call("Read", path="a")
+    assert not dead.call("Deploy", to="prod")
+    living = Hooks(tmp_path)
+    living.session = "s-2"
+    living.now = dead.now + DAY - 60
+    assert living.call("Read", path="b")
+    assert not any(entry.type == "step" for entry in read_entries(dead.evidence)), "it may go on"
+
+    third = Hooks(tmp_path)
+    third.session, third.now = "s-3", dead.now + DAY + 60
+    assert third.call("Read", path="c")
+
+    report = rerun_file(dead.evidence)
+    assert (report.ok, report.sessions) == (True, 1)
+    steps = [entry.data for entry in read_entries(dead.evidence) if entry.type == "step"]
+    assert [step["allowed"] for step in steps if step["e"] == "reserve"] == [True, False]
+    written = dead.evidence.read_bytes()
+    assert at_idle(b"", third.settings) == HookAnswer()
+    assert dead.evidence.read_bytes() == written
+    for other in (living, third):
+        assert not other.has_evidence()
+
+
+def test_those_that_died_can_be_ended_at_once(tmp_path: Path) -> None:
+    """Before an audit; those under other rules are left alone, and what is no session is passed over."""
+    dead = Hooks(tmp_path)
+    for number in range(5):
+        dead.session = f"d-{number}"
+        assert dead.call("Read", path="a")
+    state = tmp_path / "state"
+    (state / "notes.jsonl").write_text("not a session\n")
+    (state / "notes.jsonl").chmod(0o600)
+    dead.now += 2 * DAY
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"contracts": RULES["contracts"][:1]}))
+    strangers = HookSettings(
+        rules=str(other),
+        state_dir=str(state),
+        record="steps",
+        on_rules_change="replay",
+        clock=lambda: dead.now,
+    )
+    assert "rules" in at_idle(b"", strangers).stderr
+    assert list(state.glob("*.evidence.jsonl")) == []
+
+    assert at_idle(b"", dead.settings) == HookAnswer()
+    assert all(rerun_file(path).ok for path in state.glob("*.evidence.jsonl"))
+    assert len(list(state.glob("*.evidence.jsonl"))) == 5
