@@ -54,9 +54,10 @@ def unlikely_paths(spec: Mapping[str, Any], place: Place) -> Iterator[Oddity]:
 
 def empty_options(spec: Mapping[str, Any], place: Place) -> Iterator[Oddity]:
     """Find options that are there and say nothing."""
-    for name, value in spec.items():
-        if value is None:
-            yield (*place, name), f"{name!r} is empty and says nothing"
+    for within, options in ((place, spec), ((*place, "kwargs"), spec.get("kwargs") or {})):
+        for name, value in options.items():
+            if value is None:
+                yield (*within, name), f"{name!r} is empty and says nothing"
 
 
 def unset_entries(spec: Mapping[str, Any], place: Place, state: Mapping[str, Any]) -> Iterator[Oddity]:
@@ -95,6 +96,9 @@ def _paths_in(spec: Mapping[str, Any], place: Place) -> Iterator[tuple[str, str,
         elif parameter.kind in ("source", "sources"):
             yield from (("path", path, inner) for path, inner in _source_paths_in(value, here))
     yield from (("key", path, here) for path, here in _keys_in(spec.get("key"), (*place, "key")))
+    if spec["template"] != "requires_state" or _has_key(spec):
+        key = spec.get("kwargs", {}).get("key")
+        yield from (("key", path, here) for path, here in _keys_in(key, (*place, "kwargs", "key")))
 
 
 def _source_paths_in(sources: Any, place: Place) -> Iterator[tuple[str, Place]]:

@@ -64,12 +64,13 @@ def test_a_name_that_a_tool_may_have(name: str) -> None:
     "spec",
     [
         "{{template: init, args: [a], key: '{}'}}",
+        "{{template: init, args: [a], kwargs: {{key: '{}'}}}}",
         "{{template: at_most_total, args: [a, '{}', 5]}}",
         "{{template: max_distinct, args: [a], kwargs: {{field: '{}', n: 5}}}}",
         "{{template: init, args: [{{tool: a, matches: b, field: '{}'}}]}}",
         "{{template: init, args: [{{any_of: [{{tool: a, matches: b, field: '{}'}}]}}]}}",
     ],
-    ids=["key", "amount", "distinct", "pattern", "any_of"],
+    ids=["key", "key in kwargs", "amount", "distinct", "pattern", "any_of"],
 )
 def test_a_path_that_no_argument_has(spec: str, path: str, hint: str) -> None:
     """A limit per customer whose key is in no call refuses everything, and a pattern finds nothing."""
@@ -109,6 +110,8 @@ def test_an_option_that_says_nothing() -> None:
         (4, "'key' is empty and says nothing"),
         (5, "'within' is empty and says nothing"),
     ]
+    inner = "contracts:\n  - template: at_most_n_times\n    args: [pay, 1]\n    kwargs: {key: ~}\n"
+    assert messages(inner) == [(4, "'key' is empty and says nothing")]
 
 
 @pytest.mark.parametrize(
