@@ -20,11 +20,14 @@ contracts:
   - template: at_most_n_times
     args: [Deploy]
     kwargs: {n: 1000000}
+  - template: at_most_total
+    args: [Pay, amount, 1000000]
 """
 EVENTS = {
     "hook pre, no contract is about the tool": ("pre", "PreToolUse", "Read"),
     "hook pre, no contract is about the call": ("pre", "PreToolUse", "Bash"),
-    "hook pre, judged": ("pre", "PreToolUse", "Deploy"),
+    "hook pre, certain by counts": ("pre", "PreToolUse", "Deploy"),
+    "hook pre, judged by the engine": ("pre", "PreToolUse", "Pay"),
     "hook post": ("post", "PostToolUse", "Read"),
 }
 
@@ -56,7 +59,12 @@ def measure(quick: bool) -> Table:
 
 def _hook(folder: str, name: str) -> float:
     command, event, tool = EVENTS[name]
-    data = {"session_id": "s", "hook_event_name": event, "tool_name": tool, "tool_input": {"command": "ls"}}
+    data = {
+        "session_id": "s",
+        "hook_event_name": event,
+        "tool_name": tool,
+        "tool_input": {"command": "ls", "amount": 1},
+    }
     rules = [] if command == "post" else ["--rules", str(Path(folder, "rules.yaml"))]
     state = ["--state-dir", str(Path(folder, "state"))]
     module = ["-m", "openbox_agentrt.cli", "hook", command]

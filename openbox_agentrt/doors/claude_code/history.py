@@ -75,6 +75,8 @@ class Calls:
     Attributes:
         rules: Hash of the rules in force, or None before the first call.
         begun: How many calls were let through so far.
+        begun_of: How many calls of each tool began, those included that were never asked about.
+        done_of: How many calls of each tool surely succeeded under these rules.
         latest: Time of the latest line. It never goes back.
         noted: How many lines were noted.
         open: Calls under way by key, oldest first.
@@ -83,12 +85,26 @@ class Calls:
         halted: Whether a contract has stopped the session.
     """
 
-    __slots__ = ("_clock", "begun", "ended", "halted", "latest", "noted", "open", "refused", "rules")
+    __slots__ = (
+        "_clock",
+        "begun",
+        "begun_of",
+        "done_of",
+        "ended",
+        "halted",
+        "latest",
+        "noted",
+        "open",
+        "refused",
+        "rules",
+    )
 
     def __init__(self, snapshot: Mapping[str, Any] | None = None) -> None:
         taken: Mapping[str, Any] = {} if snapshot is None else snapshot["calls"]
         self.rules: str | None = taken.get("rules")
         self.begun: int = taken.get("begun", 0)
+        self.begun_of: dict[str, int] = dict(taken.get("begun_of", {}))
+        self.done_of: dict[str, int] = dict(taken.get("done_of", {}))
         self.halted: bool = taken.get("halted", False)
         self.latest: float = taken.get("latest", 0.0)
         # What the clock of the computer said at that line.
@@ -103,6 +119,8 @@ class Calls:
         return {
             "rules": self.rules,
             "begun": self.begun,
+            "begun_of": self.begun_of,
+            "done_of": self.done_of,
             "halted": self.halted,
             "latest": self.latest,
             "clock": self._clock,
@@ -134,15 +152,20 @@ class Calls:
         match entry["event"]:
             case "rules":
                 self.rules = entry["hash"]
+                self.done_of = {}
             case "pre":
                 self.begun += 1
+                _count(self.begun_of, entry["tool"])
                 self.open[entry["call"]] = OpenCall(entry, self.noted)
             case "lost":
                 self.open.pop(entry["call"], None)
             case "post":
-                self.open.pop(entry["call"], None)
+                ended = self.open.pop(entry["call"], None)
+                if ended is not None and entry["ok"]:
+                    _count(self.done_of, ended.tool)
                 self.ended.add(entry["call"])
             case "ran":
+                _count(self.begun_of, entry["tool"])
                 self.ended.add(entry["call"])
             case "deny":
                 self.refused[entry["call"], entry["digest"]] = entry["reason"]
@@ -216,6 +239,9 @@ def read_history(log: SessionLog, session_id: str, *, whole: bool = False) -> Hi
     """
     snapshot = None if whole else log.read_snapshot()
     try:
+        if snapshot is not None and "begun_of" not in snapshot["calls"]:
+            # Of a version that did not count them. The log says all that it said.
+            snapshot = None
         calls = Calls(snapshot)
         lines = log.read(0 if snapshot is None else snapshot["offset"])
         for entry in lines:
@@ -263,6 +289,10 @@ def end_call(log: SessionLog, event: HookEvent, *, now: float) -> Mapping[str, A
     ran = {"event": "ran", "call": key, "tool": event.tool, "args": dict(event.args), "outcome": outcome}
     log.append(ran | calls.stamp(now))
     return None
+
+
+def _count(counts: dict[str, int], tool: str) -> None:
+    counts[tool] = counts.get(tool, 0) + 1
 
 
 def _is_kept(result: Any) -> bool:

@@ -13,6 +13,7 @@ import json
 import os
 
 from openbox_agentrt._version import __version__
+from openbox_agentrt.doors.claude_code.clear import clear_tools, is_clear
 from openbox_agentrt.doors.claude_code.folder import HookFault, StateFolder
 
 TYPE_CHECKING = False
@@ -37,13 +38,14 @@ class HookRules:
         hash: Stands for both: two files with one hash decide alike.
     """
 
-    __slots__ = ("_contracts", "_names", "_specs", "hash", "rules_hash", "state")
+    __slots__ = ("_clear", "_contracts", "_names", "_specs", "hash", "rules_hash", "state")
 
     def __init__(self, compiled: Mapping[str, Any], contracts: tuple[Template, ...] | None = None) -> None:
         self.state: Mapping[str, Any] = compiled["state"]
         self.rules_hash: str = compiled["rules_hash"]
         self.hash: str = compiled["hash"]
         self._names: Mapping[str, list[list[str]] | None] | None = compiled["names"]
+        self._clear = compiled["clear"]
         self._specs = compiled["contracts"]
         self._contracts = contracts
 
@@ -76,6 +78,18 @@ class HookRules:
             return False
         patterns = self._names[tool]
         return patterns is None or any(_may_contain(args, field, pattern) for pattern, field in patterns)
+
+    def surely_allow(self, tool: str, begun: Mapping[str, int], done: Mapping[str, int]) -> bool:
+        """
+        Tell whether a call will be let through, whatever its arguments are. A "yes" is certain.
+
+        Args:
+            tool: The tool.
+            begun: How many calls of each tool of the session began.
+            done: How many of them succeeded.
+        """
+        comparisons = self._clear.get(tool)
+        return comparisons is not None and is_clear(comparisons, begun, done)
 
 
 def load_hook_rules(path: str | os.PathLike[str], folder: StateFolder) -> HookRules:
@@ -119,7 +133,7 @@ def _read_compiled(folder: StateFolder, name: str) -> dict[str, Any] | None:
         except (ValueError, RecursionError):
             # It was not written here, and can be made again.
             return None
-    needed = {"contracts", "state", "rules_hash", "hash", "names"}
+    needed = {"contracts", "state", "rules_hash", "hash", "names", "clear"}
     return compiled if isinstance(compiled, dict) and needed <= compiled.keys() else None
 
 
@@ -134,12 +148,14 @@ def _compile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], tuple[Templa
     except (ConfigError, OSError) as error:
         raise HookFault(f"the rules cannot be read: {error}") from error
     text = json.dumps([rules.rules_hash, rules.state], sort_keys=True, default=str)
+    names = _names_of(rules.contracts)
     compiled = {
         "contracts": specs,
         "state": rules.state,
         "rules_hash": rules.rules_hash,
         "hash": hashlib.sha256(text.encode()).hexdigest()[:32],
-        "names": _names_of(rules.contracts),
+        "names": names,
+        "clear": {} if names is None else clear_tools(rules.contracts, list(names)),
     }
     return compiled, rules.contracts
 

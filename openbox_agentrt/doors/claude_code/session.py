@@ -89,7 +89,7 @@ def begin_call(
             raise HookFault(f"tool_use_id {event.call_id!r:.100} was used by another call")
     _lose_forgotten(log, history)
     halted_by = _halted(event, fleet)
-    if halted_by is None and _concerns_nobody(history, event, rules):
+    if halted_by is None and _is_clear(history, event, rules):
         stamp = calls.stamp(now)
         if calls.rules is None:
             log.append({"event": "rules", "hash": rules.hash, **stamp})
@@ -180,14 +180,13 @@ def _halted(event: HookEvent, fleet: str | None) -> str | None:
     return halted_in_fleet(fleet, event.session_id)
 
 
-def _concerns_nobody(history: History, event: HookEvent, rules: HookRules) -> bool:
-    """Tell whether the call runs whatever the contracts remember, so that the engine need not be asked."""
+def _is_clear(history: History, event: HookEvent, rules: HookRules) -> bool:
+    """Tell whether it is certain that the call runs, so that the engine need not be asked."""
     calls = history.calls
-    return (
-        calls.rules in (None, rules.hash)
-        and not calls.halted
-        and not rules.are_about(event.tool, event.args)
-        and not history.wants_snapshot
+    if calls.rules not in (None, rules.hash) or calls.halted or history.wants_snapshot:
+        return False
+    return rules.surely_allow(event.tool, calls.begun_of, calls.done_of) or not rules.are_about(
+        event.tool, event.args
     )
 
 

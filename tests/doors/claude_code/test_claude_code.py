@@ -397,7 +397,7 @@ def test_an_error_that_nobody_thought_of_denies(hooks: Hooks, monkeypatch: pytes
 
     monkeypatch.setattr(Session, "reserve", fail)
 
-    answer = hooks.pre("Deploy")
+    answer = hooks.pre("Bash", command="git commit")
 
     assert answer == HookAnswer(code=2, stderr="openbox-agentrt: ZeroDivisionError: in the engine")
 

@@ -184,7 +184,7 @@ def test_what_concerns_nobody_changes_nothing(command: str) -> None:
     """The engine would have let it through, and would have remembered nothing."""
     contract = build_contract({"template": "at_most_n_times", "args": [COMMIT], "kwargs": {"n": 1}})
     compiled: dict[str, Any] = {"state": {}, "rules_hash": "", "hash": "", "contracts": []}
-    compiled["names"] = names_of((contract,))
+    compiled |= {"names": names_of((contract,)), "clear": {}}
     session = Session(contracts=[contract])
     if not HookRules(compiled).are_about("Bash", {"command": command}):
         for _ in range(2):
