@@ -7,6 +7,7 @@ not loads argparse, which knows how to say what is wrong.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -57,6 +58,8 @@ def main(argv: Sequence[str]) -> int:
     Returns:
         0 with what standard output says, 1 at the end of a session that owes something, 2 for a fault.
     """
+    # The process is over before there is anything worth collecting.
+    gc.disable()
     options = _read(argv)
     if options is None:
         options = vars(_parser().parse_args(argv))

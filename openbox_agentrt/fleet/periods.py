@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import TYPE_CHECKING
 
 from .errors import FleetConfigError
 from .plan import Per
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 __all__ = ("SECOND", "edges_around", "zone")
 
@@ -21,6 +24,8 @@ def zone(name: str) -> ZoneInfo:
     Raises:
         FleetConfigError: There is none of this name.
     """
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -113,7 +112,9 @@ def describe(fn: Callable[..., Any]) -> str:
     except (OSError, TypeError):
         name = getattr(fn, "__name__", None)
         return name if isinstance(name, str) else type(fn).__qualname__
-    source = textwrap.dedent(source).strip().replace("\n", " ")
+    from textwrap import dedent
+
+    source = dedent(source).strip().replace("\n", " ")
     for marker in ("lambda", "def "):
         start = source.find(marker)
         if start != -1:

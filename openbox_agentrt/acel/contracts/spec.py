@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from ..._extras import MissingExtraError
@@ -91,6 +90,8 @@ def build_contract(spec: Mapping[str, Any], *, place: Place = ()) -> Template:
     shape = shaped(spec, {**CONTRACT, **WORDS}, place)
     template = shape["template"]
     if template not in CLASSES:
+        from difflib import get_close_matches
+
         near = get_close_matches(template, CLASSES, n=1)
         expected = f"did you mean {near[0]}" if near else f"expected one of {', '.join(sorted(CLASSES))}"
         raise SpecError(f"unknown template {template!r:.80}, {expected}", (*place, "template"))

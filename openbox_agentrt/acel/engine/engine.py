@@ -7,7 +7,7 @@ Its calls come in by `admission` and end by `settlement`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._halt import Halt
 from ..contracts.base import PersonsHalt, SessionRule, TemporalContract
@@ -23,13 +23,15 @@ from ..verdict import Mode
 from ..violations import RUN_END, SESSION_END, Violation
 from . import findings
 from .admission import Admission
-from .fleet_gate import FleetGate, FleetStore
 from .plan import NONE
 from .records import Meter, Records, ViolationRecorder
 from .rule_set import RuleSet
 from .session_gate import SessionGate
 from .store import SessionStore
 from .trace import Trace
+
+if TYPE_CHECKING:
+    from .fleet_gate import FleetGate, FleetStore
 
 
 class Engine(Admission):
@@ -97,7 +99,7 @@ class Engine(Admission):
             meter=metrics,
         )
         super().__init__(
-            store, kept, rows, records, mode=mode, fleet=None if fleet is None else FleetGate(fleet)
+            store, kept, rows, records, mode=mode, fleet=None if fleet is None else _gate_of(fleet)
         )
         self._check_fleet(rules)
         self.session_id = session_id
@@ -136,7 +138,7 @@ class Engine(Admission):
     def join(self, fleet: FleetStore) -> None:
         """Let contracts of the fleet that come count in a store, if the session has none yet."""
         if self._fleet is None:
-            self._fleet = FleetGate(fleet)
+            self._fleet = _gate_of(fleet)
             self._hear_halts_of(fleet)
 
     def hear(self, halt: Halt, *, lifted: bool = False) -> None:
@@ -240,3 +242,10 @@ class Engine(Admission):
                 f"contract {spec} has scope 'fleet': give the session fleet=, or fleet='alone' to count "
                 f"the calls of this session alone"
             )
+
+
+def _gate_of(fleet: FleetStore) -> FleetGate:
+    # Loaded here: most sessions have no store, and some processes live for one call.
+    from .fleet_gate import FleetGate
+
+    return FleetGate(fleet)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._plain.arguments import plain_args
-from ...fleet.answers import Lease, Reserved
 from ..callbacks import fault_text
 from ..contracts.base import SessionRule
 from ..match.results import Result
 from ..memory.call import JudgedCall
 from ..memory.cell import Mover
 from .plan import ArgumentRules, Plan
+
+if TYPE_CHECKING:
+    from ...fleet.answers import Lease, Reserved
 
 _log = logging.getLogger("openbox_agentrt.acel")
 

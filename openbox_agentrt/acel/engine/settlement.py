@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...fleet.answers import How
 from ..contracts.tools import Asked, Commits, ToolSpec
 from ..memory.guard import Breach
 from ..memory.state import StateStore
@@ -20,12 +19,15 @@ from ..verdict import Mode
 from ..violations import Violation
 from ..wording import shown
 from . import findings
-from .fleet_gate import FleetGate
 from .planned_call import seen_of
 from .records import Records
 from .session_gate import SessionGate
 from .store import SessionStore
 from .trace import Trace
+
+if TYPE_CHECKING:
+    from ...fleet.answers import How
+    from .fleet_gate import FleetGate
 
 
 class Settlement:

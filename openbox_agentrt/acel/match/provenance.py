@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
-from urllib.parse import urlsplit
 
 from ..._plain.spelling import spelt_text
 from .paths import FieldError
@@ -170,6 +169,8 @@ def _host_of(value: str) -> str | None:
         return None
     if not _SCHEME.match(text):
         text = text if text.startswith("//") else f"//{text}"
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(text)
         host = parts.hostname

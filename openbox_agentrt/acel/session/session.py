@@ -13,7 +13,6 @@ from ..contracts.base import ENDED, PersonsHalt, TemporalContract
 from ..contracts.numbers import check_count
 from ..engine.durable import keep_in_store, kept_of
 from ..engine.engine import Engine
-from ..engine.fleet_gate import FleetStore
 from ..engine.records import Meter, ViolationRecorder
 from ..engine.replay import replay_events
 from ..engine.rule_set import RuleSet
@@ -30,6 +29,7 @@ from .calls import SessionCalls
 from .contracts import HasContracts, SessionContracts, compiled
 
 if TYPE_CHECKING:
+    from ..engine.fleet_gate import FleetStore
     from ..rulesfile import Rules
 
 __all__ = ("RunSession", "Session", "engine_of")
