@@ -115,5 +115,5 @@ def _help() -> str:
 def _meant(name: str) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(name, COMMANDS, n=1)
+    close = get_close_matches(name, COMMANDS, n=1, cutoff=0.7)
     return f", did you mean {close[0]!r}" if close else ""

@@ -33,7 +33,8 @@ def run_tests(
     known = {name for contract in understood.contracts for name in names_of(contract)}
     found = [test for file in (rules, *(tests or ())) for test in read_policy_tests(file, known)]
     if not found:
-        raise InputError(f"there are no tests in {', '.join(map(repr, (rules, *(tests or ()))))}")
+        files = ", ".join(map(repr, (rules, *(tests or ()))))
+        raise InputError(f"there are no tests in {files}; write them under `tests:`, or name their files")
     results = [run_policy_test(understood, test) for test in found]
     if as_json:
         print(json.dumps(_result(understood, results)))

@@ -151,7 +151,7 @@ def first_cells(text: str) -> list[str]:
     return re.findall(r"^\| (`[^|]*) \|", text, re.M)
 
 
-@pytest.mark.parametrize("command", ["openbox-agentrt demo", "pytest"])
+@pytest.mark.parametrize("command", ["openbox-agentrt demo", "pytest -n auto"])
 def test_the_readme_has_each_command_in_one_line(command: str) -> None:
     """A newcomer pastes one line; it makes its own environment."""
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
