@@ -62,12 +62,18 @@ def event(event_type: str = "ActivityStarted", /, **fields: Any) -> dict[str, An
 
 
 @pytest.fixture(params=["memory", "file"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Talk]]:
+def kept_in(request: pytest.FixtureRequest) -> str:
+    """Where a Core keeps things."""
+    return str(request.param)
+
+
+@pytest.fixture
+def make(kept_in: str, tmp_path: Path) -> Iterator[Callable[..., Talk]]:
     """Builds local Cores that are closed at the end of the test; wherever they keep things, they behave."""
     made: list[LocalCore] = []
 
     def build(policy: Any = None, **options: Any) -> Talk:
-        if request.param == "file":
+        if kept_in == "file":
             options.setdefault("path", tmp_path / f"made-{len(made)}.sqlite3")
         core = LocalCore(policy, **options)
         made.append(core)

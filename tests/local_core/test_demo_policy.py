@@ -10,8 +10,14 @@ import pytest
 
 import openbox_agentrt.local_core as local_core
 
-Make = Callable[..., Any]
 POLICY = Path(local_core.__file__).with_name("policy.rego")
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def kept_in() -> str:
+    """What Rego decides does not depend on where a Core keeps things, and each Core starts a process."""
+    return "memory"
 
 
 @pytest.mark.parametrize(

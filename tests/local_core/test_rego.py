@@ -18,6 +18,12 @@ Make = Callable[..., Any]
 
 
 @pytest.fixture
+def kept_in() -> str:
+    """What Rego decides does not depend on where a Core keeps things, and each Core starts a process."""
+    return "memory"
+
+
+@pytest.fixture
 def rego(tmp_path: Path) -> Callable[[str], str]:
     """Writes a policy file and says where it is."""
 
