@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from openbox_agentrt.cli import main
+from tests.cli.conftest import Run
 
-Run = Callable[..., tuple[int, str, str]]
 CIRCLE = (
     "contracts:\n"
     "  - {template: must_precede, args: [a, b], id: ab}\n"
@@ -20,15 +18,12 @@ CIRCLE = (
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in a folder of its own, and give its exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
+def run(run: Run) -> Run:
+    """Run a command with a rules file beside it."""
 
     def command(*arguments: str, rules: str = CIRCLE) -> tuple[int, str, str]:
         Path("rules.yaml").write_text(rules)
-        code = main(list(arguments))
-        out, err = capsys.readouterr()
-        return code, out, err
+        return run(*arguments)
 
     return command
 

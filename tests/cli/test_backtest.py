@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from openbox_agentrt.cli import main
+from tests.cli.conftest import Run
 
 RULES = """
 contracts:
@@ -32,22 +31,13 @@ CHAT = [
     {"role": "tool", "tool_call_id": "9", "content": "?"},
 ]
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "small.yaml").write_text(RULES.replace("LIMIT", "300"), encoding="utf-8")
-    (tmp_path / "large.yaml").write_text(RULES.replace("LIMIT", "900"), encoding="utf-8")
-    (tmp_path / "chat.json").write_text(json.dumps(CHAT), encoding="utf-8")
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def run(run: Run) -> Run:
+    Path("small.yaml").write_text(RULES.replace("LIMIT", "300"), encoding="utf-8")
+    Path("large.yaml").write_text(RULES.replace("LIMIT", "900"), encoding="utf-8")
+    Path("chat.json").write_text(json.dumps(CHAT), encoding="utf-8")
+    return run
 
 
 def test_what_is_printed(run: Run) -> None:

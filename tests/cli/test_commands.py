@@ -5,7 +5,6 @@ import json
 import re
 import stat
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ from openbox_agentrt.acel.contracts.identity import canonical
 from openbox_agentrt.acel.rulesfile import parse_rules, read_rules
 from openbox_agentrt.acel.rulesfile.schema import rules_schema
 from openbox_agentrt.acel.violations import Violation
-from openbox_agentrt.cli import main
 from openbox_agentrt.evidence import EvidenceFile, EvidenceLog, ed25519_signer, verify_file
+from tests.cli.conftest import Run
 
 VECTORS = Path(__file__).parent.parent / "evidence" / "vectors"
 PUBLIC_KEY = "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8"
@@ -28,25 +27,14 @@ RULES = (
     "  - {template: must_precede, args: [backup, delete], id: r1, severity: high, remedy: back up first}\n"
     "  - {template: required_before_session_end, args: [log_out]}\n"
 )
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command in a folder of its own, and gives its exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "rules.yaml").write_text(RULES)
-    (tmp_path / "good.json").write_text('[{"tool": "backup"}, {"tool": "delete"}, {"tool": "log_out"}]')
-    (tmp_path / "bad.json").write_text(
-        '[{"tool": "delete", "args": {"id": "\\u001b[2J"}}, {"tool": "log_out"}]'
-    )
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def run(run: Run) -> Run:
+    Path("rules.yaml").write_text(RULES)
+    Path("good.json").write_text('[{"tool": "backup"}, {"tool": "delete"}, {"tool": "log_out"}]')
+    Path("bad.json").write_text('[{"tool": "delete", "args": {"id": "\\u001b[2J"}}, {"tool": "log_out"}]')
+    return run
 
 
 # replay

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from openbox_agentrt.cli import main
+from tests.cli.conftest import Run
 
-Run = Callable[..., tuple[int, str, str]]
 RULES = """\
 state: {open: true}
 contracts:
@@ -43,15 +42,12 @@ GOOD = """\
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(run: Run) -> Run:
     """Run the tests of a rules file, and give the exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
 
     def command(tests: str, *arguments: str) -> tuple[int, str, str]:
         Path("rules.yaml").write_text(RULES + tests)
-        code = main(["test", "rules.yaml", *arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
+        return run("test", "rules.yaml", *arguments)
 
     return command
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..contracts.base import HALTED, PersonsHalt, SessionRule
+from ..contracts.base import HALTED, SessionRule
 from ..memory.clock import Clock, MonotoneClock
 from ..memory.guard import Breach
 from ..memory.session_memory import SessionMemory
@@ -233,29 +233,6 @@ class CallStore:
         """Take note of what the store of the fleet answered about a call that was let through here."""
         call.answer = None
 
-    def halt(self, rule: PersonsHalt) -> bool:
-        """
-        Admit nothing more until `lift`, whether contracts are in force or only watch.
-
-        Returns:
-            Whether it did; False for a session that admits nothing already.
-        """
-        with self.lock:
-            if self.shut is not None:
-                return False
-            self.shut = rule
-            self._halted(rule)
-            return True
-
-    def lift(self) -> bool:
-        """Admit calls again after `halt`. Returns whether a person had halted it."""
-        with self.lock:
-            if self.shut is None or not self.shut.by_person:
-                return False
-            self.shut = None
-            self._halted(None)
-            return True
-
     def note(self, breaches: list[Breach]) -> None:
         """Take note of contracts that were broken by what happened elsewhere."""
         with self.lock:
@@ -311,9 +288,6 @@ class CallStore:
                     mover.keep(found[mover.learns], seen)
 
     # The rest is called with the lock held.
-
-    def _halted(self, rule: PersonsHalt | None) -> None:
-        """Take note that a person has halted the session, or has lifted that."""
 
     def _halt_of_person(self, call: PlannedCall) -> list[Breach]:
         """Give what a person stops the call by. It is in force also for calls that are only watched."""

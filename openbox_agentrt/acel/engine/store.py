@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..._plain.arguments import plain_args
-from ..contracts.base import SessionRule, TemporalContract
+from ..contracts.base import PersonsHalt, SessionRule, TemporalContract
 from ..contracts.custom import CustomGuard
 from ..contracts.declaration import Declaration
 from ..match.names import canonical
@@ -85,6 +85,29 @@ class SessionStore(CallStore):
     def note_restored(self, memory: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         """Take note that the session goes on where its memory was taken."""
 
+    def halt(self, rule: PersonsHalt) -> bool:
+        """
+        Admit nothing more until `lift`, whether contracts are in force or only watch.
+
+        Returns:
+            Whether it did; False for a session that admits nothing already.
+        """
+        with self.lock:
+            if self.shut is not None:
+                return False
+            self.shut = rule
+            self._halted(rule)
+            return True
+
+    def lift(self) -> bool:
+        """Admit calls again after `halt`. Returns whether a person had halted it."""
+        with self.lock:
+            if self.shut is None or not self.shut.by_person:
+                return False
+            self.shut = None
+            self._halted(None)
+            return True
+
     def verdict_of(self, contract: TemporalContract) -> Verdict:
         """Tell how a contract stands."""
         if not isinstance(contract, Declaration):
@@ -156,6 +179,9 @@ class SessionStore(CallStore):
             filed.contract.settle_in(weakref.ref(self))
 
     # Called with the lock held.
+
+    def _halted(self, rule: PersonsHalt | None) -> None:
+        """Take note that a person has halted the session, or has lifted that."""
 
     def _ended_run(self, run: str, unmet: list[Breach]) -> None:
         """Take note that a run of the session is over."""
