@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import logging
 import os
-import threading
-import time
-import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from concurrent.futures import Future
-from contextlib import suppress
-from typing import Any, Literal
+from typing import Literal
 
 from .answers import Finished, FleetCounts, How, Lease, Measured, Reserved
-from .client.dispatcher import Dispatcher
-from .client.heartbeat import Heartbeat
-from .client.local import LocalCounts
-from .client.requests import ForLease, Question, ToFinish, ToReserve
+from .client.requests import ForLease, ToFinish, ToReserve
 from .client.sessions import HeldSession, Memory, check_idle, name_of
-from .client.standing import WorkerStanding
 from .errors import FleetConfigError, FleetUnavailableError
-from .halts import HaltRows, HaltWatch
 from .periods import SECOND
 from .plan import FleetPlan
 from .sessions import SharedSession
-from .steps import StoreLine
+from .worker import FleetWorker, closed_error
 
 __all__ = ("PATIENCE", "Fleet", "OnOutage")
 
@@ -35,42 +25,10 @@ OnOutage = Literal["refuse", "local"]
 PATIENCE = 0.25
 """Seconds that a call waits for the store."""
 
-_CONNECTING = 5.0
-"""Seconds that the first calls of a process wait besides, until it has tried to connect."""
-
 _log = logging.getLogger("openbox_agentrt.fleet")
 
-# What a forked process inherited. Closing it would end the parent's connections, so nothing may collect it.
-_inherited: list[object] = []
 
-# Reentrant for the sake of finalizers, and not held by a thread that a fork does not have.
-_beginning = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_beginning.acquire, after_in_parent=_beginning.release, after_in_child=_beginning.release
-    )
-
-
-class _Worker:
-    """The threads and counts of one process."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        self.process = os.getpid()
-        self.standing = WorkerStanding(fleet.lease_seconds)
-        self.local = LocalCounts(self.standing.store_time)
-        self.dispatcher = Dispatcher(fleet._connect, self.standing, self.local)
-        self.heartbeat = Heartbeat(fleet._connect, self.standing, self.dispatcher.wake)
-        self.dispatcher.thread.start()
-        self.heartbeat.thread.start()
-
-    def close(self) -> None:
-        self.heartbeat.stop()
-        self.dispatcher.close()
-        self.dispatcher.thread.join(timeout=2.0)
-        self.heartbeat.thread.join(timeout=1.0)
-
-
-class Fleet(ABC):
+class Fleet(FleetWorker):
     """
     Reserve, start and finish calls in a store that many processes share.
 
@@ -106,13 +64,9 @@ class Fleet(ABC):
             raise FleetConfigError(f"on_outage is {on_outage!r}: write 'refuse' or 'local'")
         if not 0.001 <= timeout_seconds <= 60:
             raise FleetConfigError(f"timeout_seconds is {timeout_seconds!r}: write a number from 0.001 to 60")
-        self.lease_seconds = lease_seconds
-        self.timeout_seconds = timeout_seconds
+        super().__init__(lease_seconds=lease_seconds, timeout_seconds=timeout_seconds)
         self.on_outage = on_outage
-        self._running: _Worker | None = None
-        self._closed = False
         self._last_counts = FleetCounts()
-        self.halts = HaltWatch(self._halt_rows)
 
     @property
     @abstractmethod
@@ -240,7 +194,7 @@ class Fleet(ABC):
         end = ToFinish(lease, how, measured)
         if self._closed:
             # Not raised: a finalizer may come late, and has nobody to tell.
-            end.future.set_exception(_closed())
+            end.future.set_exception(closed_error())
             return end.future
         worker = self._worker()
         if not (lease.local and worker.local.tell(end)):
@@ -335,90 +289,6 @@ class Fleet(ABC):
         """Do as `close`, and let the event loop go on."""
         await asyncio.to_thread(self.close)
 
-    @abstractmethod
-    def _connect(self) -> StoreLine:
-        """Make a connection that connects when it is first used."""
-
-    @abstractmethod
-    def _halt_rows(self) -> HaltRows:
-        """Open the halts of the store, over a connection that connects when it is first used."""
-
-    def _worker(self) -> _Worker:
-        running = self._running
-        if running is not None and running.process == os.getpid():
-            return running
-        # Threads whose first calls come at once are one worker: of two, one would never end.
-        with _beginning:
-            if self._running is running:
-                return self._begin(running)
-        return self._worker()
-
-    def _begin(self, inherited: _Worker | None) -> _Worker:
-        if self._closed:
-            raise _closed()
-        if inherited is not None:
-            _inherited.append(inherited)
-        self._running = begun = _Worker(self)
-        self.halts.begin()
-        atexit.register(_close, weakref.ref(self))
-        return begun
-
-    # What `SharedSession` asks by.
-
-    def has(self, worker: str) -> bool:
-        """Tell whether a name of a worker is this one's, and its lease is not over by its own clocks."""
-        running = self._running
-        if not worker or running is None or running.process != os.getpid():
-            return False
-        return running.standing.worker.id == worker and not running.standing.outlived()
-
-    def deadline(self) -> float:
-        """Say until when a question that is asked now waits."""
-        return self._until(None)
-
-    def put(self, request: Question) -> None:
-        """Ask, and let somebody else wait for the answer."""
-        self._worker().dispatcher.ask(request)
-
-    def ask(self, request: Question) -> Any:
-        """Ask, and wait for the answer."""
-        return self._wait(request)
-
-    async def aask(self, request: Question) -> Any:
-        """Do as `ask`, and let the event loop go on."""
-        return await self._await(request)
-
-    def wait_for(self, answer: Future[bool]) -> bool:
-        """Wait for what was asked before, for as long as a question waits."""
-        if answer.done():
-            return answer.result()
-        try:
-            return answer.result(self.timeout_seconds)
-        except TimeoutError:
-            raise self._no_answer() from None
-
-    async def await_for(self, answer: Future[bool]) -> bool:
-        """Do as `wait_for`, and let the event loop go on."""
-        if answer.done():
-            return answer.result()
-        try:
-            async with asyncio.timeout(self.timeout_seconds):
-                return await asyncio.wrap_future(answer)
-        except TimeoutError:
-            raise self._no_answer() from None
-
-    def write_soon(self, session: HeldSession, *, soon: bool = True) -> None:
-        """Have a session written for which nobody waits. Takes no lock, so a finalizer may call it."""
-        if not self._closed:
-            self._worker().dispatcher.write(session, soon=soon)
-
-    def _no_answer(self) -> FleetUnavailableError:
-        self._worker().standing.counts.outages += 1
-        return FleetUnavailableError("no answer in time", retry_after=1.0)
-
-    def _until(self, timeout: float | None) -> float:
-        return time.monotonic() + (self.timeout_seconds if timeout is None else timeout)
-
     def _for_lease(
         self,
         step: Literal["start", "park"],
@@ -436,74 +306,7 @@ class Fleet(ABC):
             note=note,
         )
 
-    def _wait(self, request: Question) -> Any:
-        dispatcher, began = self._worker().dispatcher, time.monotonic()
-        if not dispatcher.tried.is_set():
-            dispatcher.tried.wait(_CONNECTING)
-            request.deadline += time.monotonic() - began
-        dispatcher.ask(request)
-        try:
-            return request.future.result(max(0.0, request.deadline - time.monotonic()))
-        except TimeoutError:
-            return self._give_up(request)
-
-    async def _await(self, request: Question) -> Any:
-        dispatcher, began = self._worker().dispatcher, time.monotonic()
-        if not dispatcher.tried.is_set():
-            await asyncio.to_thread(dispatcher.tried.wait, _CONNECTING)
-            request.deadline += time.monotonic() - began
-        loop = asyncio.get_running_loop()
-        waiter = loop.create_future()
-
-        def told(_: Future[Any]) -> None:
-            # A loop that was closed has nobody who waits.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(_wake, waiter)
-
-        request.future.add_done_callback(told)
-        dispatcher.ask(request)
-        try:
-            async with asyncio.timeout(request.deadline - time.monotonic()):
-                await waiter
-            return request.future.result()
-        except TimeoutError:
-            return self._give_up(request)
-        except asyncio.CancelledError:
-            self._abandon(request)
-            raise
-
-    def _give_up(self, request: Question) -> Any:
-        if not request.future.done():
-            self._abandon(request)
-            raise self._no_answer()
-        return request.future.result()
-
-    def _abandon(self, request: Question) -> None:
-        # Nobody takes the answer any more: what was granted is given back.
-        if not request.future.cancel() and isinstance(request, ToReserve):
-            request.future.add_done_callback(self._undo)
-
-    def _undo(self, future: Future[Any]) -> None:
-        answer = None if future.exception() else future.result()
-        if isinstance(answer, Reserved) and answer.lease is not None:
-            self.finish(answer.lease, "undo")
-
     def _count_here(self, plan: FleetPlan, *, started: bool, force: bool) -> Reserved:
         worker = self._worker()
         worker.standing.counts.local += 1
         return worker.local.reserve(plan, worker.standing.worker.id, started=started, force=force)
-
-
-def _closed() -> FleetConfigError:
-    return FleetConfigError("the fleet is closed: make another one")
-
-
-def _wake(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
-
-
-def _close(fleet: weakref.ref[Fleet]) -> None:
-    alive = fleet()
-    if alive is not None:
-        alive.close()
