@@ -10,7 +10,8 @@ import pytest
 from agent_rt import AgentLoop
 
 from openbox_agentrt import ContractRefusedError
-from openbox_agentrt.acel import Session, at_most_n_times, at_most_total
+from openbox_agentrt.acel import Session, at_most_n_times, at_most_total, must_precede, never_after
+from openbox_agentrt.acel.events import RUN_ENDED
 from openbox_agentrt.fleet import Fleet, RedisFleet
 from openbox_agentrt.testing import Call, ScriptedProvider
 from tests.fleet.redis_server import RedisServer
@@ -126,3 +127,51 @@ async def test_a_server_that_is_gone_in_the_middle_breaks_no_run(
     assert {error.decision and error.decision.fleet for error in refused} == {"unavailable"}
     assert "the fleet's store does not answer" in str(refused[0])
     assert stage.story()[-1] == "WorkflowCompleted completed"
+
+
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["nothing happened", "excluded meanwhile"])
+async def test_a_call_that_waited_for_a_person_is_judged_again_in_the_store(
+    make_stage: Any, fleet: Fleet, other: Fleet, meanwhile: bool
+) -> None:
+    """What another worker did while the person was asked keeps the call from running."""
+    rules = [never_after("send", "close", recheck=True, **DAY)]
+    stage = await make_stage(
+        lambda event: "REQUIRE_APPROVAL" if event.get("activity_type") == "send" else None,
+        contracts=rules,
+        fleet=fleet,
+        approval_poll_interval_ms=5,
+    )
+    sent: list[int] = []
+
+    async def run() -> None:
+        async with stage.governance.run_scope(), stage.governance.activity("send"):
+            sent.append(1)
+
+    running = asyncio.create_task(run())
+    approval = await stage.core.await_approval()
+    if meanwhile:
+        closed = await Session(contracts=rules, fleet=other).areserve("close", started=True)
+        assert closed.allowed
+    stage.core.approve(approval)
+    if meanwhile:
+        with pytest.raises(ContractRefusedError, match="no earlier close"):
+            await running
+    else:
+        await running
+
+    assert sent == ([] if meanwhile else [1])
+
+
+async def test_the_end_of_a_run_counts_in_the_store(make_stage: Any, fleet: Fleet, other: Fleet) -> None:
+    """For every worker, once the run has ended."""
+    rules = [must_precede(RUN_ENDED, "report", **DAY)]
+    stage = await make_stage(contracts=rules, fleet=fleet)
+    session = Session(contracts=rules, fleet=other)
+    async with stage.governance.run_scope():
+        assert await asyncio.to_thread(session.would, "report") is not None
+
+    for _ in range(600):
+        if await asyncio.to_thread(session.would, "report") is None:
+            return
+        await asyncio.sleep(0.05)
+    pytest.fail("the end of the run was not told to the store")
