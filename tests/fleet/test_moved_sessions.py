@@ -50,7 +50,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     rules=st.lists(st.sampled_from(SPECS), min_size=2, max_size=6, unique_by=str),
     schedule=steps,

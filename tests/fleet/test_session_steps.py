@@ -85,7 +85,7 @@ class Program:
             del self.known[step.worker, step.session]
 
 
-@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 def test_all_stores_answer_the_same(shared_server: RedisServer, seed: int) -> None:
     """Who has it, which version there is, and every piece of it: all of it is equal, step by step."""
