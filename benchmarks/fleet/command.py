@@ -13,7 +13,7 @@ from tests.fleet.redis_server import BINARY, RedisServer
 
 from ..tables import Table
 
-PARTS = ("latency", "throughput", "limit", "memory")
+PARTS = ("latency", "throughput", "limit", "memory", "sessions")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,6 +53,10 @@ def _tables(part: str, url: str, folder: Path, quick: bool) -> Sequence[Table]:
         from . import limit
 
         return [limit.measure(url, folder, quick=quick)]
+    if part == "sessions":
+        from . import sessions
+
+        return [sessions.measure(url, folder, quick=quick)]
     from . import memory
 
     return memory.measure(url, quick=quick)

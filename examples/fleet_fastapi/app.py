@@ -5,8 +5,16 @@ A web service whose workers share one budget for each customer.
     cd examples/fleet_fastapi && uvicorn app:app --workers 4
     curl -X POST localhost:8000/customers/c-7/refunds -H "content-type: application/json" -d '{"amount": 100}'
 
-The sixth refund of 100 is refused, in whichever of the four workers it arrives, and also after a restart. The
-workers of one machine share a file. For many machines, only the URL changes (and `pip install '.[redis]'`):
+The sixth refund of 100 is refused, in whichever of the four workers it arrives, and also after a restart. So
+is a change of address in a conversation in which nobody was verified. Once somebody was, it passes in every
+worker, also after a restart in the middle of the conversation:
+
+    curl -X POST localhost:8000/conversations/1/address    # 409
+    curl -X POST localhost:8000/conversations/1/verify
+    curl -X POST localhost:8000/conversations/1/address
+
+The workers of one machine share a file. For many machines, only the URL changes (and
+`pip install '.[redis]'`):
 
     OPENBOX_AGENTRT_FLEET=redis://redis.internal/0 uvicorn app:app --workers 4
 """
@@ -37,7 +45,8 @@ class Refund(BaseModel):
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Make one governance for each worker. They meet in the store."""
     fleet = os.environ.get("OPENBOX_AGENTRT_FLEET", "sqlite:///fleet.db")
-    async with await create_openbox_agentrt(core="off", contracts=RULES, fleet=fleet) as governance:
+    made = create_openbox_agentrt(core="off", contracts=RULES, fleet=fleet, sessions="durable")
+    async with await made as governance:
         app.state.governance = governance
         yield
 
@@ -55,6 +64,24 @@ async def refund(customer: str, wanted: Refund, request: Request) -> dict[str, f
         async with governance.activity("refund", {"amount": wanted.amount}):
             pay(customer, wanted.amount)
     return {"paid": wanted.amount}
+
+
+@app.post("/conversations/{conversation}/verify")
+async def verify(conversation: str, request: Request) -> dict[str, bool]:
+    """Remember that the customer of this conversation is who they say."""
+    governance: OpenBoxAgentRTGovernance = request.app.state.governance
+    async with governance.run_scope(session_id=conversation), governance.activity("verify"):
+        pass  # here a code is sent and compared
+    return {"verified": True}
+
+
+@app.post("/conversations/{conversation}/address")
+async def change_address(conversation: str, request: Request) -> dict[str, bool]:
+    """Change the address of a customer who was verified in this conversation."""
+    governance: OpenBoxAgentRTGovernance = request.app.state.governance
+    async with governance.run_scope(session_id=conversation), governance.activity("change_address"):
+        pass  # here it is written down
+    return {"changed": True}
 
 
 @app.exception_handler(ContractRefusedError)

@@ -84,6 +84,8 @@ async def reserve(
     facts["step"] = reservation.step
     if reservation.unanswered:
         facts["fleet"] = "unavailable"
+    elif reservation.alone:
+        facts["fleet"] = "local"
     elif reservation.lease is not None:
         facts["fleet"] = "local" if reservation.lease.local else "shared"
     if reservation.refusal is not None:

@@ -65,6 +65,7 @@ class _Reservation:
     lease: Any = None
     has_to_start: bool = False
     unanswered: bool = False
+    alone: bool = False
     learnt: Any = None
 
     def recheck(self) -> bool:

@@ -78,6 +78,15 @@ async def refunds(port: int, count: int, customer: str = "c-7") -> list[httpx.Re
         return list(await asyncio.gather(*(one() for _ in range(count))))
 
 
+def in_conversation(port: int, what: str, conversation: str = "1") -> httpx.Response:
+    """Ask for something in a conversation, on a connection of its own."""
+    while True:
+        answer = httpx.post(f"http://127.0.0.1:{port}/conversations/{conversation}/{what}", timeout=30)
+        if answer.status_code != 503:
+            return answer
+        time.sleep(0.2)
+
+
 def paid(folder: Path, customer: str = "c-7") -> float:
     """Count at the bank, and not at the service."""
     rows = [line.split(",") for line in (folder / "payments.csv").read_text().splitlines()]
@@ -85,14 +94,24 @@ def paid(folder: Path, customer: str = "c-7") -> float:
 
 
 def test_five_hundred_are_paid_across_workers_and_a_restart(tmp_path: Path, port: int) -> None:
-    """Twenty requests of 100, in the middle of which the service is stopped and started again."""
+    """
+    Twenty requests of 100, in the middle of which the service is stopped and started again.
+
+    A conversation goes on over that as well.
+    """
     with service(tmp_path, port, workers=1):
         first = asyncio.run(refunds(port, 3))
         assert [answer.status_code for answer in first] == [200] * 3
+        assert in_conversation(port, "address").status_code == 409
+        assert in_conversation(port, "verify").status_code == 200
     with service(tmp_path, port, workers=4):
+        for _ in range(8):
+            assert in_conversation(port, "address").status_code == 200
+        unverified = in_conversation(port, "address", conversation="2")
         later = asyncio.run(refunds(port, 17))
         other = asyncio.run(refunds(port, 6, customer="c-8"))
 
+    assert unverified.status_code == 409
     assert paid(tmp_path) == 500
     assert paid(tmp_path, "c-8") == 500
     refused = [answer for answer in [*later, *other] if answer.status_code == 409]

@@ -9,11 +9,12 @@ import pytest
 from agent_rt import AgentLoop
 
 from openbox_agentrt import ContractRefusedError, OptionError, create_openbox_agentrt
-from openbox_agentrt.acel import TemporalContract, at_most_total, must_precede, response
-from openbox_agentrt.fleet import Fleet, SessionBusyError
+from openbox_agentrt.acel import Metrics, TemporalContract, at_most_total, must_precede, response
+from openbox_agentrt.fleet import Fleet, RedisFleet, SessionBusyError
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.testing import Call, ScriptedProvider
 from tests.fleet.pausing import loaded, saved
+from tests.fleet.redis_server import RedisServer
 from tests.fleet.test_sessions import take_away
 
 
@@ -167,6 +168,38 @@ async def test_a_pause_leaves_the_session_to_others(
     await (first if same else second).run(checkpoint=checkpoint)
 
     assert done == ["verify", "verify", "refund 300"]
+
+
+@pytest.mark.parametrize("policy", ["refuse", "local"])
+async def test_a_store_that_is_away_is_seen(worker: Any, server: RedisServer, done: Any, policy: Any) -> None:
+    """Refused, or counted in this process alone, which the decision and the metrics say; then it goes on."""
+    metrics = Metrics()
+    fleet = RedisFleet(server.url, on_outage=policy)
+    decisions: list[Any] = []
+    first = await worker(fleet, metrics=metrics, on_decision=decisions.append)
+    await first.run(call("verify"))
+    server.stop()
+    began = asyncio.get_running_loop().time()
+
+    if policy == "refuse":
+        with pytest.raises(ContractRefusedError, match="the fleet's store does not answer"):
+            await first.run(call("refund", amount=300))
+        assert [each.fleet for each in decisions][-1] == "unavailable"
+    else:
+        await first.run(call("refund", amount=300))
+        assert "local" in [each.fleet for each in decisions]
+    assert metrics.snapshot()["fleet_outages"][policy]
+    assert asyncio.get_running_loop().time() - began < 20
+    server.go_on()
+    for _ in range(200):
+        try:
+            await first.run(call("refund", amount=200))
+            break
+        except ContractRefusedError:
+            await asyncio.sleep(0.05)
+
+    assert done == ["verify", "refund 300", "refund 200"][:: 1 if policy == "local" else 2]
+    fleet.close()
 
 
 async def test_a_session_that_was_ended_is_over_for_all(worker: Any, fleet: Fleet, other: Fleet) -> None:

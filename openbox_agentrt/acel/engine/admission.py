@@ -23,6 +23,7 @@ from ..reservation import Reservation
 from . import findings
 from .plan import Plan
 from .records import Meter
+from .session_gate import is_unanswered
 from .settlement import Settlement
 
 if TYPE_CHECKING:
@@ -237,6 +238,7 @@ class Admission(Settlement):
             # What was explained to somebody may be remembered as told.
             self._kept.changed()
         self._kept.judged(call)
+        call.unanswered |= is_unanswered(away)
         return [*away, *(breaches or ())] if away else breaches
 
     def _unless_kept(
@@ -245,6 +247,7 @@ class Admission(Settlement):
         """Put what stands against a call that is not kept beside the rest. It is taken back."""
         if not more or not call.admitted:
             return breaches
+        call.unanswered |= is_unanswered(more)
         if not self._watching:
             self.store.take_back(call, more)
             self._finish(call, "undo")

@@ -42,6 +42,7 @@ class PlannedCall(JudgedCall):
         answer: What that store answered last: an answer, the lease that stood in for asking, or why there is
             none. None if it was not asked, or once the answer was taken note of.
         unanswered: Whether that store gave no answer.
+        alone: Whether it counts in this process only, since the store that keeps the session gave no answer.
         written: Says whether what it has changed is kept, where the memory of the session is.
     """
 
@@ -58,6 +59,7 @@ class PlannedCall(JudgedCall):
     lease: Lease | None = None
     answer: Reserved | Lease | str | None = None
     unanswered: bool = False
+    alone: bool = False
     written: Any = None
 
     def __init__(self, tool: str, args: dict[str, Any], plan: Plan) -> None:

@@ -16,9 +16,11 @@ from ..contracts.base import SessionRule
 from ..memory.guard import Breach
 from .planned_call import PlannedCall
 
-__all__ = ("HELD", "KeptSession", "Pieces", "SessionGate")
+__all__ = ("ANSWERED", "HELD", "KeptSession", "Pieces", "SessionGate", "is_unanswered")
 
 HELD = SessionRule("the session is held by this worker", "ask again, or wait until the other worker is done")
+
+ANSWERED = SessionRule("the store that keeps the session answers", "try again later")
 
 TAKEN = "another worker went on with the session meanwhile"
 OVER = "the session was ended"
@@ -42,9 +44,9 @@ class KeptSession(Protocol):
 
     def let_go(self) -> None: ...
 
-    def hold(self) -> None: ...
+    def hold(self, *, wait: float | None = None) -> None: ...
 
-    async def ahold(self) -> None: ...
+    async def ahold(self, *, wait: float | None = None) -> None: ...
 
     def write(self) -> Future[bool]: ...
 
@@ -119,6 +121,7 @@ class SessionGate:
         """Have written what a call has changed. `written` says whether it may run."""
         self._pieces.note(call)
         call.special = True
+        call.alone = call.admitted and not self.session.is_held
         if call.admitted and self.session.is_held:
             call.written = self.session.write() if _moves(call) else _NOTHING
         else:
@@ -182,7 +185,13 @@ class SessionGate:
             self._count_outage("local" if self.session.counts_alone else "refuse")
             if self.session.counts_alone:
                 return []
+            return [Breach(contract=ANSWERED, fault=str(error), retry_after=error.retry_after)]
         return [_against(str(error), getattr(error, "retry_after", None))]
+
+
+def is_unanswered(breaches: list[Breach] | None) -> bool:
+    """Tell whether it stands against a call that a store gave no answer."""
+    return any(breach.contract is ANSWERED for breach in breaches or ())
 
 
 def _moves(call: PlannedCall) -> bool:
