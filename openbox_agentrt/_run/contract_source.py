@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 import os
@@ -184,6 +185,32 @@ def open_fleet_of(options: GovernanceOptions, opened: ExitStack) -> FleetStore |
     opened.callback(fleet.close)
     fleet.prepare()
     return fleet
+
+
+async def check_fleet_of(options: GovernanceOptions) -> None:
+    """
+    Look at the store of the fleet that a URL names, and say in the log what somebody should know.
+
+    One that gives no answer may be back in a moment: until then, what needs it is refused.
+
+    Raises:
+        OptionError: It cannot be used: a wrong password, no folder, an eviction policy that forgets.
+    """
+    named = options.fleet
+    if not isinstance(named, str):
+        return
+    from ..fleet import FleetConfigError, FleetUnavailableError
+    from ..fleet.checking import check_store
+
+    try:
+        doubts = await asyncio.to_thread(check_store, named)
+    except FleetConfigError as error:
+        raise OptionError("fleet", f"cannot be used: {error}") from error
+    except FleetUnavailableError as error:
+        log.warning("%s; until it does, what depends on it is refused", error)
+        return
+    for doubt in doubts:
+        log.warning("the fleet's store: %s", doubt)
 
 
 def rules_in_force(options: GovernanceOptions) -> RulesInForce:

@@ -163,9 +163,9 @@ class Survey(ABC):
 class SqliteSurvey(Survey):
     """Read a store that is a file."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, timeout_seconds: float = _PATIENCE) -> None:
         self._path = Path(path).absolute()
-        self.line: SqliteLine = SqliteLine(self._path, timeout_seconds=_PATIENCE, create=False)
+        self.line: SqliteLine = SqliteLine(self._path, timeout_seconds=timeout_seconds, create=False)
 
     def now(self) -> int:
         return time.time_ns() // 1000
@@ -201,11 +201,11 @@ class SqliteSurvey(Survey):
 class RedisSurvey(Survey):
     """Read a store that is a server."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, timeout_seconds: float = _PATIENCE) -> None:
         server, namespace = split_url(url)
         self._url = without_password(url)
         self._prefix = f"{{obx:{namespace}}}"
-        self.line: RedisLine = RedisLine(server, namespace, timeout_seconds=_PATIENCE)
+        self.line: RedisLine = RedisLine(server, namespace, timeout_seconds=timeout_seconds)
 
     def now(self) -> int:
         seconds, rest = self.line.execute([("TIME",)])[0]
@@ -289,17 +289,17 @@ class RedisSurvey(Survey):
         return {name: _ABOUT.decode(text) for name, text in zip(names, told, strict=True) if text}
 
 
-def survey(url: str) -> Survey:
+def survey(url: str, *, timeout_seconds: float = _PATIENCE) -> Survey:
     """
-    Look at the store that a URL names.
+    Look at the store that a URL names, and wait so long for an answer.
 
     Raises:
         FleetConfigError: The URL names no store.
         NoAnswerError: Later, from any method: it does not answer.
     """
     if urlsplit(url).scheme == "sqlite":
-        return SqliteSurvey(sqlite_path(url))
-    return RedisSurvey(url)
+        return SqliteSurvey(sqlite_path(url), timeout_seconds=timeout_seconds)
+    return RedisSurvey(url, timeout_seconds=timeout_seconds)
 
 
 def _stand(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .._core.connection import connect
 from .._run.contract_source import (
+    check_fleet_of,
     check_metrics,
     contract_sessions,
     marker_key_of,
@@ -66,6 +67,7 @@ async def create_openbox_agentrt(
         evidence = open_evidence(resolved, opened, rules)
         marker_key = marker_key_of(resolved, evidence)
         fleet = open_fleet_of(resolved, opened)
+        await check_fleet_of(resolved)
         core = _core_of(resolved, opened)
         connection = connect(resolved, refusals, core=core)
         try:

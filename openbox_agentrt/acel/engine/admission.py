@@ -75,7 +75,12 @@ class Admission(Settlement):
         if deferred:
             call.deferred = read_deferred(deferred)
             call.special = True
-        elif self._is_plain(call, began) and self.store.admit(call):
+        elif (
+            call.plan.plain
+            and not (began or self._watching)
+            and self._kept is None
+            and self.store.admit(call)
+        ):
             return call
         away = None if self._kept is None else self._kept.hold()
         spec = call.plan.spec
@@ -222,9 +227,6 @@ class Admission(Settlement):
             call.deferred = read_deferred(deferred)
             call.special = True
         return call
-
-    def _is_plain(self, call: Reservation, began: float) -> bool:
-        return call.plan.plain and not (began or self._watching) and self._kept is None
 
     def _reserve(
         self, call: Reservation, failed: Asked | None, away: list[Breach] | None
