@@ -52,7 +52,8 @@ def _lines(name: str, contracts: int, found: Analysis) -> Iterator[str]:
     count = len(found.findings)
     what = "nothing found" if not count else "1 finding" if count == 1 else f"{count} findings"
     what += f" and {len(found.accepted)} accepted" if found.accepted else ""
-    yield f"{what} in {contracts} contracts of {name}, {found.states} states of sessions searched"
+    decided = "all" if found.decided == contracts else str(found.decided)
+    yield f"{what} in {contracts} contracts of {name}, {decided} decided, {found.states} states searched"
     for finding in (*found.findings, *found.accepted):
         first, *more = finding.lines()
         yield f"{name}:{finding.line}: {first}" if finding.line is not None else first

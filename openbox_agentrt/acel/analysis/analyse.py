@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
 
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
@@ -37,7 +36,6 @@ MAX_STATES = 200_000
 _FEW = 6
 _MOST_STATES = 3_000
 _SHARES = 8
-_IS_OF_USE = "is ever let through, or ever decides"
 
 
 def analyse(
@@ -84,6 +82,7 @@ def analyse(
     return Analysis(
         findings=tuple(_in_order(findings)),
         accepted=tuple(_in_order(meant)),
+        decided=len(known) - len(work.open),
         undecided=undecided,
         not_analysed=tuple(f"{named[place]}: {why}" for place, why in unknown.items()),
         states=work.states,
@@ -109,6 +108,7 @@ class _Work:
 
     Attributes:
         undecided: What was not decided.
+        open: The contracts of which something was not.
         states: How many states were tried.
     """
 
@@ -116,6 +116,7 @@ class _Work:
         self._subject = subject
         self._budget = budget
         self.undecided: list[str] = []
+        self.open: set[int] = set()
         self.states = 0
         self._names, whole = names_of(subject.contracts, tools, budget.part(4))
         if not whole:
@@ -160,18 +161,22 @@ class _Work:
     def _ask(self, component: Component, budget: Budget) -> Iterator[SearchResult]:
         """Ask of each tool if it is ever let through, and of each contract if it ever decides."""
         questions = Questions(self._subject, self._touched, self._look_into)
-        asked = [partial(questions.is_let_through, name) for name in component.names if self._names[name]]
-        asked += [partial(questions.decides, place) for place in component.contracts]
-        about = [*(repr(n) for n in component.names if self._names[n])]
-        about += [self._subject.named[place].name for place in component.contracts]
-        left = []
-        for number, (ask, name) in enumerate(zip(asked, about, strict=True)):
-            answer = ask(budget.part(max(1, min(_SHARES, len(asked) - number))))
-            left += [name] if answer.possible is None else []
-            if answer.found is not None:
-                yield answer.found
-        if left:
-            self.undecided.append(f"whether {_shown(left)} {_IS_OF_USE}")
+        tools = [name for name in component.names if self._names[name]]
+        left = len(tools) + len(component.contracts)
+        open_tools, open_places = [], []
+        for name in tools:
+            answer = questions.is_let_through(name, budget.part(min(_SHARES, left)))
+            open_tools += [repr(name)] if answer.possible is None else []
+            yield from [] if answer.found is None else [answer.found]
+            left -= 1
+        for place in component.contracts:
+            answer = questions.decides(place, budget.part(min(_SHARES, left)))
+            open_places += [place] if answer.possible is None else []
+            yield from [] if answer.found is None else [answer.found]
+            left -= 1
+        if open_tools:
+            self.undecided.append(f"whether calls of {_shown(open_tools)} are ever let through")
+        self._leave_open("whether {} ever decides", open_places)
 
     def _search_ends(
         self, component: Component, obliging: Sequence[int], budget: Budget
@@ -184,8 +189,12 @@ class _Work:
         for number, place in enumerate(obliging):
             near = {p for about in self._touched.values() if place in about for p in about}
             yield self._search_some(sorted(near), sorted(near), budget.part(len(obliging) - number))
-        names = [self._subject.named[place].name for place in obliging]
-        self.undecided.append(f"whether every session can end with {_shown(names)} met")
+        self._leave_open("whether every session can end with {} met", obliging)
+
+    def _leave_open(self, what: str, places: Sequence[int]) -> None:
+        self.open.update(places)
+        if places:
+            self.undecided.append(what.format(_shown([self._subject.named[place].name for place in places])))
 
     def _look_into(
         self, places: Sequence[int], names: Sequence[str], budget: Budget, look: Look

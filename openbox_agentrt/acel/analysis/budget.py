@@ -39,6 +39,11 @@ class Budget:
         return Budget(max(0.0, self._end - self._clock()), min(states, self._states), clock=self._clock)
 
     @property
+    def late(self) -> bool:
+        """True if no time is left."""
+        return self._clock() >= self._end
+
+    @property
     def spent(self) -> bool:
         """True if nothing is left."""
         return self._states <= 0 or self._clock() >= self._end

@@ -107,6 +107,7 @@ class Analysis:
     Attributes:
         findings: What is probably not meant.
         accepted: What was found and is meant, as the rules file says with the reason.
+        decided: Of how many contracts all was decided.
         undecided: What was not decided, and why.
         not_analysed: Contracts that only running tells of, and why. Findings hold whatever they say.
         states: How many states of sessions were tried.
@@ -114,6 +115,7 @@ class Analysis:
 
     findings: tuple[Finding, ...]
     accepted: tuple[Finding, ...]
+    decided: int
     undecided: tuple[str, ...]
     not_analysed: tuple[str, ...]
     states: int
@@ -123,6 +125,7 @@ class Analysis:
         return {
             "findings": [finding.to_dict() for finding in self.findings],
             "accepted": [finding.to_dict() for finding in self.accepted],
+            "decided": self.decided,
             "undecided": list(self.undecided),
             "not_analysed": list(self.not_analysed),
             "states": self.states,

@@ -130,6 +130,8 @@ class Pair:
         reach: Callable[[Beside, tuple[int, Transition, str, Names] | None], None],
     ) -> None:
         for step in self._world.steps(states):
+            if self._budget.late:
+                return
             tries, ends = self._world.answer(states, step)
             if len(tries) == 2 and tries[0].admitted is not tries[1].admitted:
                 self._part(place, step, stricter=tries[0].admitted)

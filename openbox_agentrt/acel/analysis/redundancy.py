@@ -35,11 +35,19 @@ def idle_contracts(
     """Find contracts that never decide, and those that decide only what another decides as well."""
     gone: set[int] = set()
     # Of two that say the same, the later one goes.
+    calls: dict[int, set[str]] = {}
+    for name, places in touched.items():
+        for place in places:
+            calls.setdefault(place, set()).add(name)
+    among: dict[int, list[SearchResult]] = {}
+    for some in searched:
+        for place in some.contracts:
+            among.setdefault(place, []).append(some)
     for place in reversed(range(len(subject.contracts))):
         # Calls of others count for a contract of the fleet, so what it refuses is not known from one session.
         if subject.contracts[place].reach.is_fleet:
             continue
-        for about in _showing(searched, place, touched):
+        for about in _showing(among.get(place, []), calls.get(place, set())):
             idle = _idle(subject, about, place, gone)
             if idle is not None and not _is_open(subject, about, place):
                 gone.add(place)
@@ -47,15 +55,11 @@ def idle_contracts(
                 break
 
 
-def _showing(
-    searched: Sequence[SearchResult], place: int, touched: Mapping[str, Sequence[int]]
-) -> Iterator[list[SearchResult]]:
+def _showing(about: Sequence[SearchResult], calls: set[str]) -> Iterator[list[SearchResult]]:
     """Give the searches that show by themselves if a contract decides, then all of them together."""
-    about = [some for some in searched if place in some.contracts]
-    calls = {name for name, places in touched.items() if place in places}
     yield from ([some] for some in about if some.whole and calls <= some.names)
     if about and all(some.whole for some in about):
-        yield about
+        yield list(about)
 
 
 def _idle(subject: Subject, about: Sequence[SearchResult], place: int, gone: set[int]) -> _Idle | None:

@@ -107,18 +107,26 @@ def explore(world: World, budget: Budget, look: Look | None = None) -> Explored:
         if not budget.take():
             return found
         place = waiting.popleft()
-        if (look is not None and look(found, place, None, None)) or _expand(found, place, reach, look):
+        if (look is not None and look(found, place, None, None)) or _expand(
+            found, place, reach, look, budget
+        ):
             return found
     found.whole = True
     return found
 
 
 def _expand(
-    found: Explored, place: int, reach: Callable[[Beside, _Edge | None], None], look: Look | None
+    found: Explored,
+    place: int,
+    reach: Callable[[Beside, _Edge | None], None],
+    look: Look | None,
+    budget: Budget,
 ) -> bool:
     """Look at all that can happen in a state, and tell whether the search stops there."""
     state = found.states[place]
     for step in found.world.steps(state):
+        if budget.late:
+            return True
         tries, ends = found.world.answer(state, step)
         if step.kind is not None and not step.ended:
             (tried,) = tries

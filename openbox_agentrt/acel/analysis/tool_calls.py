@@ -23,6 +23,7 @@ __all__ = ("ToolCalls", "is_about")
 
 _MAX_TEXTS = 64
 _MAX_KINDS = 4096
+_MAX_TRIED = 100_000
 _MAX_WHEN = 4
 _MISSING: Any = object()
 
@@ -170,7 +171,10 @@ class ToolCalls:
         results: Mapping[str, str | None],
     ) -> Iterator[CallKind]:
         every = self._answers()
-        for chosen in itertools.product(*choices.values()):
+        for number, chosen in enumerate(itertools.product(*choices.values())):
+            if number >= _MAX_TRIED:
+                self.whole = False
+                return
             # A call that is refused for one argument shows nothing more if it is for another as well.
             if sum(choice.refused for choice in chosen) > 1:
                 continue

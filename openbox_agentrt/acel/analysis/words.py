@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..contracts.base import TemporalContract
 from ..contracts.identity import canonical
 from .findings import Named
 
 __all__ = ("Changes", "RuleChange", "changes_between")
+
+
+_Formed: TypeAlias = "tuple[dict[str, Any], Named]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,38 +68,54 @@ def changes_between(
     """Compare two sets of contracts, in whatever order they stand and however they are written."""
     before = [(canonical(contract), named) for contract, named in zip(old, old_named, strict=True)]
     after = [(canonical(contract), named) for contract, named in zip(new, new_named, strict=True)]
-    same = 0
-    for form, named in list(before):
-        twin = next((other for other in after if other[0] == form), None)
-        if twin is not None:
-            same += 1
-            before.remove((form, named))
-            after.remove(twin)
-    changed = []
+    before, after, same = _pairs(before, after, _whole)
+    changed: list[tuple[_Formed, _Formed]] = []
     for alike in (_same_id, _same_calls):
-        for one in list(before):
-            twin = next((other for other in after if alike(one[0], other[0])), None)
-            if twin is not None:
-                before.remove(one)
-                after.remove(twin)
-                words = tuple(_words(one[0], twin[0]))
-                changed.append(RuleChange(before=one[1], after=twin[1], words=words))
+        before, after, pairs = _pairs(before, after, alike)
+        changed += pairs
     return Changes(
         added=tuple(named for _, named in after),
         removed=tuple(named for _, named in before),
-        changed=tuple(changed),
-        same=same,
+        changed=tuple(
+            RuleChange(before=was, after=now, words=tuple(_words(old_form, new_form)))
+            for (old_form, was), (new_form, now) in changed
+        ),
+        same=len(same),
     )
 
 
-def _same_id(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    return old["id"] is not None and old["id"] == new["id"]
+def _pairs(
+    before: Sequence[_Formed], after: Sequence[_Formed], alike: Callable[[Mapping[str, Any]], str | None]
+) -> tuple[list[_Formed], list[_Formed], list[tuple[_Formed, _Formed]]]:
+    """Pair contracts that are alike, each with one other; give what is left of both, and the pairs."""
+    waiting: dict[str, deque[int]] = {}
+    for place, (form, _) in enumerate(after):
+        key = alike(form)
+        if key is not None:
+            waiting.setdefault(key, deque()).append(place)
+    left, pairs, gone = [], [], set()
+    for one in before:
+        twins = waiting.get(alike(one[0]) or "")
+        if not twins:
+            left.append(one)
+            continue
+        gone.add(twins[0])
+        pairs.append((one, after[twins.popleft()]))
+    return left, [other for place, other in enumerate(after) if place not in gone], pairs
 
 
-def _same_calls(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    if old["id"] != new["id"] or old.get("template") != new.get("template") or "terms" not in old:
-        return False
-    return _calls(old["terms"]) == _calls(new["terms"])
+def _whole(form: Mapping[str, Any]) -> str | None:
+    return json.dumps(form, sort_keys=True)
+
+
+def _same_id(form: Mapping[str, Any]) -> str | None:
+    return None if form["id"] is None else str(form["id"])
+
+
+def _same_calls(form: Mapping[str, Any]) -> str | None:
+    if "terms" not in form:
+        return None
+    return json.dumps([form["id"], form.get("template"), _calls(form["terms"])], sort_keys=True)
 
 
 def _calls(terms: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 import openbox_agentrt
 from openbox_agentrt.acel import Session
-from openbox_agentrt.acel.analysis import Analysis, Finding, TraceRow, analyse
+from openbox_agentrt.acel.analysis import Analysis, Finding, TraceRow, analyse, compare
 from openbox_agentrt.acel.contracts.exclusion import never
 from openbox_agentrt.acel.contracts.precedence import must_precede
 from openbox_agentrt.acel.rulesfile import parse_rules, read_rules
@@ -391,12 +391,50 @@ def test_ten_thousand_contracts_end_in_time() -> None:
     assert found.findings == ()
 
 
+MANY = range(12)
+HOSTILE: dict[str, list[dict[str, Any]]] = {
+    "patterns of every order": [c("must_precede", "t", bash(f"{n}.*x.*{n}.*y.*{n}")) for n in "abcdefghij"],
+    "patterns over many arguments": [
+        c("never", {"tool": "x", "matches": f"p{m}", "field": f"a{n}"}) for n in MANY for m in range(5)
+    ],
+    "conditions over many arguments": [
+        c("requires", "x", " && ".join(f'args.a{n} != "{m}"' for n in MANY for m in range(3)))
+    ],
+    "conditions that are not understood": [
+        *(c("must_precede", f"p{n}", "x", when=f"args.c{n} + 1 > 3") for n in MANY),
+        *(c("requires", "x", f"args.b{n}.matches('x')") for n in MANY),
+    ],
+    "globs of every order": [c("at_most_n_times", f"*{n}*x*{n}*", 3) for n in "abcdefghij"],
+    "high limits": [
+        c("at_most_n_times", "a", 10**6),
+        c("existence", "a", 1000),
+        c("at_most_in_flight", "a", 5000),
+    ],
+    "many over all": [c("at_most_n_times", {"any_of": ["x", f"t{n}"]}, 9) for n in range(40)],
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_what_explodes_ends_in_time(analysed: Analysed, hostile: str) -> None:
+    """It is given up, nothing is found that is not so, and a change of it is compared as far as it goes."""
+    found = analysed(*HOSTILE[hostile], seconds=0.3)
+
+    assert found.findings == ()
+    assert found.decided <= len(HOSTILE[hostile])
+    old, new = (
+        parse_rules({"contracts": rest})
+        for rest in (HOSTILE[hostile], HOSTILE[hostile][:-1] or [c("never", "y")])
+    )
+    compare(old, new, seconds=0.3)
+
+
 def test_too_many_states_are_taken_apart(analysed: Analysed) -> None:
     """Without time for all contracts together, what two of them do to each other is still found."""
     limits = [c("at_most_n_times", {"any_of": ["pay", f"t{n}"]}, 9, id=f"t{n}") for n in range(9)]
     found = analysed(*limits, *PLANTED["a circle"][1], c("at_most_n_times", "*", 50), states=500)
 
     assert found.undecided
+    assert found.decided < 12
     assert "tool-never-allowed" in {finding.kind for finding in found.findings}
 
 
