@@ -17,7 +17,7 @@ from .state import RunState
 from .suspended import SuspendedRuns
 
 if TYPE_CHECKING:
-    from .hooks import HookRefusals
+    from .nested_refusals import NestedRefusals
     from .parking import LeaseStore, ParkedRun
     from .services import Services
     from .sessions import ContractSession
@@ -40,7 +40,9 @@ class Runs:
         closed: Whether the governance was closed: no run starts any more.
     """
 
-    def __init__(self, services: Services, refusals: HookRefusals, leases: LeaseStore | None = None) -> None:
+    def __init__(
+        self, services: Services, refusals: NestedRefusals, leases: LeaseStore | None = None
+    ) -> None:
         self.services = services
         self.options = services.options
         max_wait_ms = services.options.approval_max_wait_ms

@@ -17,7 +17,7 @@ from .._run.contract_source import (
     open_fleet_of,
     rules_in_force,
 )
-from .._run.hooks import HookRefusals
+from .._run.nested_refusals import NestedRefusals
 from .._run.observers import Observers, decision_meter
 from .._run.rules_in_force import RulesFileWatch
 from .._run.runs import Runs
@@ -62,7 +62,7 @@ async def create_openbox_agentrt(
     resolved = GovernanceOptions.resolve(environ=environ, **options)
     rules = rules_in_force(resolved)
     check_metrics(resolved.metrics)
-    refusals = HookRefusals()
+    refusals = NestedRefusals()
     with ExitStack() as opened:
         evidence = open_evidence(resolved, opened, rules)
         marker_key = marker_key_of(resolved, evidence)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from .state import OpenActivity, RunState
 
-__all__ = ("HookRefusals",)
+__all__ = ("NestedRefusals",)
 
 NESTED_REQUEST = "nested request"
 """The event of I/O that belongs to no activity."""
 
 
-class HookRefusals:
+class NestedRefusals:
     """Serve as the `HookRecorder` for the runs of one governance."""
 
     def __init__(self) -> None:
