@@ -12,7 +12,7 @@ import typer
 from ..acel.analysis.mining import Mined, Suggestion, mine
 from ..acel.analysis.recorded import Recorded
 from ..acel.events import LIFECYCLE, Outcome, ToolCallEvent
-from ..traces.events import Began, Ended, TraceEvent
+from ..traces.events import Began, Ended, TraceEvent, Unrecorded
 from ..traces.formats import Recordings
 from .formats import Format
 from .options import AsJson
@@ -78,7 +78,8 @@ def recorded_sessions(events: Iterable[TraceEvent]) -> list[Recorded]:
     sessions = []
     for name, some in calls.items():
         ran = tuple(_event(call, ended.get(call)) for call in some if _ran(ended.get(call)))
-        sessions += [Recorded(name=name, calls=ran)] if ran else []
+        places = tuple(call.where for call in some if _ran(ended.get(call)))
+        sessions += [Recorded(name=name, calls=ran, places=places)] if ran else []
     return sessions
 
 
@@ -89,7 +90,8 @@ def _ran(end: Ended | None) -> bool:
 def _event(call: Began, end: Ended | None) -> ToolCallEvent:
     outcome: Outcome = "unknown" if end is None else end.outcome
     args = call.args if end is None or end.args is None else end.args
-    return ToolCallEvent(call.tool, dict(args or {}), ts=call.at or 0.0, outcome=outcome)
+    result = None if end is None or isinstance(end.result, Unrecorded) else end.result
+    return ToolCallEvent(call.tool, dict(args or {}), result, ts=call.at or 0.0, outcome=outcome)
 
 
 def _lines(found: Mined) -> Iterator[str]:

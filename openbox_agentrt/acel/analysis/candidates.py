@@ -17,12 +17,15 @@ from ..._plain.amounts import Amount, AmountError, add, read_amount
 from ..events import ToolCallEvent
 from .recorded import Index, Recorded, spelt
 
-__all__ = ("Candidate", "candidates")
+__all__ = ("LIFT", "Candidate", "candidates")
 
 # By so much more often than by chance.
-_LIFT = 1.2
+LIFT = 1.2
 # So many are "a few" calls or values.
 _FEW = 3
+# A key that two tools call by different names has so many values at least, of which so many are shared.
+_MANY = 5
+_SHARED = 0.8
 _EXPECTED = 3.0
 _AMOUNTS = ("amount", "total", "price", "cost", "sum", "quantity")
 
@@ -36,7 +39,7 @@ class Candidate:
         contract: The contract as data.
         support: How often it could have been broken.
         held: How often it was not.
-        counter: Where it was, as far as it was: names of sessions.
+        counter: Where it was, as far as it was: file and line, or the session.
     """
 
     contract: dict[str, Any]
@@ -91,18 +94,35 @@ def _about(contract: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _precedence(index: Index, first: str, then: str) -> Iterator[Candidate]:
-    for key in sorted(index.values[first].keys() & index.values[then].keys()):
-        held, counter = _follows(index, first, then, key)
-        # A value that is the same everywhere says nothing about whose it is.
-        if len(index.values[then][key]) > 1 and held[True]:
-            yield _counted("must_precede", [first, then], held, counter, key=key)
+    keyed = [*_keyed(index, first, then)]
+    yield from keyed or _keyed_apart(index, first, then)
     held, counter = _follows(index, first, then, None)
-    if held.total() and held[True] / held.total() >= _LIFT * index.chance_after(first, left_out=then):
+    if held.total() and held[True] / held.total() >= LIFT * index.chance_after(first, left_out=then):
         yield _counted("must_precede", [first, then], held, counter)
     answered, counter = _answered(index, first, then)
     chance = index.chance_before(then, left_out=first)
-    if answered.total() and answered[True] / answered.total() >= _LIFT * chance:
+    if answered.total() and answered[True] / answered.total() >= LIFT * chance:
         yield _counted("response", [first, then], answered, counter)
+
+
+def _keyed(index: Index, first: str, then: str) -> Iterator[Candidate]:
+    for key in sorted(index.values[first].keys() & index.values[then].keys()):
+        held, counter = _follows(index, first, then, (key, key))
+        # A value that is the same everywhere says nothing about whose it is.
+        if len(index.values[then][key]) > 1 and held[True]:
+            yield _counted("must_precede", [first, then], held, counter, key=key)
+
+
+def _keyed_apart(index: Index, first: str, then: str) -> Iterator[Candidate]:
+    """Look for a key that the two tools call by different names."""
+    for one, other in itertools.product(sorted(index.values[first]), sorted(index.values[then])):
+        values, wanted = index.values[first][one], index.values[then][other]
+        if one == other or len(wanted) < _MANY or len(values & wanted) < _SHARED * len(wanted):
+            continue
+        held, counter = _follows(index, first, then, (one, other))
+        if held[True]:
+            key = {first: one, then: other}
+            yield _counted("must_precede", [first, then], held, counter, key=key)
 
 
 def _counted(
@@ -116,20 +136,22 @@ def _counted(
     )
 
 
-def _follows(index: Index, first: str, then: str, key: str | None) -> tuple[Counter[bool], list[str]]:
+def _follows(
+    index: Index, first: str, then: str, keys: tuple[str, str] | None
+) -> tuple[Counter[bool], list[str]]:
     held: Counter[bool] = Counter()
     counter = []
-    for name, calls in index.both(first, then, needed=then):
+    for _, calls in index.both(first, then, needed=then):
         if held[False] > index.tolerated(then):
             break
         seen: set[Any] = set()
         for call in calls:
-            value = None if key is None else call.args.get(key)
-            if key is not None and value is None:
+            value = None if keys is None else call.args.get(keys[call.tool == then])
+            if keys is not None and value is None:
                 continue
             if call.tool == then:
                 held[spelt(value) in seen] += 1
-                counter += [name] if spelt(value) not in seen else []
+                counter += [index.where(call)] if spelt(value) not in seen else []
             if call.tool == first and call.outcome == "ok":
                 seen.add(spelt(value))
     return held, counter
@@ -138,14 +160,14 @@ def _follows(index: Index, first: str, then: str, key: str | None) -> tuple[Coun
 def _answered(index: Index, first: str, then: str) -> tuple[Counter[bool], list[str]]:
     held: Counter[bool] = Counter()
     counter = []
-    for name, calls in index.both(first, then, needed=first):
+    for _, calls in index.both(first, then, needed=first):
         if held[False] > index.tolerated(first):
             break
         answered = False
         for call in reversed(calls):
             if call.tool == first:
                 held[answered] += 1
-                counter += [] if answered else [name]
+                counter += [] if answered else [index.where(call)]
             answered = answered or (call.tool == then and call.outcome == "ok")
     return held, counter
 
@@ -153,12 +175,12 @@ def _answered(index: Index, first: str, then: str) -> tuple[Counter[bool], list[
 def _order(index: Index, banned: str, marker: str) -> Iterator[Candidate]:
     held: Counter[bool] = Counter()
     counter = []
-    for name, calls in index.both(banned, marker, needed=marker):
+    for _, calls in index.both(banned, marker, needed=marker):
         names = [call.tool for call in calls]
         if banned in names:
-            after = banned in names[names.index(marker) :]
+            after = [call for call in calls[names.index(marker) :] if call.tool == banned]
             held[not after] += 1
-            counter += [name] if after else []
+            counter += [index.where(call) for call in after[:1]]
     if held.total():
         yield _counted("never_after", [banned, marker], held, counter)
 
@@ -168,10 +190,11 @@ def _exclusion(index: Index, one: str, other: str) -> Iterator[Candidate]:
         return
     held: Counter[bool] = Counter()
     counter = []
-    for name, by_tool in index.sessions:
+    for _, by_tool in index.sessions:
         if one in by_tool or other in by_tool:
-            held[not (one in by_tool and other in by_tool)] += 1
-            counter += [name] if one in by_tool and other in by_tool else []
+            both = one in by_tool and other in by_tool
+            held[not both] += 1
+            counter += [index.where(max(by_tool[one][0], by_tool[other][0], key=_place)[1])] if both else []
     yield _counted("mutually_exclusive", [one, other], held, counter)
 
 
@@ -200,6 +223,10 @@ def _few_values(tool: str, field: str, calls: Sequence[Sequence[ToolCallEvent]])
     could = sum(len(some) > most for some in calls)
     if 0 < most <= _FEW and could and len(set().union(*values)) > most:
         yield _always("max_distinct", [tool, field, most], could)
+
+
+def _place(call: tuple[int, ToolCallEvent]) -> int:
+    return call[0]
 
 
 def _always(template: str, args: list[Any], support: int) -> Candidate:

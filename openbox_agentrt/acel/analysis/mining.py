@@ -10,6 +10,7 @@ from ..contracts.spec import build_contract
 from ..session import Session
 from .analyse import analyse
 from .candidates import Candidate, candidates
+from .mined_sources import source_candidates
 from .recorded import Recorded
 
 __all__ = ("Mined", "Suggestion", "mine")
@@ -28,7 +29,7 @@ class Suggestion:
         contract: The contract as data, in shadow mode, with an id and a description.
         support: How often it could have been broken.
         confidence: The share of times that it was not.
-        counter: Sessions in which it was broken.
+        counter: Where it was broken: file and line, or the session.
         refused: How many of the sessions kept back it would have refused a call of.
         kept_back: How many those are.
     """
@@ -90,7 +91,11 @@ def mine(
     every = list(sessions)
     back = every[_KEPT_BACK - 1 :: _KEPT_BACK] if len(every) >= _LEAST else []
     learnt = [s for place, s in enumerate(every) if not back or place % _KEPT_BACK != _KEPT_BACK - 1]
-    found = candidates(learnt, min_support=min_support, confidence=confidence, effects=effects)
+    found = [
+        candidate
+        for suggest in (candidates, source_candidates)
+        for candidate in suggest(learnt, min_support=min_support, confidence=confidence, effects=effects)
+    ]
     found = _named(sorted(found, key=lambda found_one: ("key" not in found_one.contract, -found_one.support)))
     left = _not_implied(found, seconds)
     return Mined(

@@ -20,10 +20,16 @@ class Recorded:
     Attributes:
         name: Where it stands.
         calls: Its calls.
+        places: Where each of them stands, its file and line, as far as that is known.
     """
 
     name: str
     calls: tuple[ToolCallEvent, ...]
+    places: tuple[str, ...] = ()
+
+    def where(self, number: int) -> str:
+        """Say where a call stands, for people: its place, or the session where that is not known."""
+        return self.places[number] if number < len(self.places) else self.name
 
 
 class Index:
@@ -45,6 +51,7 @@ class Index:
         self.sessions: list[tuple[str, dict[str, list[tuple[int, ToolCallEvent]]]]] = []
         self.sessions_of: Counter[str] = Counter()
         self.values: dict[str, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
+        self._places: dict[int, str] = {}
         self._calls: Counter[str] = Counter()
         self._after: dict[str, Counter[str]] = defaultdict(Counter)
         self._before: dict[str, Counter[str]] = defaultdict(Counter)
@@ -57,6 +64,10 @@ class Index:
             if needed in by_tool:
                 calls = by_tool.get(one, []) + by_tool.get(other, [])
                 yield name, [call for _, call in sorted(calls, key=_place)]
+
+    def where(self, call: ToolCallEvent) -> str:
+        """Say where a call stands, for people."""
+        return self._places[id(call)]
 
     def tolerated(self, tool: str) -> float:
         """Tell how often what is asked of each call of a tool may fail and still be suggested."""
@@ -80,6 +91,7 @@ class Index:
         by_tool: dict[str, list[tuple[int, ToolCallEvent]]] = {}
         for place, call in enumerate(session.calls):
             by_tool.setdefault(call.tool, []).append((place, call))
+            self._places[id(call)] = session.where(place)
             self._calls[call.tool] += 1
             for name, value in call.args.items():
                 if type(value) in (str, int) and "." not in name:

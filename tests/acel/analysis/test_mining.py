@@ -143,3 +143,57 @@ def test_a_failed_call_came_before_nothing() -> None:
     sessions = [Recorded(name=str(n), calls=(failed, cancel)) for n in range(8)]
 
     assert all(suggestion.contract["template"] != "must_precede" for suggestion in mine(sessions).suggestions)
+
+
+def _found_before(place: int, *, asks: str = "id") -> Recorded:
+    """Orders are listed, and one of them is cancelled by what the list said."""
+    numbers = [f"order-{place}-{n}" for n in range(3)]
+    listed = {"orders": [{"id": number, "status": "open"} for number in numbers]}
+    calls = [
+        ToolCallEvent("list", {"customer": f"c-{place}"}, listed, ts=0.0),
+        ToolCallEvent("chat", {"text": "hello"}, {"said": "yes"}, ts=0.0),
+        ToolCallEvent("cancel", {asks: numbers[place % 3]}, "done", ts=0.0),
+    ]
+    return Recorded(name=str(place), calls=tuple(calls), places=tuple(f"log:{place}{n}" for n in range(3)))
+
+
+def test_where_values_came_from_is_suggested() -> None:
+    """An argument whose values stood in results before, at the place where they stood."""
+    found = mine([_found_before(place) for place in range(20)], effects=["cancel"])
+    (suggestion,) = [s for s in found.suggestions if s.contract["template"] == "came_from"]
+
+    assert suggestion.contract["args"] == ["cancel", "id"]
+    assert suggestion.contract["kwargs"] == {"sources": [{"tool": "list", "path": "orders.*.id"}]}
+    assert (suggestion.support, suggestion.refused, suggestion.kept_back) == (16, 0, 4)
+
+
+def test_a_value_that_results_have_by_chance_came_from_nowhere() -> None:
+    """What the results of any session have says nothing about where a value came from."""
+    listed = ToolCallEvent("list", {}, ["EUR", "USD"], ts=0.0)
+    paid = [ToolCallEvent("pay", {"currency": "EUR" if n % 2 else "USD"}, ts=0.0) for n in range(20)]
+    sessions = [Recorded(name=str(n), calls=(listed, call)) for n, call in enumerate(paid)]
+
+    assert all(s.contract["template"] != "came_from" for s in mine(sessions).suggestions)
+
+
+def test_a_key_that_two_tools_call_by_different_names_is_found() -> None:
+    """The contract names the argument of each."""
+    sessions = [
+        session(str(n), *[("look", {"id": f"r-{n}"}), ("cancel", {"reservation": f"r-{n}"})] * 2)
+        for n in range(20)
+    ]
+    keys = [s.contract.get("key") for s in mine(sessions, effects=["cancel"]).suggestions]
+
+    assert {"look": "id", "cancel": "reservation"} in keys
+
+
+def test_a_counter_example_has_its_file_and_line() -> None:
+    """Where a suggestion did not hold is found in the recording."""
+    odd = Recorded(
+        name="odd", calls=(ToolCallEvent("cancel", {"id": "none"}, ts=0.0),), places=("log.jsonl:77",)
+    )
+    found = mine([odd, *(_found_before(place) for place in range(20))], effects=["cancel"], confidence=0.9)
+    (suggestion,) = [s for s in found.suggestions if s.contract["template"] == "came_from"]
+
+    assert suggestion.counter == ("log.jsonl:77",)
+    assert "not in log.jsonl:77" in suggestion.contract["description"]

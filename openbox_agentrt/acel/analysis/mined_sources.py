@@ -1,0 +1,138 @@
+"""
+Sources that recorded sessions suggest: in which results the values of an argument were found before.
+
+Values may stand in a result by chance, and small ones do. So a source is suggested only where the results of
+another session would have had them clearly less often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from ..events import ToolCallEvent
+from ..match.results import Result
+from .candidates import LIFT, Candidate
+from .recorded import Recorded, spelt
+
+__all__ = ("source_candidates",)
+
+_MOST_SOURCES = 3
+_MOST_LEAVES = 2_000
+_LONGEST = 200
+
+_Source: TypeAlias = tuple[str, str]
+"""A tool, and where in its result; nowhere is the result as a whole."""
+
+_Found: TypeAlias = dict[str, set[_Source]]
+
+
+class _Use(NamedTuple):
+    """One value of an argument: where it was used, and what had found it, in its session and in another."""
+
+    value: str
+    where: str
+    found: frozenset[_Source]
+    elsewhere: frozenset[_Source]
+
+
+def source_candidates(
+    sessions: Sequence[Recorded], *, min_support: int, confidence: float, effects: Collection[str]
+) -> list[Candidate]:
+    """
+    Count in which results the arguments of calls were found.
+
+    Args:
+        sessions: The sessions.
+        min_support: So many values of an argument at least.
+        confidence: So large a share of them at least was found.
+        effects: Tools whose arguments are looked at. None given, those of all.
+    """
+    uses: dict[tuple[str, str], list[_Use]] = {}
+    before: _Found = {}
+    for session in sessions:
+        before = _take(session, before, uses, effects)
+    found = (_candidate(tool, field, some) for (tool, field), some in sorted(uses.items()))
+    return [
+        candidate
+        for candidate in found
+        if candidate is not None and candidate.support >= min_support and candidate.confidence >= confidence
+    ]
+
+
+def _take(
+    session: Recorded,
+    elsewhere: Mapping[str, set[_Source]],
+    uses: dict[tuple[str, str], list[_Use]],
+    effects: Collection[str],
+) -> _Found:
+    """Note the uses of values in a session, and give what its calls found."""
+    known: _Found = {}
+    for number, call in enumerate(session.calls):
+        if not effects or call.tool in effects:
+            for field, value in _values(call):
+                nobody: set[_Source] = set()
+                found = frozenset(s for s in known.get(value, nobody) if s[0] != call.tool)
+                other = frozenset(elsewhere.get(value, nobody))
+                uses.setdefault((call.tool, field), []).append(
+                    _Use(value, session.where(number), found, other)
+                )
+        if call.outcome == "ok":
+            for path, value in _leaves(Result(call.result).data, ""):
+                known.setdefault(value, set()).add((call.tool, path))
+    return known
+
+
+def _candidate(tool: str, field: str, uses: Sequence[_Use]) -> Candidate | None:
+    if len({use.value for use in uses}) < 2:
+        return None
+    chosen: list[_Source] = []
+    left = list(uses)
+    while left and len(chosen) < _MOST_SOURCES:
+        counted: dict[_Source, int] = {}
+        for use in left:
+            for source in use.found:
+                counted[source] = counted.get(source, 0) + 1
+        if not counted:
+            break
+        # Of those that found as much, the one that is told shortest.
+        chosen.append(min(counted, key=lambda source: (-counted[source], len(source[1]), source)))
+        left = [use for use in left if use.found.isdisjoint(chosen)]
+    held = len(uses) - len(left)
+    by_chance = sum(not use.elsewhere.isdisjoint(chosen) for use in uses)
+    if not chosen or held < LIFT * by_chance:
+        return None
+    sources = [{"tool": name, **({"path": path} if path else {})} for name, path in chosen]
+    contract = {"template": "came_from", "args": [tool, field], "kwargs": {"sources": sources}}
+    counter = tuple(dict.fromkeys(use.where for use in left))
+    return Candidate(contract=contract, support=len(uses), held=held, counter=counter)
+
+
+def _values(call: ToolCallEvent) -> Iterator[tuple[str, str]]:
+    """Give the arguments of a call that can be looked for, each element of a list by itself."""
+    for name, value in call.args.items():
+        if "." in name or "*" in name:
+            continue
+        for part in value if isinstance(value, list | tuple) else (value,):
+            if type(part) in (str, int) and len(str(part)) <= _LONGEST:
+                yield name, spelt(part)
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Find the values of a result, each with its path; so many of them at most."""
+    waiting = [(path, value)]
+    for _ in range(_MOST_LEAVES):
+        if not waiting:
+            return
+        place, part = waiting.pop()
+        if isinstance(part, Mapping):
+            named = ((str(name), inner) for name, inner in part.items())
+            waiting += [
+                (f"{place}.{name}" if place else name, inner)
+                for name, inner in named
+                if name and not set(".*") & set(name) and not name.isdigit()
+            ]
+        elif isinstance(part, list | tuple):
+            waiting += [(f"{place}.*" if place else "*", inner) for inner in part]
+        elif type(part) in (str, int) and len(str(part)) <= _LONGEST:
+            yield place, spelt(part)
