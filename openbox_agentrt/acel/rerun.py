@@ -9,6 +9,7 @@ from typing import Any
 
 from ..evidence import Entry, read_entries
 from .engine.rerun import Divergence, Rerun, RerunError
+from .fleet_account import FleetAccount
 
 __all__ = ("Divergence", "RerunReport", "rerun_file")
 
@@ -58,7 +59,10 @@ class _Log:
 
 
 def rerun_file(
-    path: str | os.PathLike[str], *, counted: Callable[[Iterable[Entry]], Iterator[Entry]] = iter
+    path: str | os.PathLike[str],
+    *,
+    counted: Callable[[Iterable[Entry]], Iterator[Entry]] = iter,
+    account: FleetAccount | None = None,
 ) -> RerunReport:
     """
     Derive the decisions of a log again.
@@ -69,6 +73,7 @@ def rerun_file(
     Args:
         path: The log (format 2), written with ``record="steps"``.
         counted: Passes entries on and may take note of them, e.g. to show progress.
+        account: Takes in what the store of a fleet answered, to set several logs against each other.
 
     Raises:
         UnreadableLogError: If the file is missing or is no evidence log.
@@ -91,6 +96,8 @@ def rerun_file(
         total.on_fleet += rerun.on_fleet
         total.not_derivable += rerun.not_derivable
         total.differences += rerun.differences
+        if account is not None:
+            account.take(os.fspath(path), rerun.answers)
     return RerunReport(
         derived=total.derived,
         differences=tuple(sorted(total.differences, key=lambda difference: difference.number)),

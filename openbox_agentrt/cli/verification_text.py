@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..acel.fleet_account import FleetAccount
 from ..acel.rerun import RerunReport
 from ..acel.rulesfile import Rules
 from ..evidence import Report
 from .text import printable
 
-__all__ = ("Outcome", "print_outcome")
+__all__ = ("Outcome", "print_account", "print_outcome")
 
 MOST_SESSIONS = 5
 MOST_DIFFERENCES = 20
@@ -84,6 +85,15 @@ def print_outcome(name: str, outcome: Outcome, *, as_json: bool) -> None:
         print(printable(f"FAIL — {problem}"), file=sys.stderr)
     for other in outcome.other_rules:
         print(f"FAIL — sessions of this log ran under other rules, {other}", file=sys.stderr)
+
+
+def print_account(account: FleetAccount, contradictions: Sequence[str], *, as_json: bool) -> None:
+    """Say whether logs of one fleet contradict each other."""
+    for contradiction in contradictions[:MOST_DIFFERENCES]:
+        print(printable(f"CONTRADICTS {contradiction}"), file=sys.stderr)
+    if account.grants and not as_json:
+        said = f"{account.grants:,} grant(s) of the fleet's store, {len(contradictions):,} contradict(s)"
+        print(said, file=sys.stderr if contradictions else sys.stdout)
 
 
 def _print_result(name: str, outcome: Outcome) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from .._plain.strict_json import JsonError, read_json
+from ..acel.fleet_account import FleetAccount
 from ..acel.rerun import rerun_file
 from ..acel.rulesfile import Rules, read_rules
 from ..evidence import Report, verify_file
@@ -22,7 +23,7 @@ from .options import AsJson, Logs, PublicKey
 from .progress import Progress
 from .running import InputError
 from .text import printable
-from .verification_text import Outcome, print_outcome
+from .verification_text import Outcome, print_account, print_outcome
 
 app = typer.Typer(add_completion=False)
 
@@ -105,17 +106,21 @@ def verify(
         witnesses=[NoteKey.read(text) for text in witness or ()],
     )
     outcomes = {str(log): question.ask(str(log)) for log in logs}
+    contradictions = question.account.contradictions()
     if as_json:
-        found = {name: outcome.to_dict() for name, outcome in outcomes.items()}
+        found: dict[str, Any] = {name: outcome.to_dict() for name, outcome in outcomes.items()}
+        if len(found) > 1 and question.account.cells:
+            found["fleet"] = {"grants": question.account.grants, "contradictions": contradictions}
         print(json.dumps(found if len(found) > 1 else next(iter(found.values()))))
     for name, outcome in outcomes.items():
         if len(outcomes) > 1 and not as_json:
             print(printable(f"{name}:"))
         print_outcome(name, outcome, as_json=as_json)
+    print_account(question.account, contradictions, as_json=as_json)
     passed = [
         outcome.passes(allow_gaps=allow_gaps, allow_unsigned=allow_unsigned) for outcome in outcomes.values()
     ]
-    return 0 if all(passed) else 1
+    return 0 if all(passed) and not contradictions else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +136,7 @@ class _Question:
     rerun: bool
     checkpoints: dict[str, Checkpoint]
     witnesses: list[NoteKey]
+    account: FleetAccount = field(default_factory=FleetAccount)
 
     def ask(self, log: str) -> Outcome:
         report = verify_file(
@@ -144,7 +150,9 @@ class _Question:
             counted=Progress("lines").counted,
         )
         _refuse_what_is_none(log, report)
-        again = rerun_file(log, counted=Progress("entries").counted) if self.rerun and report.ok else None
+        again = None
+        if self.rerun and report.ok:
+            again = rerun_file(log, counted=Progress("entries").counted, account=self.account)
         wrong = []
         if report.ok:
             wrong = list(self._wrong_checkpoints(Path(log).expanduser(), report.handed_over))

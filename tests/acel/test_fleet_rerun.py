@@ -22,7 +22,10 @@ from openbox_agentrt.acel import (
     must_precede,
     rate_limit,
 )
+from openbox_agentrt.acel.contracts.template import Template
+from openbox_agentrt.acel.fleet_account import FleetAccount
 from openbox_agentrt.acel.rerun import RerunReport, rerun_file
+from openbox_agentrt.cli import main
 from openbox_agentrt.evidence import EvidenceFile, Redactor, read_entries
 from openbox_agentrt.evidence.canonical import GENESIS_HASH, encode
 from openbox_agentrt.evidence.format2.lines import parse_line, session_text, write_line
@@ -241,3 +244,56 @@ def test_redacted_keys_follow_and_redacted_amounts_do_not(fleet: SqliteFleet, tm
 
     assert (report.differences, report.problems) == ((), ())
     assert (report.on_fleet, report.not_derivable) == (3, 2)
+
+
+def worker(log: Path, store: Path, calls: int, rules: tuple[Template, ...]) -> RerunReport:
+    """Let one worker of a store call as often as that, and follow its log."""
+    fleet = SqliteFleet(store, timeout_seconds=20)
+
+    def act(session: Session) -> None:
+        for _ in range(calls):
+            call = session.reserve("pay", {"amount": 100})
+            if call.allowed:
+                call.commit("paid")
+
+    try:
+        return recorded(log, lambda **o: Session(contracts=rules, fleet=fleet, **o), act)
+    finally:
+        fleet.close()
+
+
+def generation_of(log: Path) -> str:
+    answer = next(entry.data for entry in read_entries(log) if entry.data.get("e") == "fleet")
+    return str(answer["answer"]["generation"])
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        pytest.param(at_most_n_times("pay", 3, **DAY), id="count"),
+        pytest.param(at_most_total("pay", "amount", 300, **DAY), id="amount"),
+        pytest.param(rate_limit("pay", 3, 3600, scope="fleet"), id="window"),
+    ],
+)
+def test_the_logs_of_all_workers_are_set_against_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rule: Template
+) -> None:
+    """Three in all, over two workers, and not three of each."""
+    logs = [tmp_path / "logs" / name for name in ("a.jsonl", "b.jsonl", "c.jsonl")]
+    worker(logs[0], tmp_path / "one.db", 2, (rule,))
+    worker(logs[1], tmp_path / "one.db", 2, (rule,))
+    assert main(["verify", *map(str, logs[:2]), "--rerun"]) == 0
+    assert "3 grant(s) of the fleet's store, 0 contradict(s)" in capsys.readouterr().out
+
+    # A log of another store that says it is of this one: by itself it is right.
+    worker(logs[2], tmp_path / "two.db", 4, (rule,))
+    generation = generation_of(logs[0])
+    for number in range(1, 5):
+        changed(logs[2], "fleet", lambda step: step["answer"].update(generation=generation), step=number)
+    account = FleetAccount()
+    for log in logs:
+        assert rerun_file(log, account=account).ok
+    *beyond, forgotten = account.contradictions()
+    assert ["granted" in each for each in beyond] == [True] * 3
+    assert "c.jsonl, line" in forgotten
+    assert "these logs show" in forgotten

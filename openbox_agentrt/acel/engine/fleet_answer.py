@@ -13,13 +13,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ...fleet.answers import BrokenGuard, Lease, Reserved
-from ...fleet.plan import FleetCell, FleetGuard
+from ...fleet.plan import FleetCell, FleetGuard, FleetPlan
 from ..contracts.base import TemporalContract
 from ..memory.guard import Breach
 from .fleet_plan import FleetQuestion
 from .planned_call import PlannedCall
 
-__all__ = ("FollowedAnswer", "answer_form", "follow_answer")
+__all__ = ("AnsweredPlan", "FollowedAnswer", "answer_form", "answered", "follow_answer")
 
 _NOTHING = asdict(BrokenGuard(guard=0))
 
@@ -63,6 +63,45 @@ class FollowedAnswer:
     allowed: bool
     breaches: list[Breach]
     rests_on_code: bool = False
+
+
+@dataclass(slots=True)
+class AnsweredPlan:
+    """
+    Hold an answer with the question that it is of, and how the call ended.
+
+    Attributes:
+        number: Position of the step in the log.
+        plan: What was asked.
+        form: The answer as `answer_form` gave it.
+        places: The guards of the plan that the answer names, in its order.
+        how: How the call ended; None if the log does not say.
+        altered: Whether something else ran, or was measured, than was asked for.
+    """
+
+    number: int
+    plan: FleetPlan
+    form: Mapping[str, Any]
+    places: Sequence[int]
+    how: str | None = None
+    altered: bool = False
+
+    def broken(self) -> Iterator[tuple[Mapping[str, Any], FleetGuard]]:
+        """Give the numbers of the answer with the guards that they are about."""
+        for place, form in zip(self.places, self.form.get("broken", ()), strict=False):
+            yield form, self.plan.guards[place]
+
+
+def answered(
+    number: int,
+    question: FleetQuestion,
+    form: Mapping[str, Any],
+    contracts: Sequence[TemporalContract | None],
+) -> AnsweredPlan:
+    """Put an answer that was followed beside its question."""
+    places = [_place(question, each, contracts) for each in form.get("broken", ())]
+    known = [place for place in places if place is not None]
+    return AnsweredPlan(number, question.plan, form, known if len(known) == len(places) else ())
 
 
 def follow_answer(
@@ -119,15 +158,23 @@ def _really_broken(
     """Give the guards that the numbers of an answer break."""
     cells = tuple(question.cells.values())
     for form in recorded:
-        contract = contracts[form["of"]]
-        own = [place for place, asked in enumerate(question.asked) if asked[0] is contract]
-        if form["nth"] >= len(own):
+        place = _place(question, form, contracts)
+        if place is None:
             raise ValueError("the store answered about a guard that was not asked")
         told = {name: value for name, value in form.items() if name not in ("of", "nth")}
-        broken = replace(BrokenGuard(guard=own[form["nth"]]), **told)
+        broken = replace(BrokenGuard(guard=place), **told)
         guard = question.asked[broken.guard][2]
         if _breaks(guard, cells[guard.cell], broken):
             yield broken
+
+
+def _place(
+    question: FleetQuestion, form: Mapping[str, Any], contracts: Sequence[TemporalContract | None]
+) -> int | None:
+    """Find the guard that an answer is about among those that were asked."""
+    contract = contracts[form["of"]] if isinstance(form["of"], int) else None
+    own = [place for place, asked in enumerate(question.asked) if asked[0] is contract]
+    return own[form["nth"]] if form["nth"] < len(own) else None
 
 
 def _breaks(guard: FleetGuard, cell: FleetCell, broken: BrokenGuard) -> bool:

@@ -22,7 +22,7 @@ from ..match.keys import About
 from ..memory.deferred import read_deferred
 from ..memory.guard import Breach
 from ..memory.state import StateStore
-from .fleet_answer import follow_answer
+from .fleet_answer import AnsweredPlan, answered, follow_answer
 from .fleet_plan import question_of
 from .followed_rules import SHUT, FollowedRules, RerunError, rules_of
 from .hidden import has_hidden, is_as_seen, learning_movers, reads_hidden_in_fleet, seen_in
@@ -75,6 +75,7 @@ class Rerun:
         on_fleet: How many of them rest on what the store of the fleet answered.
         not_derivable: How many could not be derived.
         differences: Those that differ.
+        answers: What the store of the fleet answered, as far as it could be followed.
     """
 
     derived: int = 0
@@ -82,6 +83,8 @@ class Rerun:
     on_fleet: int = 0
     not_derivable: int = 0
     differences: list[Divergence] = field(default_factory=list)
+    answers: list[AnsweredPlan] = field(default_factory=list)
+    _open_answers: dict[int, AnsweredPlan] = field(default_factory=dict)
     _rules: FollowedRules = field(default_factory=FollowedRules)
     _store: _FollowedStore | None = None
     _time: float | str = 0.0
@@ -272,7 +275,11 @@ class Rerun:
         except ValueError as error:
             self._differ(number, step, self._rules.words(allowed, step.get("broken", ())), str(error))
             return
-        self.on_fleet += "answer" in step
+        if "answer" in step:
+            self.on_fleet += 1
+            answer = answered(number, question, step["answer"], self._rules.contracts)
+            self._open_answers[call.step] = answer
+            self.answers.append(answer)
         on_code = derived.rests_on_code
         self._compare(number, step, allowed, allowed if on_code else derived.allowed, derived.breaches, set())
 
@@ -284,6 +291,9 @@ class Rerun:
         if self._has_answers and end in ("commit", "fail"):
             self._require_answer(number, step, call)
         self._unasked.discard(call.step)
+        answer = self._open_answers.pop(call.step, None)
+        if answer is not None:
+            answer.how, answer.altered = end, "final" in step or "measured" in step or "shown" in step
         unknown: set[int] = set()
         if "final" in step:
             call.final = thawed(step["final"])
