@@ -234,7 +234,7 @@ def test_a_call_with_hidden_arguments_may_have_used_up_a_limit(tmp_path: Path) -
     assert (budget.unknown, budget.refused) == (2, 0)
 
 
-def test_runs_and_whom_they_are_about_are_those_of_the_log(tmp_path: Path) -> None:
+def test_runs_and_whom_they_may_object_are_those_of_the_log(tmp_path: Path) -> None:
     """Each run has a limit of its own, and each customer; a run that is over owes what it has not done."""
     contracts: list[dict[str, Any]] = [
         {"template": "at_most_n_times", "args": ["pay", 1], "scope": "run", "id": "run"},

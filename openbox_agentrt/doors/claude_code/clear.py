@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, TypeAlias
 
+    from openbox_agentrt.acel.contracts.declaration import Role
     from openbox_agentrt.acel.contracts.rules import Cell, Guard, Rule
     from openbox_agentrt.acel.contracts.template import Template
 
     Comparison: TypeAlias = dict[str, Any]
     """Of the tools in "of": "fewer" calls than so many began, or so many are "done"."""
 
-__all__ = ("clear_tools", "is_clear")
+__all__ = ("clear_tools", "guarding_roles", "is_clear")
 
 # What is remembered of a call by its being made: nothing of its arguments, and nothing of its result.
 _NOTED = ("tally", "stamps", "marks", "tokens")
@@ -59,6 +60,30 @@ def clear_tools(contracts: Sequence[Template], names: Sequence[str]) -> dict[str
     watched = {watch.tool for contract in contracts for watch in contract.watches}
     found = {tool: _comparisons(tool, contracts, names) for tool in names if tool not in watched}
     return {tool: comparisons for tool, comparisons in found.items() if comparisons is not None}
+
+
+def guarding_roles(contract: Template) -> list[Role]:
+    """
+    List the roles of a contract without which a call is certain to be let through.
+
+    A call that only has others is remembered, as a prerequisite is, and the log is memory enough for that.
+    """
+    roles = contract.roles
+    if contract.when is not None or contract.watches or contract.reach.is_fleet:
+        return list(roles)
+    alone = [contract.rule_for(tuple(each is role for each in roles)) for role in roles]
+    guarding = [role for role, rule in zip(roles, alone, strict=True) if not _is_only_noted(contract, rule)]
+    for decided in product(*([False] if role in guarding else [False, True] for role in roles)):
+        if not _is_only_noted(contract, contract.rule_for(decided)):
+            return list(roles)
+    return guarding
+
+
+def _is_only_noted(contract: Template, rule: Rule) -> bool:
+    """Tell whether nothing is asked of a call, and its being made is all that is remembered."""
+    keyed = contract.key is not None
+    noted = all(move.cell.kind in _NOTED and not (keyed and move.strict) for move in rule.moves)
+    return noted and not rule.guards
 
 
 def _comparisons(tool: str, contracts: Sequence[Template], names: Sequence[str]) -> list[Comparison] | None:

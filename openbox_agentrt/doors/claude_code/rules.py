@@ -13,7 +13,7 @@ import json
 import os
 
 from openbox_agentrt._version import __version__
-from openbox_agentrt.doors.claude_code.clear import clear_tools, is_clear
+from openbox_agentrt.doors.claude_code.clear import clear_tools, guarding_roles, is_clear
 from openbox_agentrt.doors.claude_code.folder import HookFault, StateFolder
 
 TYPE_CHECKING = False
@@ -69,8 +69,8 @@ class HookRules:
         """Give the contracts that count in a shared store."""
         return tuple(contract for contract in self.contracts if contract.reach.is_fleet)
 
-    def are_about(self, tool: str, args: Mapping[str, Any]) -> bool:
-        """Tell whether a contract may have something to say of a call. A "no" is certain."""
+    def may_object(self, tool: str, args: Mapping[str, Any]) -> bool:
+        """Tell whether a contract may object to a call, or learn from it. A "no" is certain."""
         # Names in other letters can be written in several ways; the engine knows them.
         if self._names is None or not tool.isascii():
             return True
@@ -161,14 +161,22 @@ def _compile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], tuple[Templa
 
 
 def _names_of(contracts: tuple[Template, ...]) -> dict[str, list[list[str]] | None] | None:
-    """Say which tools the contracts are about: patterns and fields for each, or None for all of its calls."""
+    """
+    Say which tools the contracts are about, and which of their calls a contract may object to.
+
+    Returns:
+        Patterns and fields for each tool, or None for all of its calls; None if a contract names no tools.
+    """
     names: dict[str, list[list[str]] | None] = {}
     for contract in contracts:
         if contract.names is None:
             return None
+        guarding = guarding_roles(contract)
         for role in contract.roles:
             for tool, pattern in _calls_meant(role.selector.form()):
                 known = names.setdefault(tool, [])
+                if role not in guarding:
+                    continue
                 names[tool] = None if pattern is None or known is None else [*known, pattern]
         # What its conditions read of other calls.
         names |= dict.fromkeys(watch.tool for watch in contract.watches)

@@ -185,7 +185,7 @@ def _is_clear(history: History, event: HookEvent, rules: HookRules) -> bool:
     calls = history.calls
     if calls.rules not in (None, rules.hash) or calls.halted or history.wants_snapshot:
         return False
-    return rules.surely_allow(event.tool, calls.begun_of, calls.done_of) or not rules.are_about(
+    return rules.surely_allow(event.tool, calls.begun_of, calls.done_of) or not rules.may_object(
         event.tool, event.args
     )
 

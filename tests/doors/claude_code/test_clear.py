@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openbox_agentrt.acel import Session, build_contract
-from openbox_agentrt.doors.claude_code.clear import clear_tools, is_clear
+from openbox_agentrt.doors.claude_code.clear import clear_tools, guarding_roles
+from openbox_agentrt.doors.claude_code.rules import HookRules
 from openbox_agentrt.doors.claude_code.rules import _names_of as names_of
 
 TOOLS = ("a", "b", "c")
@@ -99,14 +100,15 @@ def test_a_yes_is_certain(specs: list[dict[str, Any]], schedule: list[tuple[Any,
     rules = tuple(filter(None, map(built, specs)))
     names = names_of(rules)
     clear = json.loads(json.dumps({} if names is None else clear_tools(rules, list(names))))
-    now = 1000.0
+    compiled = {"state": {}, "rules_hash": "", "hash": "", "contracts": [], "names": names, "clear": clear}
+    hook, now = HookRules(compiled), 1000.0
     session = Session({"open": True}, contracts=rules, clock=lambda: now)
     begun: dict[str, int] = {}
     done: dict[str, int] = {}
     held = []
     for tool, args, end, later in schedule:
         now += later
-        certain = tool in clear and is_clear(clear[tool], begun, done)
+        certain = hook.surely_allow(tool, begun, done) or not hook.may_object(tool, args)
         reservation = session.reserve(tool, args)
         assert reservation.allowed or not certain, (clear, reservation.refusal)
         if not reservation.allowed:
@@ -148,3 +150,24 @@ def test_what_is_compiled(spec: dict[str, Any], clear: dict[str, Any]) -> None:
     assert names is not None
 
     assert clear_tools(rules, sorted(names)) == clear
+
+
+@pytest.mark.parametrize(
+    ("spec", "guarding"),
+    [
+        ({"template": "must_precede", "args": ["a", "b"]}, [1]),
+        ({"template": "must_precede", "args": ["a", "b"], "key": "k"}, [1]),
+        ({"template": "must_precede", "args": ["a", "b"], "within": 5}, [1]),
+        ({"template": "must_precede", "args": ["a", "a"]}, []),
+        ({"template": "never_after", "args": ["a", "b"], "key": "k"}, [0, 1]),
+        ({"template": "at_most_n_times", "args": ["a", 1]}, [0]),
+        ({"template": "response", "args": ["a", "b"]}, [0, 1]),
+        ({"template": "alternate_precedence", "args": ["a", "b"]}, [1]),
+    ],
+    ids=lambda value: str(value.get("template", "")) if isinstance(value, dict) else "",
+)
+def test_which_roles_can_be_refused(spec: dict[str, Any], guarding: list[int]) -> None:
+    """A prerequisite is only remembered."""
+    contract = build_contract(spec)
+
+    assert [contract.roles.index(role) for role in guarding_roles(contract)] == guarding

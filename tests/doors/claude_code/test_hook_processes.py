@@ -21,6 +21,8 @@ contracts:
   - template: at_most_n_times
     args: [Deploy]
     kwargs: {n: 7}
+  - template: at_most_total
+    args: [Pay, amount, 100]
 """
 
 
@@ -241,11 +243,22 @@ def test_a_call_that_is_certain_to_run_loads_no_engine(project: Path, tool: str)
     assert len(ours) <= 22, sorted(ours)
 
 
+@pytest.mark.parametrize("command", ["ls", "pytest"], ids=["not found", "only needed by others"])
+def test_a_call_whose_pattern_objects_to_nothing_loads_what_searches_it(project: Path, command: str) -> None:
+    """The engine is not asked."""
+    before(project, "Bash", "one", command=command)
+
+    loaded = before(project, "Bash", "two", command=command)
+
+    assert "openbox_agentrt.acel.match.patterns" in loaded
+    assert "openbox_agentrt.acel.session" not in loaded
+
+
 def test_a_call_that_is_judged_loads_the_engine_only(project: Path) -> None:
     """Neither what reads rules, nor a command line library, nor anything that talks to a network."""
-    before(project, "Bash", "one", command="pytest")
+    before(project, "Pay", "one", amount=1)
 
-    loaded = before(project, "Bash", "two", command="pytest")
+    loaded = before(project, "Pay", "two", amount=1)
 
     assert "openbox_agentrt.acel.session" in loaded
     assert not loaded & (HEAVY - {"dataclasses", "inspect", "typing", "logging"})

@@ -86,7 +86,7 @@ def test_what_was_understood_is_of_these_bytes(
     else:
         monkeypatch.setattr(hook_rules, "__version__", "next")
 
-    assert load_hook_rules(rules, folder).are_about("Delete", {}) is (change == "bytes")
+    assert load_hook_rules(rules, folder).may_object("Delete", {}) is (change == "bytes")
 
     assert len(parsed) == 2
 
@@ -125,7 +125,8 @@ COMMIT = {"tool": "Bash", "matches": "git commit"}
         pytest.param({**ONCE, "args": ["Deploy"]}, "Read", False, id="another"),
         pytest.param({**ONCE, "args": ["Deploy"]}, "Deploy", True, id="this"),
         pytest.param({**ONCE, "args": ["mcp__*"]}, "Read", True, id="a pattern of names"),
-        pytest.param({"template": "must_precede", "args": ["Read", COMMIT]}, "Read", True, id="either"),
+        pytest.param({"template": "must_precede", "args": ["Read", COMMIT]}, "Read", False, id="needed"),
+        pytest.param({"template": "must_precede", "args": [COMMIT, "Read"]}, "Read", True, id="in need"),
         pytest.param({"template": "init", "args": ["Login"]}, "Read", True, id="every call"),
         pytest.param({"template": "chain_precedence", "args": ["A", "B"]}, "Read", True, id="the one before"),
         pytest.param({**ONCE, "args": ["L\u00f6schen"]}, "Lo\u0308schen", True, id="accents"),
@@ -134,12 +135,12 @@ COMMIT = {"tool": "Bash", "matches": "git commit"}
 def test_which_tools_no_contract_is_about(
     folder: StateFolder, tmp_path: Path, contract: dict[str, Any], tool: str, about: bool
 ) -> None:
-    """Where only asking tells, every tool may be meant."""
+    """Or needs only to take note of. Where only asking tells, every tool may be meant."""
     path = tmp_path / "rules.json"
     path.write_text(json.dumps({"contracts": [contract]}))
 
     for _ in range(2):
-        assert load_hook_rules(path, folder).are_about(tool, {}) is about
+        assert load_hook_rules(path, folder).may_object(tool, {}) is about
 
 
 COMMITS = {"template": "must_precede", "args": ["Test", {"any_of": [COMMIT, "Deploy"]}]}
@@ -172,7 +173,7 @@ def test_which_calls_no_contract_is_about(
     path.write_text(json.dumps({"contracts": contracts}))
 
     for _ in range(2):
-        assert load_hook_rules(path, folder).are_about("Bash", args) is about
+        assert load_hook_rules(path, folder).may_object("Bash", args) is about
 
 
 WORDS = ["git commit", "git", "GIT", " ", "commit", "\u00a0", "\u017f", "x", "\n", "com\u200bmit", "-m"]
@@ -186,7 +187,7 @@ def test_what_concerns_nobody_changes_nothing(command: str) -> None:
     compiled: dict[str, Any] = {"state": {}, "rules_hash": "", "hash": "", "contracts": []}
     compiled |= {"names": names_of((contract,)), "clear": {}}
     session = Session(contracts=[contract])
-    if not HookRules(compiled).are_about("Bash", {"command": command}):
+    if not HookRules(compiled).may_object("Bash", {"command": command}):
         for _ in range(2):
             session.reserve("Bash", {"command": command}).commit()
 
