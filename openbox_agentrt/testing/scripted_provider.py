@@ -91,17 +91,8 @@ class ScriptedProvider(CompleteOnlyProvider):
         streams_closed: Streams that ended, failed or were closed.
     """
 
-    def __init__(
-        self,
-        *steps: Step | Respond,
-        respond: Respond | None = None,
-        name: str = "scripted",
-        model: str = "scripted-1",
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
-        super().__init__(*steps, respond=respond, name=name, model=model, sleep=sleep)
-        self.streams_opened = 0
-        self.streams_closed = 0
+    streams_opened: int = 0
+    streams_closed: int = 0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelStreamEvent]:
         """Stream the next answer of the script."""

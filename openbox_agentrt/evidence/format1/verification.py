@@ -51,6 +51,8 @@ def verify_bundles(
     if start:
         notes += (f"the {start} bundles before these were not looked at",)
     course = Course()
+    count, found = len(bundles), None
+    passed, problem = count, None
     for index, bundle in enumerate(bundles, start):
         try:
             prev = _check_bundle(index, bundle, prev, verifier)
@@ -58,31 +60,18 @@ def verify_bundles(
             course.lost += bundle["violation"].keys() == {"$error"}
         except BadEntry as bad:
             later = (other.get("index") for other in bundles[index - start :] if isinstance(other, dict))
-            return Report(
-                ok=False,
-                authenticated=False,
-                format=1,
-                count=len(bundles),
-                records=len(bundles),
-                signed=index - start if verifier is not None else 0,
-                first_bad=bad.at,
-                problem=moved_or_missing(bad.problem, index, later),
-                reason=bad.reason,
-                notes=(*course.notes(), *notes),
-                starts_at=start,
-                first_time=course.first,
-                last_time=course.last,
-                lost=course.lost,
-                backwards=course.backwards,
-            )
-    count = len(bundles)
+            found, passed, problem = bad, index - start, moved_or_missing(bad.problem, index, later)
+            break
     return Report(
-        ok=True,
-        authenticated=verifier is not None and count > 0,
+        ok=found is None,
+        authenticated=found is None and verifier is not None and count > 0,
         format=1,
         count=count,
         records=count,
-        signed=count if verifier is not None else 0,
+        signed=passed if verifier is not None else 0,
+        first_bad=None if found is None else found.at,
+        problem=problem,
+        reason=None if found is None else found.reason,
         notes=(*course.notes(), *notes),
         starts_at=start,
         first_time=course.first,
