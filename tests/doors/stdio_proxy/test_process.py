@@ -1,5 +1,6 @@
 """The proxy as a process: bytes, exit codes, signals, and the end of either side."""
 
+import itertools
 import json
 import signal
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from openbox_agentrt.acel.rerun import rerun_file
+from openbox_agentrt.cli import main
 from openbox_agentrt.evidence import ed25519_signer, read_entries, verify_file
 from openbox_agentrt.evidence.calls import calls_in
 from openbox_agentrt.evidence.logs import merged_entries
@@ -350,3 +352,28 @@ def test_a_grandchild_does_not_keep_the_proxy(start: Start) -> None:
     proxy = start(server=[sys.executable, "-c", left])
 
     assert proxy.process.wait(15) == 0
+
+
+def test_a_person_halts_the_session_through_the_store(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From another process, by the name that the proxy was given, with reason and name in the evidence."""
+    monkeypatch.chdir(tmp_path)
+    store = ("--fleet", f"sqlite:///{tmp_path}/fleet.db")
+    proxy = start(options=(*store, "--agent", "desk", "--shadow"))
+    proxy.call("pay", 1)
+    assert not proxy.refused()
+
+    assert main(["halt", "--agent", "desk", "--reason", "it runs wild", "--by", "ops-lead", *store]) == 0
+
+    until = time.monotonic() + 30
+    for number in itertools.count(2):
+        proxy.call("pay", number)
+        answer = json.dumps(proxy.answer())
+        if "ACEL HALT" in answer:
+            break
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert "it runs wild (halted by ops-lead)" in answer
+    assert proxy.end() == 0
+    assert violations(proxy.evidence) == ["the session was not halted"]
