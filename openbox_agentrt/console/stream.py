@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 
 import anyio
@@ -21,6 +22,9 @@ __all__ = ("HEARTBEAT_SECONDS", "Pulse")
 
 HEARTBEAT_SECONDS = 15.0
 LOOK_SECONDS = 0.02
+APART_SECONDS = 0.04
+"""So far apart are what one stream is told: what comes between is told together."""
+
 _MOST = 500
 
 
@@ -38,6 +42,8 @@ class Pulse:
         self._others = others
         self._beat = 0
         self._next = asyncio.Event()
+        # The latest events, read once for all streams.
+        self._rows: deque[SeenEvent] = deque(maxlen=_MOST)
 
     async def run(self) -> None:
         """Look for changes until it is cancelled."""
@@ -46,6 +52,7 @@ class Pulse:
             state = (self._reader.version(), self._others())
             if state != seen:
                 seen = state
+                self._read()
                 self._beat += 1
                 waiting, self._next = self._next, asyncio.Event()
                 waiting.set()
@@ -66,13 +73,16 @@ class Pulse:
         beat = self._beat
         while signed_in():
             following = self._next
-            rows = self._reader.events(after=number, limit=_MOST)
-            for row in rows:
-                number = row.seq
-                yield _message(row)
+            rows = self._since(number)
+            told = [_message(row) for row in rows]
             if beat != self._beat:
                 beat = self._beat
-                yield "event: changed\ndata: {}\n\n"
+                told.append("event: changed\ndata: {}\n\n")
+            if rows:
+                number = rows[-1].seq
+            if told:
+                yield "".join(told)
+                await asyncio.sleep(APART_SECONDS)
             if len(rows) == _MOST:
                 continue
             with anyio.move_on_after(HEARTBEAT_SECONDS) as waited:
@@ -80,6 +90,18 @@ class Pulse:
             if waited.cancelled_caught:
                 # An event and no comment: a script can tell a stream that is quiet from one that is dead.
                 yield "event: beat\ndata: {}\n\n"
+
+    def _read(self) -> None:
+        after = self._rows[-1].seq if self._rows else max(0, self._reader.latest() - _MOST)
+        while rows := self._reader.events(after=after, limit=_MOST):
+            self._rows.extend(rows)
+            after = rows[-1].seq
+
+    def _since(self, number: int) -> list[SeenEvent]:
+        """Give the events after one: from memory, as far as it goes back, else from the database."""
+        if self._rows and self._rows[0].seq <= number + 1:
+            return [row for row in self._rows if row.seq > number]
+        return self._reader.events(after=number, limit=_MOST)
 
 
 def _message(row: SeenEvent) -> str:

@@ -366,7 +366,7 @@ def test_a_person_halts_the_session_through_the_store(
 
     assert main(["halt", "--agent", "desk", "--reason", "it runs wild", "--by", "ops-lead", *store]) == 0
 
-    until = time.monotonic() + 30
+    until, answer = time.monotonic() + 30, ""
     for number in itertools.count(2):
         proxy.call("pay", number)
         answer = json.dumps(proxy.answer())
