@@ -19,29 +19,29 @@ CALLS = 10_000
 
 
 def measure(redis_url: str, folder: Path, *, quick: bool) -> Table:
-    """Let eight processes make twice as many calls as one limit allows, then as many as it allows."""
-    calls = 50 if quick else CALLS
+    """Let processes make twice as many calls as one limit allows, then as many as it allows."""
+    processes, calls = (2, 50) if quick else (PROCESSES, CALLS)
     stores = {"redis": redis_url, "sqlite": f"sqlite:///{folder / 'limit.db'}"}
     rows: list[Row] = []
     for store, url in stores.items():
         for share in (2, 1):
-            limit = PROCESSES * calls // share
-            granted, seconds = _run(url, f"limit-{share}", calls, limit)
-            rows.append((store, PROCESSES * calls, limit, granted, granted - limit, seconds))
+            limit = processes * calls // share
+            granted, seconds = _run(url, f"limit-{share}", processes, calls, limit)
+            rows.append((store, processes * calls, limit, granted, granted - limit, seconds))
     return Table(
         name="fleet-limit",
-        title=f"{PROCESSES} processes at one limit",
+        title=f"{processes} processes at one limit",
         columns=("store", "calls", "limit", "granted", "too many", "seconds"),
         rows=rows,
         notes="`granted` is what the processes counted themselves. Each call of these is committed.",
     )
 
 
-def _run(url: str, name: str, calls: int, limit: int) -> tuple[int, float]:
+def _run(url: str, name: str, processes: int, calls: int, limit: int) -> tuple[int, float]:
     spawn = multiprocessing.get_context("spawn")
-    barrier, out = spawn.Barrier(PROCESSES + 1), spawn.Queue()
+    barrier, out = spawn.Barrier(processes + 1), spawn.Queue()
     asked = (url, name, calls, limit, barrier, out)
-    workers = [spawn.Process(target=_work, args=asked) for _ in range(PROCESSES)]
+    workers = [spawn.Process(target=_work, args=asked) for _ in range(processes)]
     for worker in workers:
         worker.start()
     barrier.wait()
