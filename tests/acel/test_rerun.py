@@ -40,6 +40,7 @@ from openbox_agentrt.acel import (
 from openbox_agentrt.acel.contracts.identity import canonical
 from openbox_agentrt.acel.contracts.rebuilding import rebuilt
 from openbox_agentrt.acel.contracts.template import Template
+from openbox_agentrt.acel.engine.rerun import Rerun
 from openbox_agentrt.acel.match.spelling import Fold
 from openbox_agentrt.acel.rerun import RerunReport, rerun_file
 from openbox_agentrt.acel.session import engine_of
@@ -569,6 +570,23 @@ def test_a_redacted_key_of_what_really_ran_counts_too(tmp_path: Path) -> None:
     report = rerun_file(path)
     assert (report.differences, report.problems) == ((), ())
     assert (report.derived, report.not_derivable) == (4, 0)
+
+
+def test_what_hides_nothing_is_not_remembered(tmp_path: Path) -> None:
+    """Each decision looks through the calls that hide something: all would be the square of their number."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=[must_precede("backup", "delete")], evidence=evidence)
+        for _ in range(50):
+            session.call("backup")
+    entries = list(read_entries(path))
+    rules = {entry.data["hash"]: entry.data for entry in entries if entry.type == "rules"}
+    rerun = Rerun()
+    steps = [(entry.number, entry.data) for entry in entries if entry.type == "step"]
+    for _ in rerun.follow(steps, rules):
+        pass
+    assert rerun.derived == 50
+    assert rerun._unseen._of_calls == {}
 
 
 def test_arguments_that_are_not_in_the_log_are_not_derivable(tmp_path: Path) -> None:

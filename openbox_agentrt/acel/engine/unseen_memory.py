@@ -50,7 +50,9 @@ class UnseenMemory:
     def hide_lesson(self, call: PlannedCall, step: Mapping[str, Any], book: PlanBook) -> None:
         """Take note of what contracts have learnt from a call and the log does not show."""
         hidden = not_shown(call, step)
-        self._of_calls[call.step] = self._remembering(hidden, book) if hidden else set()
+        if hidden:
+            # Only then: each decision looks through all of these.
+            self._of_calls[call.step] = self._remembering(hidden, book)
 
     def hide_lessons_for_good(self, call: PlannedCall, book: PlanBook) -> None:
         """Take note that what was learnt from a call will never be shown."""
