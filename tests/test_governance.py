@@ -858,6 +858,7 @@ def test_what_a_governance_offers() -> None:
     """Nothing is public that is not promised; a new name is a promise."""
     assert {name for name in dir(OpenBoxAgentRTGovernance) if not name.startswith("_")} == {
         "aclose",
+        "aend_session",
         "activity",
         "activity_scope",
         "counts",
