@@ -104,7 +104,10 @@ class TraceJudge:
         reservation = kept.session.reserve(call.tool, args, deferred=call.deferred, about=call.about)
         if passes:
             kept.session.mode = "enforce"
-        if reservation.allowed:
+        if reservation.allowed and call.refused and unknown:
+            # It did not run then, and nobody can say that it would now: so nothing counts it.
+            reservation.abort(ran=False)
+        elif reservation.allowed:
             kept.flying[call] = reservation
             kept.runs.add("" if call.about is None else call.about.run)
             self._note_hidden(kept, call)

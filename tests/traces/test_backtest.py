@@ -16,7 +16,9 @@ from openbox_agentrt.acel.rulesfile import Rules, parse_rules
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.traces.backtest import Backtest, backtest
+from openbox_agentrt.traces.events import Began, Ended
 from openbox_agentrt.traces.formats import Recordings
+from openbox_agentrt.traces.judge import TraceJudge
 from openbox_agentrt.traces.written import rows_of
 
 
@@ -171,6 +173,45 @@ def test_our_own_evidence_comes_out_as_it_was_decided(seed: int, tmp_path: Path)
 
     again = trace(tmp_path, *rows_of(Recordings([str(path)]).events()))
     assert judged(again, new).calls == 300
+
+
+NEEDS_RESULTS = (
+    {"template": "keeps_out", "args": ["mail", "who", {"tool": "login", "path": "user"}]},
+    {"template": "mutually_exclusive", "args": ["mail", "look"]},
+    {"template": "came_from", "args": ["pay", "who", [{"tool": "login", "path": "user"}]]},
+    {"template": "requires", "args": ["open", 'facts.account[args.who].open == "y"']},
+    {"template": "at_most_n_times", "args": ["open", 9]},
+    {"template": "never_after", "args": ["shut", "pay"]},
+)
+ACCOUNT = {"tool": "login", "as": "account", "key": "who", "values": {"open": "open"}}
+
+
+@pytest.mark.parametrize("seed", [1, 10, 16, 22])
+def test_what_rests_on_results_parts_only_where_nobody_can_judge(seed: int, tmp_path: Path) -> None:
+    """A call that was refused then, and that nobody can judge now, counts nowhere: it did not run."""
+    random_ = random.Random(seed)
+    path = tmp_path / "e.jsonl"
+    read = rules(*NEEDS_RESULTS, facts=[ACCOUNT])
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session.from_rules(read, evidence=evidence, halt_on_violation=False)
+        flying: list[Any] = []
+        for _ in range(120):
+            tool = random_.choice(["login", "pay", "mail", "look", "open", "shut"])
+            call = session.reserve(tool, {"who": random_.choice("ab")})
+            flying += [call] if call.allowed else []
+            while len(flying) > random_.randint(0, 3):
+                result = {"user": random_.choice("ab"), "open": random_.choice("yn")}
+                flying.pop(random_.randrange(len(flying))).commit(result)
+    judge = TraceJudge(read)
+    parted = 0
+    for event in Recordings([str(path)]).events():
+        if isinstance(event, Began):
+            judged = judge.began(event)
+            assert judged.unknown or judged.refused is event.refused
+            parted += judged.refused is not event.refused
+        elif isinstance(event, Ended):
+            judge.ended(event)
+    assert parted
 
 
 def test_where_values_come_from_is_judged_where_that_was_recorded(tmp_path: Path) -> None:

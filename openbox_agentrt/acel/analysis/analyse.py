@@ -176,7 +176,7 @@ class _Work:
             left -= 1
         if open_tools:
             self.undecided.append(f"whether calls of {_shown(open_tools)} are ever let through")
-        self._leave_open("whether {} ever decides", open_places)
+        self._leave_open("whether each of {} ever decides", open_places)
 
     def _search_ends(
         self, component: Component, obliging: Sequence[int], budget: Budget

@@ -217,7 +217,8 @@ class _Comparison:
             who = ", ".join(sorted(pair.unknown))
             parted.undecided.append(f"whether they part where {who} refuses too, which is not analysed")
         if pair.unshown and None in (parted.stricter, parted.looser):
-            parted.undecided.append(f"whether they part in the other direction too: {UNSHOWN}")
+            other = "" if parted.stricter is parted.looser is None else " in the other direction too"
+            parted.undecided.append(f"whether they part{other}: {UNSHOWN}")
         if not whole:
             first = self._every[min(changed)]
             parted.undecided.append(f"whether they part elsewhere, around {first.id or first.spec}")

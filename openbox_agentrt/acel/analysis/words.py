@@ -128,7 +128,16 @@ def _words(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     for name in dict.fromkeys((*before, *after)):
         was, now = before.get(name), after.get(name)
         if was != now:
-            yield f"{name} {_shown(was)} -> {_shown(now)}"
+            shown = map(_condition if name in ("when", "check") else _shown, (was, now))
+            yield f"{name} {' -> '.join(shown)}"
+
+
+def _condition(value: Any) -> str:
+    """Write a condition closer to how people do: its form has a blank between any two tokens."""
+    said = _shown(value)
+    for tight in (" . ", " [ ", " ]", " ( ", " )", " ,"):
+        said = said.replace(tight, tight.strip() + (" " if tight == " ," else ""))
+    return said.replace(",  ", ", ")
 
 
 def _plain(form: Mapping[str, Any]) -> dict[str, Any]:
