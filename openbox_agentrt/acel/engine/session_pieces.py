@@ -107,7 +107,7 @@ class SessionPieces:
                 self._calls.clear()
                 self._told = {name: piece for name, piece in pieces.items() if not _is_of_key(name)}
                 self._names, self._all = {}, False
-                halt = self._persons_halt()
+                halt, was_new = self._persons_halt(), not self._store.step
                 self._store.forget()
                 memory = {**_BLANK, **head.get("memory", {}), "cells": self._read(pieces)}
                 remember(self._store, memory, migrate=True)
@@ -117,7 +117,8 @@ class SessionPieces:
             self._rows.resume([], *head.get("trace", (0, "")))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SessionMemoryError(f"what is kept of the session cannot be read: {error}") from error
-        self._store.note_restored(memory, state)
+        if pieces or not was_new:
+            self._store.note_restored(memory, state)
 
     # Called with the lock held.
 
