@@ -216,6 +216,8 @@ async def start(activity: Activity) -> None:
     if not await reservation.astart():
         activity.reservation = None
         raise contract_events.refused_by(activity.run, activity.request.event, reservation, activity.facts)
+    if reservation.alone:
+        activity.facts["fleet"] = "local"
 
 
 def _check_run(activity: Activity) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakSet
 
 from ...fleet.errors import SessionMemoryError
 from ..contracts.base import TemporalContract
 from ..memory.state import StateStore
 from .engine import Engine
-from .rule_set import shared_rules
+from .rule_set import RuleSet, SharedRules, shared_rules
 from .session_gate import SessionGate
 from .session_pieces import SessionPieces
 from .snapshot import SnapshotError
@@ -17,6 +18,8 @@ from .store import SessionStore
 from .trace import Trace
 
 __all__ = ("check_durable", "keep_in_store", "kept_of")
+
+_checked: WeakSet[RuleSet] = WeakSet()
 
 
 def keep_in_store(engine: Engine, fleet: object, session_id: str | None, idle_seconds: float) -> None:
@@ -31,7 +34,11 @@ def keep_in_store(engine: Engine, fleet: object, session_id: str | None, idle_se
         raise ValueError("a durable session is kept in a store: give fleet=open_fleet(url)")
     if not session_id:
         raise ValueError("a durable session has a name, by which others find it: give session_id")
-    pieces = _pieces(engine.store, engine.rows, engine.state)
+    rules = engine.store.book.rules
+    pieces = _pieces(engine.store, engine.rows, engine.state, checked=rules in _checked)
+    if isinstance(rules, SharedRules):
+        # Sessions of one governance have the same: what is true of them need not be looked at for each.
+        _checked.add(rules)
     session = make(session_id, pieces, idle_seconds=idle_seconds)
     engine.keep_in(SessionGate(session, pieces, engine.records.count_outage))
 
@@ -47,9 +54,9 @@ def check_durable(contracts: tuple[TemporalContract, ...], state: Mapping[str, A
     _pieces(SessionStore(shared_rules(contracts), initial), Trace(), initial)
 
 
-def _pieces(store: SessionStore, rows: Trace, state: StateStore) -> SessionPieces:
+def _pieces(store: SessionStore, rows: Trace, state: StateStore, *, checked: bool = False) -> SessionPieces:
     try:
-        return SessionPieces(store, rows, state)
+        return SessionPieces(store, rows, state, checked=checked)
     except (SnapshotError, SessionMemoryError) as error:
         raise ValueError(f"what it would remember cannot be kept: {error}") from error
 

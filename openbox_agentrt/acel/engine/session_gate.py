@@ -136,7 +136,7 @@ class SessionGate:
                 if written is not None and not self.session.wait(written):
                     return [_against(TAKEN, 0.0)]
             except FleetError as error:
-                return self._failed(error)
+                return self._not_written(call, error)
             if self.session.is_held:
                 return []
             # It was written long ago, before a person was asked perhaps: the store says whose it is.
@@ -151,7 +151,7 @@ class SessionGate:
                 if written is not None and not await self.session.await_(written):
                     return [_against(TAKEN, 0.0)]
             except FleetError as error:
-                return self._failed(error)
+                return self._not_written(call, error)
             if self.session.is_held:
                 return []
         return [_against(TAKEN, 0.0)]
@@ -179,6 +179,11 @@ class SessionGate:
             SnapshotError: One has code of its own, whose memory cannot be kept.
         """
         self._pieces.check()
+
+    def _not_written(self, call: PlannedCall, error: FleetError) -> list[Breach]:
+        breaches = self._failed(error)
+        call.alone = not breaches
+        return breaches
 
     def _failed(self, error: FleetError) -> list[Breach]:
         if isinstance(error, FleetUnavailableError):
