@@ -116,6 +116,8 @@ def refused_by(run: RunState, event: str, reservation: Reservation, facts: Facts
     refusal = reservation.refusal
     assert refusal is not None
     facts["acel"] = "refused"
+    if reservation.unanswered:
+        facts["fleet"] = "unavailable"
     facts["contracts"] = tuple(broken.name for broken in refusal.broken)
     facts["reason"] = refusal.message
     signal_violation(run, event, facts["contracts"], refusal.message)

@@ -8,6 +8,7 @@ import os
 from abc import abstractmethod
 from concurrent.futures import Future
 from typing import Literal
+from weakref import WeakValueDictionary
 
 from .answers import Finished, FleetCounts, How, Lease, Measured, Reserved
 from .client.requests import ForLease, ToFinish, ToReserve
@@ -67,6 +68,7 @@ class Fleet(FleetWorker):
         super().__init__(lease_seconds=lease_seconds, timeout_seconds=timeout_seconds)
         self.on_outage = on_outage
         self._last_counts = FleetCounts()
+        self._sessions: WeakValueDictionary[str, HeldSession] = WeakValueDictionary()
 
     @property
     @abstractmethod
@@ -273,7 +275,8 @@ class Fleet(FleetWorker):
         Raises:
             FleetConfigError: `idle_seconds` is no time.
         """
-        record = HeldSession(name_of(session_id), check_idle(idle_seconds), memory)
+        name, idle = name_of(session_id), check_idle(idle_seconds)
+        record = HeldSession(name, idle, memory, holders=self._sessions)
         return SharedSession(self, record)
 
     def close(self) -> None:

@@ -184,7 +184,7 @@ async def test_a_store_that_is_away_is_seen(worker: Any, server: RedisServer, do
     if policy == "refuse":
         with pytest.raises(ContractRefusedError, match="the fleet's store does not answer"):
             await first.run(call("refund", amount=300))
-        assert [each.fleet for each in decisions][-1] == "unavailable"
+        assert "unavailable" in [each.fleet for each in decisions]
     else:
         await first.run(call("refund", amount=300))
         assert "local" in [each.fleet for each in decisions]

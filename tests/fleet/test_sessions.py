@@ -222,3 +222,21 @@ def test_no_time_is_refused(fleet: Fleet) -> None:
     """A session has to last for some time."""
     with pytest.raises(FleetConfigError, match="idle_seconds is 0"):
         fleet.session("c", Notes(), idle_seconds=0)
+
+
+def test_of_two_in_one_process_one_waits_for_the_other(fleet: Fleet) -> None:
+    """To the store they are one worker; here, too, there are never two memories of one session."""
+    mine, theirs = Notes(), Notes()
+    session = opened(fleet, mine)
+    same = fleet.session("c-1", theirs)
+    mine.note("a", "1")
+
+    with pytest.raises(SessionBusyError):
+        same.hold(wait=0.05)
+    session.leave()
+    same.hold()
+    assert theirs.pieces == {"a": "1"}
+    theirs.note("a", "2")
+    same.leave()
+    session.hold()
+    assert mine.pieces == {"a": "2"}

@@ -29,6 +29,8 @@ from .trace import Trace
 
 __all__ = ("SessionPieces",)
 
+MOST_CALLS: Final = 1000
+
 HEAD: Final = "head"
 STATE: Final = "state"
 
@@ -74,6 +76,10 @@ class SessionPieces:
 
     def note(self, call: PlannedCall) -> None:
         """Note that a call may have changed what it moves."""
+        if len(self._calls) >= MOST_CALLS:
+            # Nobody has written for a while: rather than all of these, every cell is looked at.
+            self._all = True
+            self._calls.clear()
         self._calls.append(call)
 
     def note_all(self) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from ..errors import FleetConfigError, FleetError, SessionBusyError
 from ..periods import SECOND
@@ -47,7 +48,7 @@ class Memory(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class HeldSession:
     """
     Follow one session between this worker and the store.
@@ -56,6 +57,7 @@ class HeldSession:
         name: Its name in the store.
         idle_seconds: So long it lasts when nobody holds or writes it.
         memory: Its memory here.
+        holders: Which record of this process has a session, by its name: of two, one waits for the other.
         users: How many use it here. With none, it is let go of as soon as all is written.
         ending: Whether it is over, for all workers.
         birth: Which memory of that name it is.
@@ -68,6 +70,7 @@ class HeldSession:
     name: str
     idle_seconds: float
     memory: Memory
+    holders: WeakValueDictionary[str, HeldSession] = field(default_factory=WeakValueDictionary)
     users: int = 0
     ending: bool = False
     birth: str = ""
@@ -76,6 +79,7 @@ class HeldSession:
     taken: int = 0
     queued: bool = False
     used_at: float = field(default_factory=time.monotonic)
+    _claimed_until: float = 0.0
     _sent: int = 0
     _writer: str = ""
     _whole: bool = False
@@ -85,6 +89,26 @@ class HeldSession:
     def idle_us(self) -> int:
         """Give `idle_seconds` as the store counts."""
         return int(self.idle_seconds * SECOND)
+
+    def claim(self, until: float) -> None:
+        """
+        Let no other record of this process take it meanwhile: to the store, both are one worker.
+
+        Raises:
+            SessionBusyError: Another one has it.
+        """
+        holder = self.holders.get(self.name)
+        if holder is not None and holder is not self:
+            if holder.worker or time.monotonic() < holder._claimed_until:
+                raise SessionBusyError(self.name, retry_after=1.0)
+            # From now on, what it remembers may be overtaken.
+            holder.forget()
+        self.holders[self.name] = self
+        self._claimed_until = until
+
+    def unclaim(self) -> None:
+        """Take note that the store has answered."""
+        self._claimed_until = 0.0
 
     def hold(self, worker: WorkerId, by: int) -> Hold:
         """Make the step that takes it. What nobody has used for too long is not remembered here either."""
@@ -138,9 +162,11 @@ class HeldSession:
         Make the step that writes what has changed, and lets go of it if nobody uses it.
 
         Raises:
-            FleetError: The memory holds something that cannot be kept.
+            FleetError: The memory holds something that cannot be kept, or another record has the session.
         """
         self.queued = False
+        if self.holders.get(self.name, self) is not self:
+            raise SessionBusyError(self.name, retry_after=1.0)
         whole = self._whole
         self._sent += 1
         self._writer = worker.id
@@ -219,9 +245,11 @@ class ToHold(ForSession):
     abandoned: Callable[[HeldSession], None] = field(kw_only=True)
 
     def step(self, worker: WorkerId, by: int) -> Hold:
+        self.record.claim(self.deadline)
         return self.record.hold(worker, by)
 
     def goes_on(self, answer: StepAnswer, standing: WorkerStanding) -> bool:
+        self.record.unclaim()
         if answer.said == "ok" and answer.session is not None:
             self._held(answer.session, standing)
         elif answer.said == "busy":
