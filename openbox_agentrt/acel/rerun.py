@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..evidence import Entry, read_entries
-from .engine.rerun import Divergence, Rerun, RerunError
+from .engine.divergence import Divergence
+from .engine.rerun import Rerun, RerunError
 from .fleet_account import FleetAccount
 
 __all__ = ("Divergence", "RerunReport", "rerun_file")

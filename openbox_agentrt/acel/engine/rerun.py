@@ -22,6 +22,7 @@ from ..match.keys import About
 from ..memory.deferred import read_deferred
 from ..memory.guard import Breach
 from ..memory.state import StateStore
+from .divergence import Divergence
 from .fleet_answer import AnsweredPlan, answered, follow_answer
 from .fleet_plan import question_of
 from .followed_rules import SHUT, FollowedRules, RerunError, rules_of
@@ -32,27 +33,7 @@ from .snapshot import remember
 from .store import SessionStore
 from .unseen_memory import UnseenMemory
 
-__all__ = ("Divergence", "Rerun", "RerunError")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Divergence:
-    """
-    A decision that does not follow from the rules.
-
-    Attributes:
-        number: Position of the step in the log.
-        step: Position of the call in its session.
-        tool: The tool.
-        recorded: What was decided, in words.
-        derived: What follows.
-    """
-
-    number: int
-    step: int | None
-    tool: str | None
-    recorded: str
-    derived: str
+__all__ = ("Rerun", "RerunError")
 
 
 class _FollowedStore(SessionStore):
