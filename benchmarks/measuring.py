@@ -25,6 +25,9 @@ def run(modules: Mapping[str, str], argv: Sequence[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="only see whether it runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE, too")
     parser.add_argument("--page", action="store_true", help="write docs/performance.md and its plots, too")
+    parser.add_argument(
+        "--beside", default="", metavar="NAME", help="write the page's blocks of that name only"
+    )
     parser.add_argument("--into", type=Path, default=DOCS, help="folder of the page instead of docs")
     options = parser.parse_args(argv)
 
@@ -42,7 +45,7 @@ def run(modules: Mapping[str, str], argv: Sequence[str]) -> int:
         numbers = {"machine": machine(), "tables": [table.to_dict() for table in tables]}
         options.json.write_text(f"{json.dumps(numbers, indent=1)}\n", encoding="utf-8")
     if options.page:
-        write_page(options.into, tables, machine())
+        write_page(options.into, tables, machine(), beside=options.beside)
     return 0
 
 

@@ -13,18 +13,27 @@ PAGE = "performance.md"
 PLOTS = "benchmarks"
 
 
-def write_page(folder: Path, tables: Sequence[Table], machine: Mapping[str, Any]) -> None:
+def write_page(
+    folder: Path, tables: Sequence[Table], machine: Mapping[str, Any], *, beside: str = ""
+) -> None:
     """
     Put the tables into the page, between their marks, and draw their plots.
 
     Args:
         folder: Where the page is; it is written from nothing if it is not there.
+        beside: What tells these tables from those of the page, such as a version of Python. Their marks end
+            with it, and what the page has no marks for is left out.
     """
     page = folder / PAGE
     text = page.read_text(encoding="utf-8") if page.exists() else ""
-    text = _filled(
-        text, "machine", f"{machine['processors']} processors, {machine['python']}, {machine['system']}."
-    )
+    said = f"{machine['processors']} processors, {machine['python']}, {machine['system']}."
+    if beside:
+        blocks = {f"{table.name} {beside}": f"{table.to_markdown()}\n\n{table.notes}" for table in tables}
+        for name, block in ({f"machine {beside}": said} | blocks).items():
+            text = _filled(text, name, block) if f"<!-- {name} -->" in text else text
+        page.write_text(text, encoding="utf-8")
+        return
+    text = _filled(text, "machine", said)
     for table in tables:
         block = table.to_markdown()
         if table.notes:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import COMMANDS, MEASUREMENTS, main
+from benchmarks.page import write_page
 from benchmarks.tables import Chart, Table
 from benchmarks.timing import spread
 
@@ -49,6 +50,21 @@ def test_numbers_go_to_the_terminal_a_file_and_a_page(
     assert "old" not in text
     assert "| after 10 calls | openbox_agentrt |" in text
     assert (tmp_path / "benchmarks" / "refusal.svg").stat().st_size > 1000
+
+
+def test_numbers_of_another_python_stand_beside_those_of_the_page(tmp_path: Path) -> None:
+    """Where the page has room for them, and nowhere else."""
+    page = tmp_path / "performance.md"
+    page.write_text("<!-- a -->\nkept\n<!-- /a -->\n<!-- a 3.13 -->\n<!-- /a 3.13 -->\n", encoding="utf-8")
+    tables = [Table(name=name, title="T", columns=("case", "us"), rows=[("x", 1.0)]) for name in "ab"]
+    machine = {"processors": 2, "python": "CPython 3.13.0", "system": "Linux"}
+
+    write_page(tmp_path, tables, machine, beside="3.13")
+
+    text = page.read_text(encoding="utf-8")
+    assert text.count("| x | 1.00 |") == 1
+    assert "kept" in text
+    assert "<!-- b" not in text
 
 
 @pytest.mark.parametrize("argv", [[], ["nonsense"]], ids=["nothing", "an unknown name"])

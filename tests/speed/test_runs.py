@@ -14,11 +14,10 @@ from openbox_agentrt.local_core import LocalCore
 Count = Callable[[Callable[[], object]], Any]
 
 
-MOST_STEPS = 7_150
+MOST_STEPS = 6_950
 """
-Instructions of one activity with a local Core, and a tenth more, of which a dozen are for the evidence: what
-the run is about stands in each decision, and it is asked whether decisions are kept. There is no room for a
-second reading of an answer, a second copy of a payload, or a lookup in a database.
+Instructions of one activity with a local Core, and some more. There is no room for a second reading of an
+answer, a second copy of a payload, or a lookup in a database.
 """
 
 
