@@ -80,7 +80,7 @@ async def _measured(scheme: str, url: str, quick: bool) -> list[Row]:
                 "governed": partial(shape.run, governed.govern_loop),
                 "governed, signed": partial(shape.run, signed.govern_loop),
             }
-            used = await _used(runs, at_once, rounds=1 if quick else 6)
+            used = await _used(runs, at_once, rounds=1 if quick else 12)
             each = {name: seconds / at_once / shape.activities * 1e6 for name, seconds in used.items()}
             rows += _rows(f"{scheme}, {case}", each)
     return rows
