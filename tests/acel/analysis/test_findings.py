@@ -428,6 +428,18 @@ def test_what_explodes_ends_in_time(analysed: Analysed, hostile: str) -> None:
     compare(old, new, seconds=0.3)
 
 
+@pytest.mark.parametrize(
+    "name", ["policies/airline", "policies/retail", "claude_code/rules", "production/rules"]
+)
+def test_the_rules_of_an_example_are_decided(name: str) -> None:
+    """Of every contract of them it is known if it ever decides, and nothing odd is found."""
+    read = read_rules(Path(__file__).parents[3] / "examples" / f"{name}.yaml")
+    found = analyse(read, seconds=60)
+
+    assert (found.findings, found.undecided, found.not_analysed) == ((), (), ())
+    assert found.decided == len(read.contracts)
+
+
 def test_too_many_states_are_taken_apart(analysed: Analysed) -> None:
     """Without time for all contracts together, what two of them do to each other is still found."""
     limits = [c("at_most_n_times", {"any_of": ["pay", f"t{n}"]}, 9, id=f"t{n}") for n in range(9)]
