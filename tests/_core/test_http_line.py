@@ -8,6 +8,7 @@ import gc
 import gzip
 import logging
 import os
+import socket
 import ssl
 import threading
 import warnings
@@ -162,15 +163,22 @@ class TestFailures:
         [
             pytest.param(sending(close=True), httpx.RemoteProtocolError, id="nothing"),
             pytest.param(sending(reset=True), httpx.TransportError, id="a reset"),
-            pytest.param(sending(b"SSH-2.0-x\r\n\r\n"), httpx.RemoteProtocolError, id="no HTTP"),
+            pytest.param(sending(b"SSH-2.0-x\r\n\r\n"), CutAnswerError, id="no HTTP"),
+            pytest.param(sending(answer(BLOCK)[:20], close=True), CutAnswerError, id="half a head"),
+            pytest.param(sending(answer(BLOCK) + b"\0\r\n\r\n"), CutAnswerError, id="an answer and junk"),
+            pytest.param(sending(answer(BLOCK, b"X-A: a\0b")), CutAnswerError, id="a header with a NUL"),
+            pytest.param(sending(CHUNKED + b"zz\r\n" + BLOCK), CutAnswerError, id="chunks without a size"),
+            pytest.param(
+                sending(answer(status=b"404 Not Found")[:-5], close=True), CutAnswerError, id="half a refusal"
+            ),
             pytest.param(
                 sending(b"HTTP/1.1 200 OK\r\n" + MANY_HEADERS + b"\r\n"),
-                httpx.RemoteProtocolError,
+                CutAnswerError,
                 id="headers without an end",
             ),
             pytest.param(
                 sending(b"HTTP/1.1 200 OK\r\nContent-Length: 19\r\nContent-Length: 3\r\n\r\n" + ALLOW),
-                httpx.TransportError,
+                CutAnswerError,
                 id="two lengths",
             ),
             pytest.param(
@@ -179,7 +187,7 @@ class TestFailures:
                     + ALLOW
                     + b"\r\n0\r\n\r\n"
                 ),
-                httpx.TransportError,
+                CutAnswerError,
                 id="a length and chunks",
             ),
             pytest.param(sending(answer()[:-5], close=True), CutAnswerError, id="cut off"),
@@ -204,7 +212,7 @@ class TestFailures:
     async def test_half_an_answer_is_none(
         self, server: RawServer, reply: Any, error: type[Exception]
     ) -> None:
-        """A 200 that began and did not end is told apart: somebody has judged."""
+        """What began and did not end, or is no HTTP, is told apart from silence: somebody has judged."""
         server.reply = reply
         line = HttpLine(server.url)
 
@@ -327,9 +335,32 @@ class TestConnections:
         for _ in range(3):
             await asyncio.sleep(0)  # the loop reads what has arrived
 
-        with pytest.raises(httpx.RemoteProtocolError):
-            await carried(line)
         assert (await carried(line))[2] == BLOCK
+        assert server.connections == 2
+        await line.aclose()
+
+    @pytest.mark.parametrize("close", [False, True], ids=["an answer", "an end"])
+    async def test_nor_is_what_comes_while_the_loop_is_busy(self, server: RawServer, close: bool) -> None:
+        """A tool that holds the loop keeps it from reading what has arrived, and that would be read first."""
+        line, sent = HttpLine(server.url), threading.Event()
+
+        async def twice(writer: asyncio.StreamWriter) -> None:
+            writer.write(answer(BLOCK))
+            await asyncio.to_thread(waiting.wait, 10)
+            if close:
+                writer.get_extra_info("socket").shutdown(socket.SHUT_WR)
+            else:
+                writer.write(answer(b'{"verdict":"allow","poison":1}'))
+            sent.set()
+
+        server.reply, waiting = twice, threading.Event()
+        await carried(line)
+        server.reply = sending(answer(BLOCK))
+        waiting.set()
+        sent.wait(10)  # holds the loop
+
+        assert (await carried(line))[2] == BLOCK
+        assert server.connections == 2
         await line.aclose()
 
     async def test_an_answer_before_the_end_of_the_request_counts(self) -> None:
@@ -583,6 +614,21 @@ class TestCertificates:
         await line.aclose()
 
 
+async def posted(server: RawServer, way: str) -> httpx.Response:
+    """What a hook is told, by the way that its question takes."""
+    line = HttpLine(server.url) if way == "over the line" else None
+    transport, address = CoreTransport(breaker=Breaker(), line=line), f"{server.url}{PATH}"
+    try:
+        if way == "synchronous":
+            with httpx.Client(transport=transport) as client:
+                return await asyncio.to_thread(client.post, address, content=b"{}", headers=HEADERS)
+        async with httpx.AsyncClient(transport=transport) as asking:
+            return await asking.post(address, content=b"{}", headers=HEADERS)
+    finally:
+        if line is not None:
+            await line.aclose()
+
+
 class TestUnderHttpx:
     """openbox_core's own asynchronous hooks ask through httpx, and over the same line."""
 
@@ -614,16 +660,28 @@ class TestUnderHttpx:
             ),
             pytest.param(sending(CHUNKED + CHUNKS[:-5], close=True), id="cut off"),
             pytest.param(sending(answer(ALLOW + BLOCK)), id="an allow and a block"),
+            pytest.param(sending(answer(ALLOW, b"X-A: a\0b")), id="a header with a NUL"),
+            pytest.param(sending(answer(b" " * MAX_ANSWER_BYTES + ALLOW)), id="too large"),
+            pytest.param(sending(answer(BLOCK, status=b"503 Busy")), id="a block in an error"),
         ],
     )
-    def test_a_synchronous_hook_is_told_no(self, server: RawServer, reply: Reply) -> None:
+    @pytest.mark.parametrize("way", ["synchronous", "over the line", "over httpx"])
+    async def test_a_hook_is_told_no(self, server: RawServer, reply: Reply, way: str) -> None:
         """An answer that nobody understood is no outage, which might pass."""
         server.reply = reply
-        with httpx.Client(transport=CoreTransport(breaker=Breaker())) as client:
-            said = client.post(f"{server.url}{PATH}", content=b"{}", headers=HEADERS).json()
 
-        assert said["verdict"] == "block"
+        given = await posted(server, way)
+
+        assert (given.status_code, given.json()["verdict"]) == (200, "block")
         assert b"accept-encoding: identity" in server.heads[0].lower()
+
+    @pytest.mark.parametrize("way", ["synchronous", "over the line", "over httpx"])
+    async def test_silence_is_an_outage(self, server: RawServer, way: str) -> None:
+        """Which the fail policy decides."""
+        server.reply = sending(close=True)
+
+        with pytest.raises(httpx.RemoteProtocolError):
+            await posted(server, way)
 
     async def test_another_address_does_not(self, server: RawServer) -> None:
         """Such as that of tokens; httpx carries it."""

@@ -18,6 +18,7 @@ from openbox_core.contracts.results import Verdict
 from ..._plain.strict_json import JsonError
 from ...decision import Answer
 from ..parsing import SANDBOX, UnknownVerdict, decoded, parse_answer
+from ..transport.exchange import is_outage_status
 
 __all__ = ("LOCAL_MARK", "hardened", "is_completed_stage")
 
@@ -40,9 +41,12 @@ def hardened(
             only the sandbox is one that must not be passed over.
     """
     status = response.status_code
-    if status in (401, 403, 408, 429) or status >= 500 or is_completed_stage(request):
-        # Raised, or an outage, or a report about something that has already happened: as openbox_core has it.
+    if status in (401, 403) or is_completed_stage(request):
+        # Raised, or a report about something that has already happened: as openbox_core has it.
         return response
+    if is_outage_status(status):
+        # A no that stands in an error is one, and without any it is an outage.
+        return _no_in(request, response) or response
     if not 200 <= status < 300:
         return _answer(request, Verdict.BLOCK, f"core did not take the event: HTTP {status}", local=True)
     try:
@@ -57,6 +61,17 @@ def hardened(
     if refusal is not None:
         return _answer(request, Verdict.BLOCK, refusal, raw=raw)
     return _answer(request, answer.verdict, answer.reason, raw=raw)
+
+
+def _no_in(request: httpx.Request, response: httpx.Response) -> httpx.Response | None:
+    try:
+        raw = decoded(response.content)
+    except JsonError:
+        return None
+    answer = parse_answer(raw)
+    if answer.local or not answer.verdict.should_stop():
+        return None
+    return _answer(request, answer.verdict, answer.reason, local=True, raw=raw)
 
 
 def _refusal(answer: Answer, fail_closed: bool) -> str | None:

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+import select
 import ssl
+import sys
+import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import aiohttp
 import yarl
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
 from aiohttp.http import SERVER_SOFTWARE
 
 from .clients import AT_ONCE, IDLE_SECONDS
@@ -46,6 +51,7 @@ class Connections:
         # Never sent. It tells the pool where a connection has to lead.
         self._to = aiohttp.ClientRequest("GET", host, proxy=proxy, loop=asyncio.get_running_loop())
         self._is_forwarded = proxy is not None and not self._to.is_ssl()
+        self._asked: weakref.WeakSet[ResponseHandler] = weakref.WeakSet()
         self._written: tuple[Mapping[str, str] | None, str] = (None, "")
 
     async def ask(
@@ -62,12 +68,8 @@ class Connections:
             aiohttp.http.HttpProcessingError: What came is no HTTP.
             ValueError: A header cannot be sent.
         """
-        connection = await self._pool.connect(self._to, [], _UNLIMITED)
+        connection, protocol, transport = await self._quiet()
         try:
-            protocol, transport = connection.protocol, connection.transport
-            if protocol is None or transport is None or protocol.should_close:
-                # NB: it should when something has come unasked, which would pass for the answer.
-                raise aiohttp.ServerDisconnectedError
             protocol.set_response_params(
                 skip_payload=method == "HEAD", read_until_eof=True, auto_decompress=False
             )
@@ -83,6 +85,7 @@ class Connections:
         if transport.get_write_buffer_size():
             _abort(connection)  # answered before everything was sent
         else:
+            self._asked.add(protocol)
             connection.release()
         return message.code, message.headers, answer
 
@@ -96,6 +99,23 @@ class Connections:
         """Forget all connections, whose loop is closed: nothing can be awaited for them any more."""
         # Without this, aiohttp complains on that loop.
         self._pool._close()
+
+    async def _quiet(self) -> tuple[Connection, ResponseHandler, asyncio.Transport]:
+        """Give a connection on which nothing has come since its last answer: it would pass for the next."""
+        while True:
+            connection = await self._pool.connect(self._to, [], _UNLIMITED)
+            protocol, transport = connection.protocol, connection.transport
+            was_used = protocol in self._asked
+            if (
+                protocol is not None
+                and transport is not None
+                and not protocol.should_close
+                and not (was_used and _is_readable(transport))
+            ):
+                return connection, protocol, transport
+            _abort(connection)
+            if not was_used:
+                raise aiohttp.ServerDisconnectedError
 
     def _head(self, method: str, address: yarl.URL, headers: Mapping[str, str], length: int) -> bytes:
         given, lines = self._written
@@ -130,7 +150,17 @@ class Connections:
         return "".join(f"{line}\r\n" for line in lines)
 
 
-def _abort(connection: aiohttp.connector.Connection) -> None:
+def _is_readable(transport: asyncio.Transport) -> bool:
+    """Tell whether something has come that the loop has not had time to read, or an end."""
+    socket = transport.get_extra_info("socket")
+    if sys.platform == "win32":
+        return bool(select.select([socket], [], [], 0)[0])
+    look = select.poll()
+    look.register(socket, select.POLLIN)
+    return bool(look.poll(0))
+
+
+def _abort(connection: Connection) -> None:
     # Closed alone, a connection stays open until all is sent, and nobody may be reading.
     if connection.transport is not None:
         connection.transport.abort()

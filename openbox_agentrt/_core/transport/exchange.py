@@ -36,7 +36,7 @@ class AnswerTooLargeError(Exception):
 
 
 class CutAnswerError(httpx.ReadError):
-    """The beginning of an answer arrived, and its end did not. Somebody has judged, and what is not known."""
+    """An answer has no end, or is no HTTP. Somebody has judged, and what is not known."""
 
 
 class Exchange(msgspec.Struct, eq=False):

@@ -17,7 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from .exchange import MAX_ANSWER_BYTES, AnswerTooLargeError, CutAnswerError
+from .exchange import MAX_ANSWER_BYTES, AnswerTooLargeError, CutAnswerError, is_outage_status
 from .loops import PerLoop
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class HttpLine:
             Status, headers and body of the answer, whatever they say. Redirects are not followed.
 
         Raises:
-            httpx.TransportError: There was no answer; a `CutAnswerError` if its end is missing.
+            httpx.TransportError: There was no answer; a `CutAnswerError` if there was one that is not whole.
             AnswerTooLargeError: There was too much of one.
         """
         import aiohttp
@@ -124,13 +124,14 @@ def _let_go(connections: Connections) -> None:
 async def _read(status: int, headers: Mapping[str, str], content: aiohttp.StreamReader) -> bytes:
     """Read a body, or say that an answer came of which its end is missing."""
     import aiohttp
+    from aiohttp.http import HttpProcessingError
 
     coding = headers.get("Content-Encoding", "identity").strip().lower()
     try:
         return await (_whole(content) if coding == "identity" else _unfolded(content, coding))
-    except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
-        text = _words(error)
-        raise (CutAnswerError(text) if 200 <= status < 300 else httpx.ReadError(text)) from error
+    except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError, zlib.error) as error:
+        kind = httpx.ReadError if is_outage_status(status) else CutAnswerError
+        raise kind(_words(error)) from error
 
 
 async def _whole(content: aiohttp.StreamReader) -> bytes:
@@ -166,7 +167,9 @@ def _grow(body: bytearray, piece: bytes) -> None:
 
 
 def _words(error: Exception) -> str:
-    return getattr(error, "message", "") or str(error) or type(error).__name__
+    # aiohttp shows what it could not read, from the second line on.
+    text = str(getattr(error, "message", "") or error).partition("\n")[0].rstrip(":")
+    return text or type(error).__name__
 
 
 def _translated(error: Exception) -> httpx.TransportError:
@@ -184,9 +187,12 @@ def _translated(error: Exception) -> httpx.TransportError:
             return httpx.ProxyError(f"the proxy answered {error.status}")
         case aiohttp.ClientConnectorError():
             return httpx.ConnectError(text)
-        case aiohttp.ServerDisconnectedError() | HttpProcessingError():
-            # Not a word of an answer, or words that are no HTTP.
-            return httpx.RemoteProtocolError(text)
+        case aiohttp.ServerDisconnectedError(message=str()):
+            return httpx.RemoteProtocolError(text)  # not a word of an answer
+        case aiohttp.ServerDisconnectedError():
+            return CutAnswerError("the connection ended within the head of the answer")
+        case HttpProcessingError():
+            return CutAnswerError(f"the answer is no HTTP: {text}")
         case aiohttp.ClientError() | OSError():
             return httpx.ReadError(text)
     # A header that cannot be sent.

@@ -50,7 +50,10 @@ class _Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             response = self._carry(request)
         except Exception as error:
             self._failed(error, permit)
-            raise
+            said = self._said_by(error, request, permit)
+            if said is None:
+                raise
+            return said
         return self._finish(request, response, permit)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -59,7 +62,10 @@ class _Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             response = await self._carry_async(request)
         except Exception as error:
             self._failed(error, permit)
-            raise
+            said = self._said_by(error, request, permit)
+            if said is None:
+                raise
+            return said
         except BaseException:
             # Cancelled: that says nothing about Core.
             if permit is not None:
@@ -96,6 +102,14 @@ class _Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         if permit is not None:
             self._breaker.failed(permit)
 
+    def _said_by(
+        self, error: Exception, request: httpx.Request, permit: Permit | None
+    ) -> httpx.Response | None:
+        if permit is None or not isinstance(error, AnswerTooLargeError | CutAnswerError):
+            return None
+        # Core answered, and nobody can tell what: an empty answer is read as a no, an outage may pass.
+        return self._hardened(request, httpx.Response(200, request=request))
+
     def _finish(
         self, request: httpx.Request, response: httpx.Response, permit: Permit | None
     ) -> httpx.Response:
@@ -111,6 +125,9 @@ class _Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             self._breaker.failed(permit)
         else:
             self._breaker.answered()
+        return self._hardened(request, response)
+
+    def _hardened(self, request: httpx.Request, response: httpx.Response) -> httpx.Response:
         return hardened(request, response, on_unknown=self._on_unknown, fail_closed=self._fail_closed)
 
 
@@ -144,21 +161,20 @@ class CoreTransport(_Transport):
     def _carry(self, request: httpx.Request) -> httpx.Response:
         ends = self._clock() + self._total
         _unpacked(request)
-        response = self._client.get().send(request, stream=True, auth=None, follow_redirects=False)
+        response: httpx.Response | None = None
         body = bytearray()
         try:
+            response = self._client.get().send(request, stream=True, auth=None, follow_redirects=False)
             _check_unpacked(response)
             for chunk in response.iter_raw():
                 _grow(body, chunk)
                 if self._clock() > ends:
                     raise httpx.ReadTimeout(f"no whole answer in {self._total:g} s", request=request)
-        except (httpx.ReadError, httpx.RemoteProtocolError, httpx.DecodingError):
-            if not response.is_success:
-                raise
-            # Core answered, and nobody can tell what: an empty answer is read as a no, an outage may pass.
-            body.clear()
+        except (httpx.ReadError, httpx.RemoteProtocolError, httpx.DecodingError) as error:
+            raise _told_apart(error, request, response) from error
         finally:
-            response.close()
+            if response is not None:
+                response.close()
         return _whole(request, response.status_code, response.headers.multi_items(), bytes(body))
 
     async def _carry_async(self, request: httpx.Request) -> httpx.Response:
@@ -179,16 +195,18 @@ class CoreTransport(_Transport):
     async def _elsewhere(self, request: httpx.Request) -> httpx.Response:
         _unpacked(request)
         async with self._clients.turn() as client:
-            response = await client.send(request, stream=True, auth=None, follow_redirects=False)
+            response: httpx.Response | None = None
+            body = bytearray()
             try:
+                response = await client.send(request, stream=True, auth=None, follow_redirects=False)
                 _check_unpacked(response)
-                body = bytearray()
                 async for chunk in response.aiter_raw():
                     _grow(body, chunk)
             except (httpx.ReadError, httpx.RemoteProtocolError, httpx.DecodingError) as error:
-                raise CutAnswerError(str(error), request=request) from error
+                raise _told_apart(error, request, response) from error
             finally:
-                await response.aclose()
+                if response is not None:
+                    await response.aclose()
         return _whole(request, response.status_code, response.headers.multi_items(), bytes(body))
 
     def close(self) -> None:
@@ -236,6 +254,18 @@ def _check_unpacked(response: httpx.Response) -> None:
     coding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if coding != "identity":
         raise httpx.DecodingError(f"the answer is in {coding!r}", request=response.request)
+
+
+def _told_apart(
+    error: httpx.RequestError, request: httpx.Request, response: httpx.Response | None
+) -> httpx.RequestError:
+    """Tell an answer that is not whole, or no HTTP, from an outage."""
+    if response is None:
+        # httpx has one error for words that are no HTTP and for silence, and tells them apart in its text.
+        silent = not isinstance(error, httpx.RemoteProtocolError) or "without sending" in str(error)
+    else:
+        silent = is_outage_status(response.status_code)
+    return error if silent else CutAnswerError(str(error), request=request)
 
 
 def _grow(body: bytearray, chunk: bytes) -> None:
