@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from openbox_agentrt.acel import Session, any_of, build_contract, matching
+from openbox_agentrt.acel import Session, any_of, build_contract, matching, mutually_exclusive
 from openbox_agentrt.acel.config import parse_rules
 from openbox_agentrt.acel.contracts.identity import canonical
 from openbox_agentrt.acel.contracts.rebuilding import rebuilt
 from openbox_agentrt.acel.contracts.registry import CLASSES
 from openbox_agentrt.acel.contracts.shapes import SpecError
+from openbox_agentrt.acel.engine.rule_set import RuleSet
 from openbox_agentrt.acel.temporal import at_most_n_times, at_most_total, must_precede
 
 FLEET: dict[str, list[Any]] = {
@@ -105,6 +106,32 @@ def test_code_needs_a_name_that_other_processes_know() -> None:
     )
 
     assert cell(first).fleet_name() != cell(second).fleet_name()
+
+
+def test_one_name_for_two_functions_is_refused() -> None:
+    """What one counts would use up what the other allows."""
+    big, small = (lambda tool, args: args["n"] > 5), (lambda tool, args: args["n"] <= 5)
+    first, same, second = (
+        at_most_n_times(code, limit, scope="fleet", per="day", name="sums")
+        for code, limit in ((big, 1), (big, 2), (small, 3))
+    )
+
+    rules = RuleSet([first, same])
+    with pytest.raises(ValueError, match="give each a name= of its own instead of 'sums'"):
+        rules.add(second)
+    with pytest.raises(ValueError, match="give each a name= of its own instead of 'sums'"):
+        rules.extended(second)
+    assert rules.contracts == [first, same]
+
+
+def test_two_functions_of_one_contract_are_two_cells() -> None:
+    """Though it has one name: else whatever is let through shuts itself out."""
+    left, right = (lambda tool, args: tool == "a"), (lambda tool, args: tool == "b")
+    contract = mutually_exclusive(left, right, scope="fleet", forever=True, name="sides")
+
+    names = [contract.rule(hits).moves[0].cell.fleet_name() for hits in ((True, False), (False, True))]
+
+    assert names[0] != names[1]
 
 
 def test_the_name_of_a_cell_says_what_it_counts_and_no_limit() -> None:

@@ -298,17 +298,33 @@ class Declaration(TemporalContract):
     def _forms(self, of: Sequence[Selector], must: bool) -> tuple[Any, ...]:
         """Say which calls a cell is about, the same in every process, as far as that can be said."""
         selectors = of if self.excepted is None else [*of, self.excepted]
-        forms = [selector.form() for selector in selectors]
-        for place, form in enumerate(forms):
-            if not (self.reach.is_fleet and _is_code(form)):
-                continue
-            if self.reach.name is None:
-                label = selectors[place].label
-                raise ValueError(f"{label} is code, which no other process knows: give the contract a name=")
-            forms[place] = ["named", self.reach.name, place]
+        forms = [self._form(selector) for selector in selectors]
         if self.excepted is not None:
             forms[-1] = ["except", forms[-1]]
         return (*forms, ["must"]) if must else tuple(forms)
+
+    def _form(self, selector: Selector) -> list[Any]:
+        form = selector.form()
+        if not (self.reach.is_fleet and _is_code(form)):
+            return form
+        if self.reach.name is None:
+            raise ValueError(
+                f"{selector.label} is code, which no other process knows: give the contract a name="
+            )
+        # By its place in the contract, not in the cell: two parameters with code are never one cell.
+        places = [role.selector.identity for role in self.roles]
+        return ["named", self.reach.name, places.index(selector.identity)]
+
+    @property
+    def named_code(self) -> dict[tuple[str, int], Selector]:
+        """The parameters that are code, by what other processes know them by: `name` and their place."""
+        if not self.reach.is_fleet:
+            return {}
+        return {
+            (self.reach.name or "", place): role.selector
+            for place, role in enumerate(self.roles)
+            if _is_code(role.selector.form())
+        }
 
     def key_of(self, tool: str, args: Mapping[str, Any]) -> str | None:
         """Read the key that splits the contract; None if nothing does, or if it cannot be read."""

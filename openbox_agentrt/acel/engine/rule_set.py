@@ -20,7 +20,7 @@ from ..contracts.custom import CustomGuard
 from ..contracts.declaration import Declaration, Home
 from ..contracts.rules import Cell, Guard, Move, Rule
 from ..match.keys import of_run
-from ..match.selector import Hit
+from ..match.selector import Hit, Selector
 from ..wording import shown
 
 MAX_OUTLINES = 4096
@@ -173,6 +173,7 @@ class RuleSet:
         self._watched: dict[str, dict[Move, None]] = {}
         self._outlines: dict[str, Outline] = {}
         self._cells: frozenset[Cell] | None = None
+        self._named_code: dict[tuple[str, int], Selector] = {}
         for contract in contracts:
             self.add(contract)
 
@@ -182,12 +183,14 @@ class RuleSet:
 
         Raises:
             TypeError: It is no contract.
-            ValueError: It was added before.
+            ValueError: It was added before, or has the `name` of one of the fleet with other code.
         """
         if not isinstance(contract, TemporalContract):
             raise TypeError(f"a contract is needed, got {shown(contract)}")
         if id(contract) in self.order:
             raise ValueError(f"contract {contract.spec} was already added to this session")
+        if isinstance(contract, Declaration):
+            self._take_names(contract)
         self.order[id(contract)] = len(self.order)
         self.contracts.append(contract)
         self._outlines.clear()
@@ -210,6 +213,7 @@ class RuleSet:
         more.tells_runs_apart = self.tells_runs_apart
         more._by_name = {name: list(filed) for name, filed in self._by_name.items()}
         more._patterns = list(self._patterns)
+        more._named_code = dict(self._named_code)
         more._watched = {tool: dict(moves) for tool, moves in self._watched.items()}
         more.add(contract)
         return more
@@ -261,6 +265,18 @@ class RuleSet:
         return any(
             contract.names_event(event) for contract in self.contracts if isinstance(contract, Declaration)
         )
+
+    def _take_names(self, contract: Declaration) -> None:
+        """Refuse code that would count in the fleet under the name of other code."""
+        named = contract.named_code
+        for known, selector in named.items():
+            other = self._named_code.get(known)
+            if other is not None and other.identity != selector.identity:
+                raise ValueError(
+                    f"contract {contract.spec} counts {selector.label} as another one counts {other.label}: "
+                    f"give each a name= of its own instead of {known[0]!r}"
+                )
+        self._named_code |= named
 
     def _filed(self, contract: Declaration) -> FiledContract:
         scope = contract.reach.scope or self.default_scope
