@@ -45,6 +45,8 @@ class SharedSession:
     """
     Hold a session, so that no other worker does, and have what changes in its memory written.
 
+    One that is dropped lets go of the session.
+
     Made by `Fleet.session`. Every method can be called from any thread; none waits but those that say so.
 
     Args:
@@ -151,6 +153,14 @@ class SharedSession:
         It takes no lock, so a finalizer may call it, and it is tried until the store has answered.
         """
         self._fleet.write_soon(self._record, soon=soon)
+
+    def __del__(self) -> None:
+        # Whoever dropped it uses it no more. A copy that a fork made is not held, so it lets go of nothing.
+        self._record.users = 0
+        if self.is_held:
+            # A collector of cycles has forgotten by now which record has the session.
+            self._record.holders.setdefault(self.name, self._record)
+            self.touch(soon=False)
 
     def end(self) -> None:
         """Forget it for all workers, soon: whoever holds it next begins anew. It has to be held."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -205,6 +208,70 @@ def test_a_store_that_is_away_keeps_nobody_waiting(tmp_path: Path, server: Redis
     assert theirs.pieces == {"a": "1"}
     fleet.close()
     other.close()
+
+
+def test_what_an_outage_kept_from_the_store_is_not_overtaken(server: RedisServer) -> None:
+    """Who wants the session next, in the same process, waits until it is written."""
+    fleet = RedisFleet(server.url)
+    mine, theirs = Notes(), Notes()
+    session = opened(fleet, mine)
+    server.stop()
+    mine.note("a", "1")
+    with pytest.raises(FleetUnavailableError):
+        kept(session)
+    session.leave()
+    same = fleet.session("c-1", theirs)
+    with pytest.raises((FleetUnavailableError, SessionBusyError)):
+        same.hold(wait=0)
+    server.go_on()
+
+    _hold_at_last(same)
+
+    assert theirs.pieces == {"a": "1"}
+    fleet.close()
+
+
+def _hold_at_last(session: SharedSession) -> None:
+    for _ in range(200):
+        try:
+            session.hold()
+            return
+        except FleetUnavailableError as error:
+            time.sleep(error.retry_after)
+
+
+@pytest.mark.parametrize("is_in_cycle", [False, True], ids=["alone", "in a cycle"])
+def test_one_that_is_dropped_is_let_go_of(fleet: Fleet, other: Fleet, is_in_cycle: bool) -> None:
+    """Once what has changed is written; nobody waits for the end of the process."""
+    mine, theirs, ours = Notes(), Notes(), Notes()
+    session = opened(fleet, mine)
+    mine.note("a", "1")
+    if is_in_cycle:
+        mine.holder = session  # type: ignore[attr-defined]  # any way back to it is a cycle
+    del session, mine
+    if is_in_cycle:
+        gc.collect()
+
+    same = fleet.session("c-1", ours)
+    same.hold(wait=20)
+    assert ours.pieces == {"a": "1"}
+    del same
+    another = other.session("c-1", theirs)
+    another.hold(wait=20)
+    assert theirs.pieces == {"a": "1"}
+
+
+def test_one_that_a_fork_has_copied_lets_go_of_nothing(fleet: Fleet, other: Fleet) -> None:
+    """The session is that of the process which took it."""
+    session = opened(fleet, Notes())
+    child = os.fork()
+    if not child:
+        session.__del__()
+        os._exit(0 if fleet._running is session._fleet._running else 1)  # type: ignore[attr-defined]
+    assert os.waitpid(child, 0)[1] == 0
+
+    with pytest.raises(SessionBusyError):
+        other.session("c-1", Notes()).hold(wait=0.05)
 
 
 def test_a_name_that_is_long_or_strange_is_a_name(fleet: Fleet, other: Fleet) -> None:

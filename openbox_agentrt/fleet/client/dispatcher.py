@@ -122,6 +122,8 @@ class Dispatcher:
             elif self._closing:
                 self._exchange.leave()
                 return
+            # Until the next question comes, nothing here keeps what was asked, nor whose it is.
+            del requests, ends
             if self._closing and self._breaker.is_open:
                 self._give_up()
                 return

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from ..answers import Finished, How, Lease, Reserved
-from ..errors import FleetError
+from ..errors import FleetError, SessionBusyError
 from ..periods import edges_around
 from ..plan import FleetPlan
 from ..steps import (
@@ -216,7 +216,7 @@ class StoreExchange:
         try:
             return self._step(request)
         except FleetError as error:
-            if request.is_unawaited():
+            if request.is_unawaited() and not isinstance(error, SessionBusyError):
                 _log.error("a session cannot be kept: %s", error)
             deliver(request, error)
             return None

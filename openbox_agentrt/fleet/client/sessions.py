@@ -99,12 +99,17 @@ class HeldSession:
         """
         holder = self.holders.get(self.name)
         if holder is not None and holder is not self:
-            if holder.worker or time.monotonic() < holder._claimed_until:
+            if holder.is_busy():
                 raise SessionBusyError(self.name, retry_after=1.0)
             # From now on, what it remembers may be overtaken.
             holder.forget()
         self.holders[self.name] = self
         self._claimed_until = until
+
+    def is_busy(self) -> bool:
+        """Tell whether it is held or asked for, or something of it is still to be written."""
+        is_asked = time.monotonic() < self._claimed_until
+        return bool(self.worker or is_asked or (self.birth and (self.queued or self._unwritten)))
 
     def unclaim(self) -> None:
         """Take note that the store has answered."""
