@@ -25,7 +25,8 @@ class RerunReport:
         differences: Those of them that do not follow from the rules.
         on_code: How many of them rest on code as well, which is taken at its word.
         on_fleet: How many of them rest on what the store of a fleet answered, which is taken at its word.
-        not_derivable: How many could not be derived, since what they need was redacted, cut or never told.
+        not_derivable: How many could not be derived, since what they need was redacted, cut or never told, or
+            was remembered by a session that came from elsewhere.
         on_core: How many decisions are Core's or a person's word.
         problems: Sessions that could not be followed to their end, and why, one line each.
         sessions: How many sessions there are.

@@ -78,6 +78,9 @@ def _lines(result: Backtest, recordings: Recordings, redactor: Redactor) -> Iter
     for each in sorted(result.contracts, key=lambda each: -each.refused):
         if each.refused or each.unmet or each.unknown:
             yield from _contract(each, redactor)
+    if result.counted_alone:
+        yield "counted in each session alone, over the whole fleet it may refuse more:"
+        yield from (f"  {contract.id or contract.spec}" for contract in result.counted_alone)
     if result.vacuous:
         yield "never applied:"
         yield from (f"  {contract.id or contract.spec}" for contract in result.vacuous)
@@ -187,6 +190,7 @@ def _data(result: Backtest, recordings: Recordings, redactor: Redactor) -> dict[
             }
             for each in result.contracts
         ],
+        "counted_alone": [contract.spec for contract in result.counted_alone],
         "never_applied": [contract.spec for contract in result.vacuous],
         "no_contract": dict(result.unseen.most_common()),
         **({} if changes is None else {"changes": changes}),

@@ -149,7 +149,8 @@ def _print_rerun(again: RerunReport) -> None:
     if again.on_fleet:
         print(f"  {again.on_fleet:,} rest on the fleet store's word (its counts and its time)", file=where)
     if again.not_derivable:
-        print(f"  {again.not_derivable:,} not derivable: redacted, cut, or without an end", file=where)
+        why = "redacted, cut, without an end, or after a memory that the log does not show"
+        print(f"  {again.not_derivable:,} not derivable: {why}", file=where)
     if again.on_core:
         print(f"  {again.on_core:,} decision(s) are Core's or a person's word", file=where)
     if not again.derived and not again.not_derivable:

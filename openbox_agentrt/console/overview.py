@@ -280,7 +280,7 @@ def _explain(found: dict[tuple[str, str], Refused], log: FollowedLog, decided: l
             wanted.discard(name)
             row = found[name, "contracts"]
             needs, remaining, remedy = data.get("needs"), data.get("remaining"), data.get("remedy")
-            row.unblock = f"call {needs} first" if needs else str(remaining or "")
+            row.unblock = f"needs {needs}" if needs else str(remaining or "")
             row.unblock = "; ".join(filter(None, (row.unblock, str(remedy or ""))))
             if data.get("id"):
                 row.rule, row.because = name, str(data["id"])

@@ -209,6 +209,8 @@ class LiveSessions:
                 pass
         except RerunError as error:
             problem = str(error)
+        if rerun.is_memory_hidden and not problem:
+            problem = "it went on with what another process remembered, which the log does not show"
         return KnownSession(
             run=run,
             name=name,

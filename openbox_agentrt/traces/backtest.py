@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..acel.contracts.declaration import scope_of
 from ..acel.contracts.template import Template
 from ..acel.events import LIFECYCLE
 from ..acel.refusal import Broken
 from ..acel.rulesfile import Rules
-from .events import Began, Ended, RunEnded, TraceEvent
+from .events import Began, Ended, Resumed, RunEnded, TraceEvent
 from .judge import Judged, TraceJudge
 
 __all__ = ("Backtest", "ChangedVerdict", "ContractFindings", "backtest")
@@ -96,6 +97,11 @@ class Backtest:
         return [each.contract for each in self.contracts if not each.applied and not each.unmet]
 
     @property
+    def counted_alone(self) -> list[Template]:
+        """List the contracts of a fleet, which were counted in each session alone and may refuse more."""
+        return [each.contract for each in self.contracts if scope_of(each.contract) == "fleet"]
+
+    @property
     def unjudged(self) -> int:
         """Count the judgements that could not be made."""
         return sum(each.unknown for each in self.contracts)
@@ -142,6 +148,8 @@ def backtest(
                 each.ended(event)
             elif isinstance(event, RunEnded):
                 each.run_ended(event)
+            elif isinstance(event, Resumed):
+                each.resumed(event)
             else:
                 each.state(event)
     result.sessions = len(judge)

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from ..acel.events import Outcome
 from ..acel.match.keys import About
 
-__all__ = ("NOT_RECORDED", "Began", "Ended", "RunEnded", "StateSet", "TraceEvent", "Unrecorded")
+__all__ = ("NOT_RECORDED", "Began", "Ended", "Resumed", "RunEnded", "StateSet", "TraceEvent", "Unrecorded")
 
 
 class Unrecorded:
@@ -90,4 +90,13 @@ class StateSet:
     at: float | None = None
 
 
-TraceEvent: TypeAlias = Began | Ended | RunEnded | StateSet
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Resumed:
+    """A session went on with a memory that came from elsewhere: another process, or a snapshot."""
+
+    session: str
+    state: Mapping[str, Any]
+    at: float | None = None
+
+
+TraceEvent: TypeAlias = Began | Ended | Resumed | RunEnded | StateSet

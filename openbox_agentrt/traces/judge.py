@@ -21,7 +21,7 @@ from ..acel.reservation import Reservation
 from ..acel.rulesfile import Rules
 from ..acel.session import Session, engine_of
 from ..acel.violations import Violation
-from .events import Began, Ended, RunEnded, StateSet, Unrecorded
+from .events import Began, Ended, Resumed, RunEnded, StateSet, Unrecorded
 
 __all__ = ("Judged", "TraceJudge")
 
@@ -55,6 +55,7 @@ class _Session:
     has_results: bool = True
     has_prompts: bool = False
     hides_prompts: bool = False
+    is_resumed: bool = False
     runs: set[str] = field(default_factory=set)
     miscounted: frozenset[int] = frozenset()
     flying: dict[Began, Reservation] = field(default_factory=dict)
@@ -156,6 +157,12 @@ class TraceJudge:
             kept.now = max(kept.now, event.at)
         kept.session.state.update(dict(event.values))
 
+    def resumed(self, event: Resumed) -> None:
+        """Take note that a session went on with a memory that nobody knows here."""
+        kept = self._session(event.session)
+        kept.is_resumed = True
+        self.state(StateSet(session=event.session, values=event.state, at=event.at))
+
     def run_ended(self, event: RunEnded) -> None:
         """Take note that a run of a session is over, and of what it owes."""
         kept = self._session(event.session)
@@ -177,7 +184,7 @@ class TraceJudge:
         for violation in unmet:
             place = self._named.get((violation.spec, violation.id))
             # What was owed may have been done by a call of which nobody knows the arguments.
-            if place is not None and place not in kept.miscounted:
+            if place is not None and place not in kept.miscounted and not kept.is_resumed:
                 self._owed.setdefault(place, set()).add(name)
 
     def _note_never_ended(self, kept: _Session, tool: str) -> None:
@@ -206,7 +213,8 @@ class TraceJudge:
             made: list[_Session] = []
             session = Session(
                 self._rules.state,
-                contracts=shared_rules(self._rules.contracts, default_scope="session"),
+                # What the rest of the fleet did is not in the recording of a session.
+                contracts=shared_rules(self._rules.contracts, alone=True, default_scope="session"),
                 halt_on_violation=False,
                 session_id=name,
                 evidence=_Silent(),
@@ -220,14 +228,27 @@ class TraceJudge:
 
     def _known(self, kept: _Session, call: Began) -> tuple[frozenset[int], frozenset[int]]:
         prompts = kept.hides_prompts or not kept.has_prompts
-        missing = (call.args is None, call.at is None, not kept.has_results, prompts, call.about is None)
+        missing = (
+            call.args is None,
+            call.at is None,
+            not kept.has_results,
+            prompts,
+            call.about is None,
+            kept.is_resumed,
+        )
         known = kept.plans.get((call.tool, *missing, kept.miscounted))
         if known is None:
-            arguments, times, results, prompts, subject = missing
+            arguments, times, results, prompts, subject, memory = missing
             plan = engine_of(kept.session).store.book.plan(call.tool)
             unknown = self._by_place(
                 contracts_reading(
-                    plan, arguments=arguments, times=times, results=results, prompts=prompts, subject=subject
+                    plan,
+                    arguments=arguments,
+                    times=times,
+                    results=results,
+                    prompts=prompts,
+                    subject=subject,
+                    memory=memory,
                 )
             )
             every = self._by_place(contracts_guarding(plan))

@@ -17,7 +17,7 @@ from ..acel.engine.hidden import has_hidden
 from ..acel.events import Outcome
 from ..acel.match.keys import About
 from ..evidence.reading import Entry, read_entries
-from .events import Began, Ended, RunEnded, StateSet, TraceEvent
+from .events import Began, Ended, Resumed, RunEnded, StateSet, TraceEvent
 from .source import RecordedFile, TraceSourceError
 
 __all__ = ("read_steps",)
@@ -94,6 +94,8 @@ class _Run:
                 self._put(StateSet(session=self._session, values=thawed(step.get("state") or {}), at=at))
             case "state":
                 self._put(StateSet(session=self._session, values=thawed(step.get("set") or {}), at=at))
+            case "restore":
+                self._put(Resumed(session=self._session, state=thawed(step.get("state") or {}), at=at))
             case "end_run":
                 self._put(RunEnded(session=self._session, run=str(step.get("of_run")), at=at))
             case "reserve":

@@ -105,3 +105,22 @@ def test_what_is_imported_replays(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("replay", "trace.jsonl", "--rules", "small.yaml")
     assert code == 1
     assert "at_most_total(pay, amount, limit=300)" in out
+
+
+def test_contracts_of_a_fleet_count_in_each_session(run: Run) -> None:
+    """And it is said, since over the whole fleet they may refuse more."""
+    rules = (
+        "contracts: [{template: at_most_total, args: [pay, amount, 300], scope: fleet, per: day, id: budget}]"
+    )
+    Path("fleet.yaml").write_text(rules, encoding="utf-8")
+    rows = [
+        {"tool": "pay", "args": {"amount": 200}, "session_id": name, "ts": 1e9} for name in ("a", "a", "b")
+    ]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    code, out, _ = run("backtest", "rows.jsonl", "--rules", "fleet.yaml")
+
+    assert code == 1
+    assert "1 would be refused" in out
+    assert "counted in each session alone, over the whole fleet it may refuse more:\n  budget\n" in out
+    assert json.loads(run("backtest", "rows.jsonl", "--rules", "fleet.yaml", "--json")[1])["counted_alone"]

@@ -88,7 +88,7 @@ def test_the_demo_is_played_on_a_page_and_goes_on_after_a_click(browser: Browser
         page.get_by_role("link", name="Evidence").click()
         expect(page.locator("h1")).to_have_text("Every line is verified")
         page.get_by_role("link", name="Overview").click()
-        expect(page.locator("#refusals")).to_contain_text("call backup first")
+        expect(page.locator("#refusals")).to_contain_text("needs backup")
         page.close()
         assert program.stop() == 0
 

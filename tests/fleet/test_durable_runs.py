@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,13 @@ from agent_rt import AgentLoop
 
 from openbox_agentrt import ContractRefusedError, OptionError, create_openbox_agentrt
 from openbox_agentrt.acel import Metrics, TemporalContract, at_most_total, must_precede, response
+from openbox_agentrt.acel.rerun import rerun_file
+from openbox_agentrt.acel.rulesfile import parse_rules
 from openbox_agentrt.fleet import Fleet, RedisFleet, SessionBusyError
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.testing import Call, ScriptedProvider
+from openbox_agentrt.traces.backtest import backtest
+from openbox_agentrt.traces.formats import Recordings
 from tests.fleet.pausing import loaded, saved
 from tests.fleet.redis_server import RedisServer
 from tests.fleet.test_sessions import take_away
@@ -252,3 +257,30 @@ async def test_what_cannot_be_kept_is_an_error_at_the_start(options: dict[str, A
     given = {"sessions": "durable", "contracts": rules(), "fleet": "sqlite:///fleet.db", **options}
     with pytest.raises(OptionError, match=problem):
         await create_openbox_agentrt(environ={}, core="off", **given)
+
+
+MOVED = {
+    "contracts": [
+        {"template": "must_precede", "args": ["verify", "refund"]},
+        {"template": "at_most_total", "args": ["refund", "amount", 500], "scope": "fleet", "forever": True},
+    ]
+}
+
+
+async def test_evidence_of_a_session_that_moved_is_no_difference(
+    worker: Any, fleet: Fleet, other: Fleet, tmp_path: Path
+) -> None:
+    """What it brought along is not in the log, and is counted so; what the fleet's store said is followed."""
+    path = tmp_path / "second.jsonl"
+    contracts = parse_rules(MOVED).contracts
+    first = await worker(fleet, contracts=contracts)
+    second = await worker(other, contracts=contracts, evidence=path, record="steps", redact_fields=["card"])
+    await first.run(call("verify"))
+    await second.run(call("refund", amount=300))
+    await second.governance.aclose()
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems, report.on_fleet) == ((), (), 1)
+    assert report.not_derivable > 0
+    found = backtest(Recordings([str(path)]).events(), parse_rules(MOVED))
+    assert [(each.refused, each.unknown) for each in found.contracts] == [(0, 1), (0, 1)]

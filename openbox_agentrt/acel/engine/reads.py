@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..condition.condition import Condition
 from ..contracts.rules import Cell, Guard
 from ..events import USER_PROMPT
 from ..memory.guard import CellGuard, LiveGuard
@@ -15,7 +16,14 @@ def contracts_guarding(plan: Plan) -> frozenset[int]:
 
 
 def contracts_reading(
-    plan: Plan, *, arguments: bool, times: bool, results: bool, prompts: bool, subject: bool
+    plan: Plan,
+    *,
+    arguments: bool,
+    times: bool,
+    results: bool,
+    prompts: bool,
+    subject: bool,
+    memory: bool,
 ) -> frozenset[int]:
     """
     Find the contracts, by identity, that cannot be judged without something about the call.
@@ -26,6 +34,7 @@ def contracts_reading(
         results: What earlier calls returned is not known.
         prompts: What the user asked is not known.
         subject: Whom the call is about is not known.
+        memory: What the session remembers is not known.
     """
     found = {id(entry.contract) for entry, _ in plan.asked} if arguments else set()
     guards = [*plan.guards, *(g for entry, _ in plan.asked for r in entry.every_rule() for g in r.guards)]
@@ -37,6 +46,7 @@ def contracts_reading(
             or (results and _reads_results(guard))
             or (prompts and any(USER_PROMPT in source.label for source in guard.guard.sources))
             or (subject and _reads_subject(guard.guard))
+            or (memory and _remembers(guard.guard))
         ):
             found.add(id(guard.contract))
     for entry, _ in plan.asked:
@@ -45,6 +55,7 @@ def contracts_reading(
             (times and when.timeline is not None)
             or (results and bool(when.condition.facts))
             or (subject and when.condition.reads.subject)
+            or (memory and _reads_memory(when.condition))
         ):
             found.add(id(entry.contract))
     return frozenset(found)
@@ -66,6 +77,14 @@ def _reads_subject(guard: Guard) -> bool:
     cell, condition = guard.cell, guard.condition
     keyed = cell is not None and cell.key is not None and cell.key.reads_subject
     return keyed or (condition is not None and condition.reads.subject)
+
+
+def _remembers(guard: Guard) -> bool:
+    return guard.cell is not None or (guard.condition is not None and _reads_memory(guard.condition))
+
+
+def _reads_memory(condition: Condition) -> bool:
+    return bool(condition.reads.facts or condition.reads.tools)
 
 
 def _reads_results(guard: LiveGuard) -> bool:

@@ -7,7 +7,8 @@ difference is told once.
 
 Not everything can be derived. What rests on code - conditions, contracts and matchers that are functions - is
 taken from the record, and so are the numbers of a store that many processes share. What rests on arguments
-that were redacted, cut, or came with no end is not derivable.
+that were redacted, cut, or came with no end is not derivable, and neither is what rests on a memory that a
+session brought along and the log does not show.
 """
 
 from __future__ import annotations
@@ -75,6 +76,9 @@ class Rerun:
     # Calls whose question to the store of the fleet the log does not show.
     _unasked: set[int] = field(default_factory=set)
     _has_answers: bool = False
+    # Whether the session went on with a memory that the log does not show, and at a step it does not name.
+    _is_memory_hidden: bool = False
+    _is_step_hidden: bool = False
     _unseen: UnseenMemory = field(init=False)
 
     def __post_init__(self) -> None:
@@ -130,6 +134,11 @@ class Rerun:
         """Give the contracts by their identity as they were written, which one built again is not always."""
         pairs = zip(self._rules.contracts, self._rules.texts, strict=False)
         return {id(contract): text for contract, text in pairs if contract is not None}
+
+    @property
+    def is_memory_hidden(self) -> bool:
+        """True if the session went on with a memory that the log does not show: how it stands is unknown."""
+        return self._is_memory_hidden
 
     @property
     def flying(self) -> tuple[PlannedCall, ...]:
@@ -213,6 +222,8 @@ class Rerun:
         keys = step.get("keys", {})
         # What a key is that was folded, no marker in the arguments tells.
         call.memo = dict(keys)
+        if self._is_step_hidden:
+            store.step, self._is_step_hidden = step["step"] - 1, False
         by_code = not allowed and (step.get("code") or any(map(self._is_word, step.get("broken", ()))))
         breaches = store.reserve(call, force=bool(step.get("watched")), refuse=bool(by_code)) or []
         if call.step != step["step"]:
@@ -346,11 +357,15 @@ class Rerun:
 
     def _restore(self, number: int, step: Mapping[str, Any]) -> None:
         assert self._store is not None
-        if step["memory"] is None or None in self._rules.contracts:
-            raise RerunError(f"line {number}: what the session remembered is not in the log")
+        memory = step["memory"]
+        hidden = memory is None or has_hidden(memory)
+        if not hidden and None in self._rules.contracts:
+            raise RerunError(f"line {number}: contracts that are code cannot be told what they remembered")
+        self._is_memory_hidden = self._is_step_hidden = hidden
         with self._store.lock:
             self._store.forget()
-            remember(self._store, step["memory"])
+            if not hidden:
+                remember(self._store, memory)
         self._store.memory.state.load(thawed(step["state"]))
 
     def _compare(
@@ -365,7 +380,7 @@ class Rerun:
         is_word = self._rules.is_code if step["e"] == "fleet" else self._is_word
         recorded = [name for name in step.get("broken", ()) if not is_word(name)]
         found = [self._rules.name(breach) for breach in breaches]
-        if unknown:
+        if unknown or (self._is_memory_hidden and step["e"] != "fleet"):
             self.not_derivable += 1
             return
         self.derived += 1
