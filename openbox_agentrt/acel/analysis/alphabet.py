@@ -25,9 +25,11 @@ from .provenance import looked_for, slot_of, sources_of, texts_for
 from .subjects import SUBJECT
 from .tool_calls import ToolCalls, is_about
 
-__all__ = ("Alphabet", "alphabet_of", "unit_of")
+__all__ = ("MOST_FOUND", "Alphabet", "alphabet_of", "unit_of")
 
-_MAX_FOUND = 3
+MOST_FOUND = 3
+"""So many values that calls can find out are told apart at most."""
+
 _ANOTHER = "B"
 
 
@@ -124,7 +126,7 @@ def _add_found(made: Alphabet, contracts: Sequence[Declaration]) -> None:
             looking.setdefault(made.groups[path], []).append(contract)
     counted = {made.groups[path] for contract in contracts for path in _counted(contract)}
     for group, some in looking.items():
-        count = min(values_needed(contracts), _MAX_FOUND) if group in counted else 1
+        count = min(values_needed(contracts), MOST_FOUND) if group in counted else 1
         found, others, whole = texts_for(some, count)
         made.found[group] = found
         made.fixed[group] = (*found, *others)

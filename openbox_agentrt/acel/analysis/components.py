@@ -15,9 +15,10 @@ from ..contracts.declaration import Declaration
 from ..engine.rule_set import RuleSet
 from .known import guards_of, rules_of
 
-__all__ = ("Component", "components", "remembers", "touched", "values_needed")
+__all__ = ("MOST_VALUES", "Component", "components", "remembers", "touched", "values_needed")
 
-_MOST_VALUES = 8
+MOST_VALUES = 8
+"""So many values of a key are told apart at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def remembers(contract: Declaration) -> bool:
 
 
 def values_needed(contracts: Iterable[Declaration]) -> int:
-    """Say how many values of a key are told apart: so many as limits over all values can need."""
+    """Say how many values of a key limits over all values can need, so that they are told apart."""
     most, whole, split = 2, 0, 0
     for contract in contracts:
         for guard in guards_of(contract):
@@ -107,4 +108,4 @@ def values_needed(contracts: Iterable[Declaration]) -> int:
                 most = max(most, int(guard.n) + 1)
     if split:
         most = max(most, whole // split + 2)
-    return min(most, _MOST_VALUES)
+    return most

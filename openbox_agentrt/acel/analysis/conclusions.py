@@ -7,6 +7,7 @@ through no more. What is possible is shown by a trace, which a real session of a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,7 @@ __all__ = (
 
 
 _MOST_TRAPS = 20
+_FEW_VALUES = "it may take more values of a key than were tried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,12 @@ class Subject:
         names = {_name(self.contracts[place]) for place in by}
         found = (confirmed(rows, self.every, self.state, by=name) for name in sorted(names))
         return next((trace for trace in found if trace is not None), None)
+
+    def replaces(self, place: int, other: int) -> bool:
+        """Tell whether a contract that objects does all that another one does which objects too."""
+        mine, theirs = self.contracts[place], self.contracts[other]
+        # One that only refuses leaves the session open, and one that halts ends it.
+        return mine.mode == "enforce" and (mine.on_violation == "halt" or theirs.on_violation != "halt")
 
     def names(self, places: Iterable[int]) -> tuple[Named, ...]:
         """Name contracts in the order of the file."""
@@ -193,20 +201,37 @@ def end_findings(subject: Subject, some: SearchResult) -> Iterator[Finding]:
     for own in sorted(frozenset().union(*found.unmet) & enforced):
         unmet = [state for state, of in enumerate(found.unmet) if own in of]
         met = [state for state, of in enumerate(found.unmet) if own not in of]
-        if not found.reaching(met) & set(unmet):
+        first = next((state for state in unmet if _has_values(subject, some, state)), None)
+        if first is not None and not found.reaching(met) & set(unmet):
             hopeless.add(own)
-            yield _obligation(subject, some, own, unmet[0])
+            yield _obligation(subject, some, own, first)
     goals = [s for s, of in enumerate(found.unmet) if not (of & enforced) - hopeless]
     good = found.reaching(goals)
-    traps = [s for s, state in enumerate(found.states) if s not in good and not state[0].shut]
-    for trap in traps[:_MOST_TRAPS]:
+    closed = (s for s, state in enumerate(found.states) if s not in good and not state[0].shut)
+    shown = (s for s in closed if _has_values(subject, some, s))
+    traps = list(itertools.islice(shown, _MOST_TRAPS))
+    for trap in traps:
         finding = _trap(subject, some, trap, (found.unmet[trap] & enforced) - hopeless)
         if finding is not None:
             yield finding
             return
+    names = ", ".join(named.name for named in subject.names(some.place(own) for own in enforced))
     if traps:
-        names = ", ".join(named.name for named in subject.names(some.place(own) for own in enforced))
         subject.unshown.append(f"whether each session can end well, of {names}: {UNSHOWN}")
+    elif len(good) < len(found.states) and not _has_values(subject, some, 0):
+        subject.unshown.append(f"whether each session can end well, of {names}: {_FEW_VALUES}")
+
+
+def _has_values(subject: Subject, some: SearchResult, state: int) -> bool:
+    """
+    Tell whether so many new values of keys are left in a state as all obligations together may take.
+
+    Where calls have used up those that are tried, a customer that nobody has seen may still meet them.
+    """
+    guards = [guard for place in some.contracts for guard in subject.contracts[place].at_end]
+    return some.found.world.has_values(
+        some.found.states[state], sum(max(1, int(guard.n)) for guard in guards)
+    )
 
 
 def _obligation(subject: Subject, some: SearchResult, own: int, state: int) -> Finding:

@@ -164,7 +164,9 @@ def _entries(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
 
 def _search(old: Side, new: Side, parted: Parted, budget: Budget, tools: Iterable[str]) -> None:
     every = [*old.known, *new.known]
-    names, _ = names_of(every, tools, budget.part(4))
+    names, all_named = names_of(every, tools, budget.part(4))
+    if not all_named:
+        parted.undecided.append("which tools fit which patterns over names: there are too many patterns")
     about = touched(every, names)
     forms = [json.dumps(canonical(contract), sort_keys=True) for contract in every]
     before, after = frozenset(forms[: len(old.known)]), frozenset(forms[len(old.known) :])
@@ -203,7 +205,8 @@ class _Comparison:
 
     def search(self, changed: set[int], budget: Budget) -> Parted:
         """Look for where they part, until nothing more stands in the way or the budget is spent."""
-        parted, watched = Parted(), set(changed)
+        # A change of a contract may stand on both sides under one name, about other tools on each.
+        parted, watched = Parted(), self._called_alike(changed)
         while True:
             names = tuple(n for n, places in self._about.items() if not watched.isdisjoint(places))
             component = Component(tuple(sorted(watched)), names)
@@ -223,3 +226,7 @@ class _Comparison:
             first = self._every[min(changed)]
             parted.undecided.append(f"whether they part elsewhere, around {first.id or first.spec}")
         return parted
+
+    def _called_alike(self, places: Iterable[int]) -> set[int]:
+        names = {self._every[place].id or self._every[place].spec for place in places}
+        return set().union(*(self._named[name] for name in names))

@@ -113,12 +113,11 @@ class Pair:
         reach(self._world.first(), None)
         whole = self._whole
         while waiting and not self._found_all() and not self.in_the_way:
-            if not self._budget.take():
+            if not self._budget.take() or not self._expand(*waiting.popleft(), reach):
                 whole = False
                 break
-            self._expand(*waiting.popleft(), reach)
         parted.states += len(places)
-        return whole and not self.in_the_way
+        return whole and not self.in_the_way and not self._world.lacks_values
 
     def _found_all(self) -> bool:
         return self._parted.stricter is not None and self._parted.looser is not None
@@ -128,15 +127,17 @@ class Pair:
         place: int,
         states: Beside,
         reach: Callable[[Beside, tuple[int, Transition, str, Names] | None], None],
-    ) -> None:
+    ) -> bool:
+        """Look at all that can happen in a state, and tell whether there was time for it."""
         for step in self._world.steps(states):
             if self._budget.late:
-                return
+                return False
             tries, ends = self._world.answer(states, step)
             if len(tries) == 2 and tries[0].admitted is not tries[1].admitted:
                 self._part(place, step, stricter=tries[0].admitted)
             for outcome, after, names in ends:
                 reach(after, (place, step, outcome, names))
+        return True
 
     def _part(self, place: int, step: Transition, *, stricter: bool) -> None:
         known = self._parted.stricter if stricter else self._parted.looser

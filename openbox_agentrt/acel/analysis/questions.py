@@ -76,8 +76,8 @@ class Questions:
             if watches:
                 return place in unmet if tried is None else place in tried.broken and tried.admitted
             objecting = unmet if tried is None else tried.blocking
-            return place in objecting and all(
-                other == place or self._subject.contracts[other].mode != "enforce" for other in objecting
+            return place in objecting and not any(
+                other != place and self._subject.replaces(other, place) for other in objecting
             )
 
         return self._ask(frozenset({place}), (), wanted, budget)

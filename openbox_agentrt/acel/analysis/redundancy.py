@@ -83,7 +83,7 @@ def _idle(subject: Subject, about: Sequence[SearchResult], place: int, gone: set
 
 
 def _others(subject: Subject, blocking: frozenset[int], place: int) -> frozenset[int]:
-    return frozenset(p for p in blocking if p != place and subject.contracts[p].mode == "enforce")
+    return frozenset(p for p in blocking if p != place and subject.replaces(p, place))
 
 
 def _is_open(subject: Subject, about: Sequence[SearchResult], place: int) -> bool:

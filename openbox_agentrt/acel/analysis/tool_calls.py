@@ -13,7 +13,7 @@ from ..match.matchers import name_matches
 from .automata import of_pattern
 from .budget import Budget
 from .call_kinds import CallKind
-from .components import values_needed
+from .components import MOST_VALUES, values_needed
 from .conditions import asked_by, free_name, is_free, values_of
 from .known import field_paths, key_paths, patterns_of
 from .provenance import fields_of, slot_of, sources_of
@@ -66,7 +66,7 @@ class ToolCalls:
         self._budget = budget
         self.fixed: dict[str, tuple[str, ...]] = {}
         self.whole = True
-        values = values_needed(contracts)
+        values = min(values_needed(contracts), MOST_VALUES)
         sums = {path: amounts[path] for c in self._about for path in field_paths(c, "spend")}
         choices = {path: [*map(_Choice, of), _Choice(_MISSING)] for path, of in sums.items()}
         slots, results = self._slots()

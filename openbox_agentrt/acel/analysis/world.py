@@ -11,8 +11,10 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, get_args
 
-from .alphabet import Alphabet
+from ..match.keys import OF_SUBJECT
+from .alphabet import MOST_FOUND, Alphabet
 from .call_kinds import ALL_ARGUMENTS, CallKind, with_values
+from .components import MOST_VALUES
 from .machine import Machine
 from .naming import Names
 from .provenance import result_with
@@ -42,7 +44,7 @@ class World:
     Args:
         machines: The machines.
         alphabet: The calls.
-        values: So many values of a key are told apart.
+        values: So many values of a key may be needed.
 
     Attributes:
         machines: See above.
@@ -52,7 +54,8 @@ class World:
     def __init__(self, machines: Sequence[Machine], alphabet: Alphabet, *, values: int) -> None:
         self.machines = tuple(machines)
         self._alphabet = alphabet
-        self._values = min(values, len(_ALIVE))
+        self._needed = values
+        self._values = min(values, MOST_VALUES)
         self._related = frozenset().union(*(machine.related for machine in machines))
         self._written = _written(machines)
         self.limited = False
@@ -80,6 +83,24 @@ class World:
         for entry, (values, group) in self._written.items():
             names = [None] if group is None else self._choices(group, present)
             yield from (Transition(entry=(entry, value, name)) for value in values for name in names)
+
+    @property
+    def lacks_values(self) -> bool:
+        """Whether a call was left out with one more value than are told apart, though it may be needed."""
+        return self.limited and self._needed > self._values
+
+    def has_values(self, states: Beside, count: int) -> bool:
+        """Tell whether so many values of each key are left in a state that no session has seen."""
+        known = self._present(states)
+        keyed = {group for kind in self._alphabet.kinds for _, group in kind.slots}
+        return all(self._left(group, known.get(group, {})) >= count for group in keyed)
+
+    def _left(self, group: str, known: Mapping[str, Any]) -> int:
+        """Say how many values of a group no session has seen, of those that there are the fewest of."""
+        if group.startswith(OF_SUBJECT):
+            return self._values
+        tried = min(self._values, MOST_FOUND) if group in self._alphabet.found else self._values
+        return tried - len(known)
 
     def answer(self, states: Beside, step: Transition) -> tuple[list[Try], Ends]:
         """
@@ -160,12 +181,14 @@ class World:
                 yield tuple((path, of[0]) for path, of in some if path != left_out and of)
 
     def _choices(self, group: str, present: _Present, *, fresh: int = 1) -> list[str]:
+        known = present.get(group, {})
         fixed = self._alphabet.fixed.get(group)
         if fixed is not None:
+            self.limited = self.limited or self._left(group, known) <= 0
             return list(fixed)
         if group == ALL_ARGUMENTS:
-            return ["a", "b"]
-        known = present.get(group, {})
+            self.limited = self.limited or self._left(group, known) <= 0
+            return list(_ALIVE[: self._values])
         if group in self._related:
             names = list(known)
         else:

@@ -12,6 +12,10 @@ import pytest
 import openbox_agentrt
 from openbox_agentrt.acel import Session, at_most_n_times
 from openbox_agentrt.acel.analysis import Difference, compare
+from openbox_agentrt.acel.analysis.budget import Budget
+from openbox_agentrt.acel.analysis.components import Component
+from openbox_agentrt.acel.analysis.pair import Pair, Parted, Side
+from openbox_agentrt.acel.contracts.declaration import Declaration
 from openbox_agentrt.acel.rulesfile import Rules, parse_rules, read_rules
 
 ROOT = Path(__file__).parents[3]
@@ -295,3 +299,53 @@ def _random(random_: random.Random) -> Rules:
         template = random_.choice(["must_precede", "never_after", "at_most_n_times", "alternate_precedence"])
         found.append(c(template, one, random_.choice([1, 2]) if template == "at_most_n_times" else two))
     return rules(*found)
+
+
+def test_an_obligation_that_changes_its_tool_under_its_name_parts_them() -> None:
+    """The contract of the same name on the other side is watched too, though no tool is about both."""
+    found = compare(
+        rules(c("required_before_session_end", "summarise", id="must")),
+        rules(c("required_before_session_end", "report", id="must")),
+    )
+
+    assert "; ".join(map(str, found.owed or ())) == "summarise(); the session ends, unmet: must"
+    assert "; ".join(map(str, found.forgiven or ())) == "report(); the session ends, unmet: must"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(c("max_distinct", "send", "to", 9), c("max_distinct", "send", "to", 10), id="values"),
+        pytest.param(c("at_most_n_times", "send", 12), c("at_most_n_times", "send", 11), id="customers"),
+    ],
+)
+def test_what_takes_more_values_than_are_tried_is_open(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Where nothing was found because the values of a key gave out, that is said."""
+    once = c("at_most_n_times", "send", 1, key="to")
+
+    assert compare(rules(once, old), rules(once, new)).undecided
+
+
+def test_other_arguments_are_as_many_as_a_limit_needs() -> None:
+    """Under a limit for each different call, three different ones are tried where three are let through."""
+    once = c("at_most_n_times", "send", 1, key="*")
+    found = compare(
+        rules(once, c("at_most_n_times", "send", 2)), rules(once, c("at_most_n_times", "send", 3))
+    )
+
+    assert found.looser is not None
+    assert len(found.looser) == 3
+
+
+def test_time_that_ends_in_the_only_state_is_said() -> None:
+    """Calls that were not looked at any more leave open whether they part."""
+    times = itertools.repeat(0.0)
+    some = rules(c("never", {"tool": "run", "matches": "p"}))
+    known = [contract for contract in some.contracts if isinstance(contract, Declaration)]
+    side = Side(list(known), known, {})
+    budget = Budget(10.0, 1000, clock=lambda: next(times))
+    pair = Pair(side, side, known, Component((0,), ("run",)), budget)
+
+    times = itertools.chain([0.0], itertools.repeat(99.0))
+
+    assert not pair.search(Parted())

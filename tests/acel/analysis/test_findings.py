@@ -489,3 +489,64 @@ def test_our_own_rules_are_clean(file: Path) -> None:
     found = analyse(read_rules(file))
 
     assert found.findings == ()
+
+
+@pytest.mark.parametrize(
+    "contracts",
+    [
+        pytest.param(
+            [c("existence", "mail", 1), c("at_most_n_times", "mail", 1, key="to")], id="another customer"
+        ),
+        pytest.param(
+            [c("response", "open", "close"), c("at_most_n_times", "close", 1, key="to")], id="an answer"
+        ),
+        pytest.param(
+            [c("existence", "mail", 9), c("at_most_n_times", "mail", 1, key="to")], id="more than are tried"
+        ),
+        pytest.param(
+            [c("existence", "mail", 3), c("at_most_n_times", "mail", 1, key="*")], id="other arguments"
+        ),
+        pytest.param(
+            [
+                c("existence", "mail", 4),
+                c("at_most_n_times", "mail", 1, key="to"),
+                c("never", {"tool": "mail", "matches": "^zz", "field": "to"}),
+            ],
+            id="one that a pattern leaves",
+        ),
+        pytest.param(
+            [
+                c("existence", "mail", 2),
+                c("at_most_n_times", "mail", 1, key="to"),
+                c("existence", "call", 2),
+                c("at_most_n_times", "call", 1, key="to"),
+                c("mutually_exclusive", "mail", "call", key="to"),
+            ],
+            id="two obligations",
+        ),
+    ],
+)
+def test_a_customer_whom_nobody_has_seen_can_still_meet_an_obligation(
+    contracts: list[dict[str, Any]], analysed: Callable[..., Analysis]
+) -> None:
+    """Calls that used up the values that are tried have not used up all that there are."""
+    kinds = {finding.kind for finding in analysed(*contracts).findings}
+
+    assert not kinds & {"obligation-cannot-be-met", "session-cannot-end-well"}
+
+
+def test_a_limit_on_more_values_than_are_tried_is_open(analysed: Callable[..., Analysis]) -> None:
+    """What would take nine customers is not called decided."""
+    found = analysed(c("existence", "mail", 9), c("at_most_n_times", "mail", 1, key="to"))
+
+    assert any("more values of a key" in what for what in found.undecided)
+
+
+def test_a_refusal_makes_no_halt_idle(analysed: Callable[..., Analysis]) -> None:
+    """A contract that ends the session decides more than one that refuses the same call; not the reverse."""
+    halts = c("at_most_n_times", "pay", 1, id="halts", on_violation="halt")
+    refuses = c("at_most_n_times", "pay", 1, id="refuses")
+
+    for contracts in ([halts, refuses], [refuses, halts]):
+        (found,) = analysed(*contracts).findings
+        assert (found.kind, found.contracts[0].name) == ("contract-implied-by", "refuses")
