@@ -222,6 +222,8 @@ class _Comparison:
         if pair.unshown and None in (parted.stricter, parted.looser):
             other = "" if parted.stricter is parted.looser is None else " in the other direction too"
             parted.undecided.append(f"whether they part{other}: {UNSHOWN}")
+        if pair.unshown_end and None in (parted.owed, parted.forgiven):
+            parted.undecided.append(f"whether they part at the end: {UNSHOWN}")
         if not whole:
             first = self._every[min(changed)]
             parted.undecided.append(f"whether they part elsewhere, around {first.id or first.spec}")

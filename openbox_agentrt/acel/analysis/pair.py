@@ -69,6 +69,7 @@ class Pair:
         in_the_way: Names of contracts that are not watched and that kept a trace from showing it.
         unknown: Names of such that are not analysed.
         unshown: Whether no session showed a trace, though nothing stood in the way that is not watched.
+        unshown_end: The same of a trace after which they part at the end.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Pair:
         self.in_the_way: frozenset[str] = frozenset()
         self.unknown: frozenset[str] = frozenset()
         self.unshown = False
+        self.unshown_end = False
 
     def search(self, parted: Parted) -> bool:
         """
@@ -164,8 +166,9 @@ class Pair:
             return
         rows, _ = self._way(place)
         old, new = self._played([*rows, TraceRow(kind="end")])
-        self._note(rows, old, new, last=old[-1].by if now else new[-1].by)
-        if not _alike(old, new):
+        way = self._note(rows, old, new, last=old[-1].by if now else new[-1].by)
+        if not _alike(old, new) or bool(old[-1].by) is bool(new[-1].by):
+            self.unshown_end = self.unshown_end or not way
             return
         if self._parted.owed is None and new[-1].by and not old[-1].by:
             self._parted.owed = tuple(new)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -339,9 +340,9 @@ def test_other_arguments_are_as_many_as_a_limit_needs() -> None:
 
 def test_time_that_ends_in_the_only_state_is_said() -> None:
     """Calls that were not looked at any more leave open whether they part."""
-    times = itertools.repeat(0.0)
+    times: Iterator[float] = itertools.repeat(0.0)
     some = rules(c("never", {"tool": "run", "matches": "p"}))
-    known = [contract for contract in some.contracts if isinstance(contract, Declaration)]
+    known: list[Declaration] = list(some.contracts)
     side = Side(list(known), known, {})
     budget = Budget(10.0, 1000, clock=lambda: next(times))
     pair = Pair(side, side, known, Component((0,), ("run",)), budget)
@@ -349,3 +350,16 @@ def test_time_that_ends_in_the_only_state_is_said() -> None:
     times = itertools.chain([0.0], itertools.repeat(99.0))
 
     assert not pair.search(Parted())
+
+
+def test_an_end_that_no_session_shows_is_open() -> None:
+    """Where facts that no call told keep a trace from its end, nothing is decided about the end."""
+    facts = [{"tool": "look", "as": "order", "key": "id", "values": {"status": "status"}}]
+    check = 'facts.order[args.id].status == "open"'
+    asked = c("requires", "pay", check=check)
+    old = rules(asked, c("existence", "pay", 2, id="must"), facts=facts)
+    new = rules(asked, c("existence", "pay", 3, id="must"), facts=facts)
+
+    found = compare(old, new)
+
+    assert found.owed is not None or any("at the end" in what for what in found.undecided)
