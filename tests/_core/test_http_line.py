@@ -271,6 +271,20 @@ class TestRequests:
         for name in (b"authorization:", b"content-length:", b"host:", b"content-type:"):
             assert head.lower().count(name) == 1
 
+    @pytest.mark.parametrize(
+        ("path", "sent"), [("a b", b"/a%20b/"), ("caf\xe9", b"/caf%C3%A9/"), ("a/../b", b"/b/")]
+    )
+    async def test_an_address_is_written_as_httpx_writes_it(
+        self, server: RawServer, path: str, sent: bytes
+    ) -> None:
+        """A blank would end the request line, and hooks that go over httpx have to reach the same."""
+        line = HttpLine(f"{server.url}/{path}")
+
+        await carried(line)
+        await line.aclose()
+
+        assert server.heads[0].startswith(b"POST " + sent + b"api/v1/governance/evaluate HTTP/1.1\r\n")
+
     async def test_a_large_body_is_sent_with_its_length(self, server: RawServer) -> None:
         """And without a warning, which would be an error here."""
         line, body = HttpLine(server.url), b"x" * 3_000_000
@@ -548,6 +562,18 @@ class TestProxies:
             with pytest.raises(httpx.ConnectError):
                 await carried(line)
         await line.aclose()
+
+    @pytest.mark.parametrize("written", ["::1", "[::1]"])
+    def test_an_ipv6_address_is_an_exception_however_it_is_written(
+        self, monkeypatch: pytest.MonkeyPatch, written: str
+    ) -> None:
+        """Core's key would go to the proxy."""
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+        monkeypatch.setenv("NO_PROXY", written)
+        line = http_line("http://[::1]:8086")
+
+        assert line is not None
+        assert line._proxy is None
 
     async def test_a_proxy_that_is_not_there_is_told_apart(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """From a Core that is not there."""

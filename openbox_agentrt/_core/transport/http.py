@@ -52,7 +52,8 @@ class HttpLine:
     waits: Final = True
 
     def __init__(self, base: str, *, proxy: str | None = None) -> None:
-        self.base = base.rstrip("/")
+        # Written as httpx does, which carries the rest: with escapes, and without dots.
+        self.base = str(httpx.URL(base)).rstrip("/")
         self._proxy = proxy
         self._tls: ssl.SSLContext | None = None
         self._connections = PerLoop(self._open, _close, _let_go)
@@ -203,7 +204,8 @@ def _proxy_for(base: str) -> str | None:
     """Give the proxy that the environment, or the system, names for `base`."""
     parts, named = urlsplit(base), getproxies()
     host = parts.netloc.rpartition("@")[2]
-    if not named or proxy_bypass(host):
+    # NB: `proxy_bypass` knows IPv6 addresses only as they are written, in brackets or not.
+    if not named or proxy_bypass(host) or proxy_bypass(host.replace("[", "").replace("]", "")):
         return None
     proxy = named.get(parts.scheme) or named.get("all")
     return proxy if proxy is None or "://" in proxy else f"http://{proxy}"
