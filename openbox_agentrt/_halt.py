@@ -30,6 +30,11 @@ class Halt:
     at: float
 
     @property
+    def name(self) -> str:
+        """Name what is halted; a later halt of the same replaces this one."""
+        return f"{self.kind}:{self.value}"
+
+    @property
     def why(self) -> str:
         """Tell the reason and who gave it, in one line."""
         return f"{self.reason} (halted by {self.by})" if self.by else self.reason

@@ -87,8 +87,9 @@ class Halts:
         if not lifted:
             self.halt(halt)
             return
+        HALTS.forget([one for one in self._decreed if one.name == halt.name])
         with self._lock:
-            self._halts = [one for one in self._halts if (one.kind, one.value) != (halt.kind, halt.value)]
+            self._halts = [one for one in self._halts if one.name != halt.name]
 
     def halt(self, halt: Halt) -> int:
         """

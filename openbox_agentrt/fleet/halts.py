@@ -97,6 +97,7 @@ class HaltWatch:
         self._guarded_in = os.getpid()
         self._listeners: weakref.WeakSet[HaltListener] = weakref.WeakSet()
         self._known: dict[str, _Row] = {}
+        self._halted_here: dict[str, float] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._process = 0
@@ -140,7 +141,8 @@ class HaltWatch:
             FleetUnavailableError: The store does not answer. This process knows all the same.
             FleetConfigError: It is no such store.
         """
-        self._take({_named(halt): (halt, lifted)})
+        self._halted_here[halt.name] = 0.0 if lifted else halt.at
+        self._take({halt.name: (halt, lifted)})
         with closing(self._connect()) as rows:
             write_halt(rows, halt, lifted=lifted)
 
@@ -154,7 +156,7 @@ class HaltWatch:
         rows, away = self._connect(), False
         while not stop.is_set():
             try:
-                self._take(_decoded(rows.read()))
+                self._take(self._later(_decoded(rows.read())))
                 away = False
             except (NoAnswerError, FleetConfigError) as error:
                 # What is known to be halted stays so; whether more is, cannot be known until it answers.
@@ -166,6 +168,19 @@ class HaltWatch:
             stop.wait(LOOK_SECONDS)
         rows.close()
 
+    def _later(self, found: dict[str, _Row]) -> dict[str, _Row]:
+        """
+        Leave out lifts that were said before this process halted the same.
+
+        The store may have been read before that was written, or may not have answered then.
+        """
+        here = self._halted_here
+        return {
+            name: (halt, lifted)
+            for name, (halt, lifted) in found.items()
+            if not lifted or halt.at >= here.get(name, 0.0)
+        }
+
     def _take(self, found: dict[str, _Row]) -> None:
         with self._lock:
             news = [row for name, row in found.items() if self._known.get(name) != row]
@@ -174,11 +189,6 @@ class HaltWatch:
         for halt, lifted in news:
             for listener in listeners:
                 listener.hear(halt, lifted=lifted)
-
-
-def _named(halt: Halt) -> str:
-    """Name what a halt is about, as a store does."""
-    return f"{halt.kind}:{halt.value}"
 
 
 def write_halt(rows: HaltRows, halt: Halt, *, lifted: bool = False) -> None:
@@ -191,7 +201,7 @@ def write_halt(rows: HaltRows, halt: Halt, *, lifted: bool = False) -> None:
     """
     told = _Told(halt.kind, halt.value, halt.reason, halt.by, halt.at, lifted)
     try:
-        rows.keep(_named(halt), msgspec.json.encode(told))
+        rows.keep(halt.name, msgspec.json.encode(told))
     except NoAnswerError as error:
         raise FleetUnavailableError(str(error), retry_after=1.0) from error
 

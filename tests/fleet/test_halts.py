@@ -14,6 +14,7 @@ import pytest
 from openbox_agentrt import create_openbox_agentrt
 from openbox_agentrt._halt import Halt
 from openbox_agentrt.acel import ContractViolation, Session, at_most_n_times
+from openbox_agentrt.acel.halts import HALTS
 from openbox_agentrt.acel.metrics import Metrics
 from openbox_agentrt.cli import main
 from openbox_agentrt.doors.callables import guard
@@ -30,8 +31,8 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(halts, "LOOK_SECONDS", 0.01)
 
 
-def _halt(kind: Any, value: str) -> Halt:
-    return Halt(kind=kind, value=value, reason="it runs wild", by="ops-lead", at=1.0)
+def _halt(kind: Any, value: str, *, at: float = 1.0) -> Halt:
+    return Halt(kind=kind, value=value, reason="it runs wild", by="ops-lead", at=at)
 
 
 def _comes(about: Callable[[], object]) -> None:
@@ -67,6 +68,29 @@ def test_a_session_with_contracts_alone_hears_of_it(open_one: OpenFleet, kind: A
     assert "it runs wild (halted by ops-lead)" in refused
     assert ran == ["a", "c"]
     assert other.closed is None
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["by the store", "by itself"])
+def test_lifting_one_halt_leaves_the_other_in_force(open_one: OpenFleet, own: bool) -> None:
+    """A session that was halted stays so when its agent goes on."""
+    fleet, elsewhere = open_one(), open_one()
+    session = Session(contracts=RULES, fleet=fleet, session_id="s-1", agent="desk")
+    other = Session(contracts=RULES, fleet=fleet, session_id="s-2", agent="desk")
+
+    elsewhere.halts.halt(_halt("agent", "desk"))
+    if own:
+        session.halt(reason="it runs wild")
+    else:
+        elsewhere.halts.halt(_halt("session", "s-1"))
+    _comes(lambda: session.closed is not None and other.closed is not None)
+    elsewhere.halts.halt(_halt("agent", "desk"), lifted=True)
+    _comes(lambda: other.closed is None)
+    elsewhere.halts.halt(_halt("session", "s-2"))
+    _comes(lambda: other.closed is not None)  # so both have heard all that was said before
+
+    assert session.closed is not None
+    elsewhere.halts.halt(_halt("session", "s-1"), lifted=True)
+    _comes(lambda: session.closed is None)
 
 
 def test_one_that_is_made_later_is_halted_as_well(open_one: OpenFleet) -> None:
@@ -125,6 +149,21 @@ async def test_a_halt_reaches_doors_of_its_process_without_a_store() -> None:
     assert guard(fresh, "read", lambda: "text")() == "text"
 
 
+async def test_what_is_lifted_goes_on_in_the_doors_of_the_process_that_halted_it(open_one: OpenFleet) -> None:
+    """As everywhere else."""
+    governance = await create_openbox_agentrt(core="off", contracts=RULES, fleet=open_one())
+    async with governance:
+        governance.halt(agent="desk", reason="it runs wild")
+        session = Session(contracts=RULES, session_id="s-1", agent="desk")
+        read = guard(session, "read", lambda: "text")
+        assert "it runs wild" in _told(read)
+        open_one().halts.halt(_halt("agent", "desk", at=time.time()), lifted=True)
+        await asyncio.to_thread(_comes, lambda: not HALTS.known)
+
+        fresh = Session(contracts=RULES, session_id="s-2", agent="desk")
+        assert guard(fresh, "read", lambda: "text")() == "text"
+
+
 async def test_whoever_halts_is_told_that_the_store_was_not(tmp_path: Path) -> None:
     """In this process it is halted all the same."""
     fleet = SqliteFleet(tmp_path / "fleet.db", timeout_seconds=1)
@@ -174,6 +213,25 @@ def test_what_a_store_has_forgotten_stays_halted() -> None:
     watch.close()
 
     assert [halt.value for halt in watch.in_force] == ["desk"]
+
+
+def test_an_older_lift_does_not_end_a_halt_that_the_store_has_not_heard() -> None:
+    """Whether the store was away, or was read in the moment before."""
+    rows = _Rows()
+    watch = HaltWatch(lambda: rows)
+    watch.halt(_halt("agent", "desk"))
+    watch.halt(_halt("agent", "desk", at=2.0), lifted=True)
+    before = dict(rows.kept)
+    watch.halt(_halt("agent", "desk", at=3.0))
+    rows.kept = before
+    watch.begin()
+    for _ in range(3):
+        assert rows.read_.acquire(timeout=30)
+
+    assert [halt.value for halt in watch.in_force] == ["desk"]
+    HaltWatch(lambda: rows).halt(_halt("agent", "desk", at=4.0), lifted=True)
+    _comes(lambda: not watch.in_force)
+    watch.close()
 
 
 def test_the_command_line_halts_in_the_store(

@@ -152,9 +152,9 @@ class Engine(Admission):
         if not self._heeds_halts:
             return
         if lifted:
-            self.store.lift()
+            self.store.lift(of=halt.name)
         else:
-            self.store.halt(PersonsHalt(halt.why))
+            self.store.halt(PersonsHalt(halt.why), of=halt.name)
 
     def _hear_halts_of(self, fleet: FleetStore) -> None:
         halts = getattr(fleet, "halts", None)

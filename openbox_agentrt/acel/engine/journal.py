@@ -220,13 +220,13 @@ class JournaledStore(SessionStore):
         self._write()
         return unmet
 
-    def halt(self, rule: PersonsHalt) -> bool:
-        done = super().halt(rule)
+    def halt(self, rule: PersonsHalt, *, of: str = "") -> bool:
+        done = super().halt(rule, of=of)
         self._write()
         return done
 
-    def lift(self) -> bool:
-        done = super().lift()
+    def lift(self, *, of: str = "") -> bool:
+        done = super().lift(of=of)
         self._write()
         return done
 

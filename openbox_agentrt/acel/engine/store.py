@@ -29,7 +29,7 @@ class SessionStore(CallStore):
     See `CallStore` for the calls.
     """
 
-    __slots__ = ("_ended",)
+    __slots__ = ("_ended", "_persons")
 
     def __init__(
         self,
@@ -43,6 +43,7 @@ class SessionStore(CallStore):
     ) -> None:
         super().__init__(rules, state, clock, max_keys=max_keys, known=known, halts=halts)
         self._ended = NONE
+        self._persons: dict[str, PersonsHalt] = {}
         if rules is not None:
             self._settle_in(rules)
 
@@ -85,27 +86,36 @@ class SessionStore(CallStore):
     def note_restored(self, memory: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         """Take note that the session goes on where its memory was taken."""
 
-    def halt(self, rule: PersonsHalt) -> bool:
+    def halt(self, rule: PersonsHalt, *, of: str = "") -> bool:
         """
         Admit nothing more until `lift`, whether contracts are in force or only watch.
+
+        Args:
+            of: Names what was halted: the session may be halted for itself and for its agent.
 
         Returns:
             Whether it did; False for a session that admits nothing already.
         """
         with self.lock:
+            rule = self._persons.setdefault(of, rule)
             if self.shut is not None:
                 return False
             self.shut = rule
             self._halted(rule)
             return True
 
-    def lift(self) -> bool:
-        """Admit calls again after `halt`. Returns whether a person had halted it."""
+    def lift(self, *, of: str = "") -> bool:
+        """Admit calls again after every `halt` is lifted. Returns whether a person's had been in force."""
         with self.lock:
-            if self.shut is None or not self.shut.by_person:
+            self._persons.pop(of, None)
+            left = next(iter(self._persons.values()), None)
+            if self.shut is None or not self.shut.by_person or self.shut is left:
                 return False
             self.shut = None
             self._halted(None)
+            if left is not None:
+                self.shut = left
+                self._halted(left)
             return True
 
     def verdict_of(self, contract: TemporalContract) -> Verdict:

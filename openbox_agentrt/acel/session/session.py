@@ -210,7 +210,7 @@ class Session(SessionContracts, SessionCalls):
         """
         named = self.session_id or "this session"
         halt = halt_of(run_id=None, session_id=named, agent=None, reason=reason, by=by, at=0.0)
-        self._engine.store.halt(PersonsHalt(halt.why))
+        self._engine.store.halt(PersonsHalt(halt.why), of=halt.name)
 
     def end_session(self) -> list[Violation]:
         """
