@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from .._plain.times import seconds_of
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_LONGEST_SECONDS = 1e12
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
@@ -34,7 +35,7 @@ def lasting(seconds: float) -> str:
 
 def left(seconds: float) -> str:
     """Say a length of time in whole seconds: ``3 min 40 s``."""
-    whole = max(0, int(seconds))
+    whole = _whole(seconds)
     for size, unit, below, smaller in (
         (86_400, "d", 3_600, "h"),
         (3_600, "h", 60, "min"),
@@ -46,9 +47,14 @@ def left(seconds: float) -> str:
     return f"{whole} s"
 
 
+def _whole(seconds: float) -> int:
+    # What a forged log says may be infinite, once two numbers of it are added.
+    return int(min(max(0.0, seconds), _LONGEST_SECONDS))
+
+
 def age(seconds: float) -> str:
     """Say roughly how long something lasts: ``6 min``."""
-    whole = max(0, int(seconds))
+    whole = _whole(seconds)
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if whole >= size:
             return f"{whole // size} {unit}"

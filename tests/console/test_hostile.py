@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from openbox_agentrt import create_openbox_agentrt
 from openbox_agentrt.acel import must_precede
+from openbox_agentrt.console import words
 from openbox_agentrt.console.values import MOST_ARGUMENTS, arguments_of
 from openbox_agentrt.errors import ContractRefusedError
 from openbox_agentrt.evidence.canonical import canonical
@@ -218,3 +220,10 @@ def test_rules_whose_terms_are_none_are_not_built(forged_desk: Desk) -> None:
     forged_desk.sources.refresh()
     with forged_desk.client() as client:
         assert client.get("/shadow").status_code == 200
+
+
+def test_a_length_of_time_without_end_can_be_said() -> None:
+    """The median of two numbers of a forged log may be infinite."""
+    assert words.lasting(math.inf) == words.left(math.inf) == words.left(1e300)
+    assert words.age(math.inf).endswith(" d")
+    assert words.left(math.nan) == "0 s"
