@@ -68,6 +68,10 @@ _KEYS: Final = (
     r"NR(?:AK|JS|II|RA)-[A-Za-z0-9-]{20,}",
     r"gl(?:c|sa)_[A-Za-z0-9+/_=]{30,}",
     r"dt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{40,}",
+    r"EAACEdEose0cBA[A-Za-z0-9]+",
+    r"pat[A-Za-z0-9]{14}\.[a-f0-9]{40,}",
+    r"v1\.0-[a-f0-9]{24}-[a-f0-9]{100,}",
+    r"[A-Za-z0-9_~.]{3}[78]Q~[A-Za-z0-9_~.-]{30,}",
     # others
     r"obx_[A-Za-z0-9_-]{8,}",
     r"ops_eyJ[A-Za-z0-9+/=]{40,}",
@@ -75,9 +79,48 @@ _KEYS: Final = (
 )
 
 _OPTIONS: Final = (
-    r"pass(?:word|wd|phrase)?|pwd|token|secret"
+    r"(?:[a-z]+[-_])?pass(?:word|wd|phrase)|pass|pwd|token|secret"
     r"|(?:api|access|account|auth|private|secret|client|bearer)[-_]?(?:key|token|secret|password)"
     r"|secret[-_]access[-_]key"
+)
+
+_NAMES: Final = (
+    # connection strings
+    r"(?i:\b(?:account|shared|primary|secondary)(?:access)?key\s*=\s*)(?P<secret>[^\s;'\"&]{8,})",
+    r"(?i:;(?:password|pwd)\s*=\s*)(?P<secret>[^\s;'\"/$][^;'\"\r\n]*)",
+    # parameters of URLs
+    r"(?i:[?&](?:(?:access|auth|refresh|id|api|private|session|security|x-amz-security)[-_]?token|token|api[-_]?key"
+    r"|client[-_]secret|secret|passw(?:or)?d|pwd|sig|x-(?:amz|goog)-signature)=)(?P<secret>[^\s&#'\"<>]+)",
+    # variables of the environment
+    r"\b(?:[A-Z][A-Z0-9]*_)*(?:PG|DB|MYSQL|REDIS)?"
+    r"(?:PASSWORD|PASSWD|PASSPHRASE|PWD|SECRET|TOKEN|(?:API|ACCESS|ACCOUNT|PRIVATE|SECRET|ENCRYPTION|SIGNING)_KEY)"
+    r"=(?P<secret>'[^']*'|\"[^\"]*\"|[^\s'\"/$][^\s'\";&|]*)",
+    # what tools keep in files
+    r"(?i:\bmachine\s+\S+\s+login\s+\S+\s+password\s+)(?P<secret>\S+)",
+    r":_(?:authToken|auth|password)\s*=\s*(?P<secret>[^\s'\"]+)",
+    r"\"auth\"\s*:\s*\"(?P<secret>[A-Za-z0-9+/]{8,}={0,2})\"",
+    r"(?i:<(?:password|passwd|passphrase|secret)>)(?P<secret>[^<\s][^<]*)<",
+    r"(?i:\b(?:identified\s+by|with\s+password|set\s+password\s*=?)\s*)(?P<secret>'[^']+')",
+    # names that are nothing else, in JSON, in settings and in calls
+    r"(?i:\b(?:[a-z0-9]+[-_.])*(?:passw(?:or)?d|passphrase|(?:client|shared)[-_]?secret|secret[-_]access[-_]key"
+    r"|api[-_]?(?:key|secret|token)|(?:access|auth|refresh|session|bearer|security)[-_]?token|private[-_]key)"
+    r"\\*['\"]?[ \t]*(?:=>|[:=])[ \t]*)"
+    r"(?P<secret>'[^']+'|\"[^\"]+\"|\\+[\"'][^\"'\\]+\\+[\"']|[^\s'\";&\\$][^\s'\";&\\]*)",
+    # of a password, which can be tried out
+    r"\$(?:2[abxy]?\$[0-9]{2}\$[./A-Za-z0-9]{53}|(?:apr1|y|[156])\$(?:[^\s:$]+\$)*[./A-Za-z0-9]{20,})",
+)
+
+_END: Final = r"(?P<secret>'[^']*'|\"[^\"]*\"|[^\s'\"-][^\s'\"]*)"
+_SAME: Final = r"\b[^\r\n|;&]*?\s"
+_COMMANDS: Final = (
+    # USER:PASSWORD is one word, and a user and a group are for other commands.
+    rf"\bcurl{_SAME}(?:-[A-Za-z]*[uU]\s*|--(?:proxy-)?user(?:=|\s+))['\"]?[^\s:'\"]+:(?P<secret>[^\s'\"]+)",
+    rf"\bsshpass\s+(?:-[ev]\s+)*-p\s*{_END}",
+    rf"\b(?:docker|podman|helm|oras|skopeo){_SAME}login{_SAME}-p\s*{_END}",
+    rf"\b(?:mysql|mysqldump|mysqladmin|mariadb){_SAME}-p{_END}",
+    rf"\bredis-cli{_SAME}-a\s+{_END}",
+    rf"\bzip{_SAME}-P\s*{_END}",
+    rf"\s-(?:pass(?:in|out)?|k)\s+pass:{_END}",
 )
 
 KEY_FORMS: Final = rf"\b(?:{'|'.join(_KEYS)})"
@@ -89,16 +132,23 @@ SECRET_PATTERNS: Final[tuple[str, ...]] = (
     # No word of a sentence: "basic understanding" is none, "Bearer abcdefgh1234" is one.
     r"\b(?i:bearer|basic)\s+(?:[A-Za-z0-9][a-z]*[A-Z0-9._~+/=-][A-Za-z0-9._~+/=-]{3,}|[a-z]{24,})",
     r"(?i:\b(?:(?:proxy-)?authorization|(?:set-)?cookie|x-(?:api|auth|access)-(?:key|token))"
-    r"\\*['\"]?\s*[:=]\s*\\*['\"]?)(?P<secret>[^\s'\"\\,;](?:[^\r\n'\"\\]*[^\s'\"\\,;])?)",
+    r"\\*(?:['\"]?\s*[:=]\s*|['\"]\s*,\s*\\*['\"]val(?:ue)?\\*['\"]\s*:\s*)\\*['\"]?)(?P<secret>[^\s'\"\\,;](?:[^\r\n'\"\\]*[^\s'\"\\,;])?)",
     r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*",
     KEY_FORMS,
+    r"\bdiscord(?:app)?\.com/api/webhooks/[0-9]+/(?P<secret>[A-Za-z0-9_-]{20,})",
+    r"\bwebhook\.office\.com/webhookb2/(?P<secret>[A-Za-z0-9@/_-]{20,})",
     r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/]{20,})",
     # The password in a URL, up to the last @ before its path.
     r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@?#'\"<>]*:(?P<secret>[^\s/?#'\"<>]+)@",
+    # ... and a token in the place of the user.
+    r"\bhttps?://(?P<secret>[A-Za-z0-9_-]{20,})@",
     rf"(?i:(?:^|[\s'\"])--?(?:{_OPTIONS})(?:=|\s+))(?P<secret>'[^']*'|\"[^\"]*\"|[^\s'\"-][^\s'\"]*)",
+    *_NAMES,
+    *_COMMANDS,
 )
 """
 Values that are secrets wherever they stand: private keys, tokens, keys of about fifty issuers, headers that
-carry keys, and passwords in URLs and after options such as ``--password``. Where a pattern has a group of the
-name ``secret``, that is the secret, and the rest only says so.
+carry keys, hashes of passwords, and passwords in URLs, connection strings, variables and settings, and on
+command lines. Where a pattern has a group of the name ``secret``, that is the secret, and the rest only says
+so. What stands in data under a name, as in ``{"X-Api-Key": ...}``, is hidden as it would be in text.
 """

@@ -37,6 +37,10 @@ __all__ = (
 _MAX_JSON_TEXT = 1 << 20
 _MAX_JSON_DEPTH = 64
 _MAX_REMEMBERED_NAMES = 2048
+_COMMAND_WORDS = 3
+_LONGEST_NAME = 64
+# A value that nothing but its name makes a secret.
+_ANY_VALUE = "a value"
 _TRACE_HASH = "trace_hash"
 _NEVER_REDACTED = frozenset(("kind", "spec", "tool", "step", "id", "mode", "severity", "on_violation"))
 _WHERE_USER_DATA_IS = ("args", "result", "state_snapshot", "trace")
@@ -145,10 +149,13 @@ class Redactor:
             text = self._redact_json(text)
             text = conceal_values(text, self.hides, self.marker)
         # Most texts hold no secret, and one look at all patterns costs what a look at each one does.
-        if self._any is None or self._any.search(text) is not None:
+        if self._finds_in(text):
             for pattern in self._patterns:
                 text = pattern.sub(self._mark, text)
         return text
+
+    def _finds_in(self, text: str) -> bool:
+        return bool(self._patterns) and (self._any is None or self._any.search(text) is not None)
 
     def conceal_named(self, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         """
@@ -159,8 +166,6 @@ class Redactor:
         if any(name == "$cut" for name, _ in pairs):
             # The digest of what was cut: it was made of what is hidden, and a short secret could be guessed.
             return [(name, Concealed(value) if name == "sha256" else value) for name, value in pairs]
-        if not (self._exact or self._globs):
-            return pairs
         hidden = [self._hides(name) for name, _ in pairs]
         if len(pairs) > 1 and self._says_secret_name(pairs):
             hidden = [
@@ -177,18 +182,38 @@ class Redactor:
         """
         Wrap the secrets of a list in `Concealed`.
 
-        One is the item after an option with a secret name, as in ``["--password", "1234"]``, and the second
-        of a pair in a list of pairs, as of headers.
+        One is the item after an option with a secret name, as in ``["--password", "1234"]``, the word of a
+        command that a pattern finds in its text, as in ``["curl", "-u", "ann:1234"]``, and the second of a
+        pair in a list of pairs, as of headers.
         """
-        if not (self._exact or self._globs) or not items:
+        if not items or not self.active:
             return items
         if all(isinstance(item, list | tuple) and len(item) == 2 for item in items):
             return [[item[0], Concealed(item[1])] if self._hides(item[0]) else item for item in items]
-        concealed = list(items)
-        for index, item in enumerate(items[:-1]):
-            if isinstance(item, str) and item.startswith("-") and self._hides(item.lstrip("-")):
-                concealed[index + 1] = Concealed(items[index + 1])
-        return concealed
+        if not any(isinstance(item, str) and item.startswith("-") for item in items):
+            return items
+        is_found = all(isinstance(item, str) for item in items) and self._finds_in(" ".join(items))
+        return [
+            Concealed(item)
+            if self._is_named_before(items, index) or (is_found and self._is_found_after(items, index))
+            else item
+            for index, item in enumerate(items)
+        ]
+
+    def _is_named_before(self, items: list[Any], index: int) -> bool:
+        option = items[index - 1] if index else None
+        return isinstance(option, str) and option.startswith("-") and self._hides(option.lstrip("-"))
+
+    def _is_found_after(self, words: list[str], index: int) -> bool:
+        """Tell whether a word of a command is a secret because of the words before it."""
+        if index == 0 or not (words[index].startswith("-") or words[index - 1].startswith("-")):
+            return False
+        # Which command it is, and which option.
+        before = " ".join(
+            (*words[: min(index, _COMMAND_WORDS)], *words[max(index - 1, _COMMAND_WORDS) : index])
+        )
+        whole = self.redact_text(f"{before} {words[index]}")
+        return whole != f"{self.redact_text(before)} {self.redact_text(words[index])}"
 
     def _hides(self, name: Any) -> bool:
         if isinstance(name, bytes):
@@ -201,7 +226,7 @@ class Redactor:
     def _mark(self, match: re.Match[str]) -> str:
         group, whole = match.re.groupindex.get("secret", 0), match.group()
         secret = match.group(group)
-        if secret is None or secret.startswith(MARKED):
+        if secret is None or secret.strip("\"'\\").startswith(MARKED.rstrip("(")):
             return whole
         start, end = (position - match.start() for position in match.span(group))
         quote = quote_of(secret) if group else ""
@@ -214,11 +239,23 @@ class Redactor:
         if known is None:
             folded = _folded(name)
             known = folded in self._exact or bool(self._globs and self._globs.match(folded))
+            known = known or self._is_name_in_text(name)
             if len(self._remembered) >= _MAX_REMEMBERED_NAMES:
                 # Names come from arguments, so there may be any number of them.
                 self._remembered.clear()
             self._remembered[name] = known
         return known
+
+    def _is_name_in_text(self, name: str) -> bool:
+        """Tell whether a pattern hides what stands after a name in text."""
+        if not self._patterns or len(name) > _LONGEST_NAME:
+            return False
+        texts = (f"{name}{joint}{_ANY_VALUE}" for joint in (": ", "="))
+        return any(
+            pattern.sub(self._mark, text).rfind(_ANY_VALUE) < 0
+            for text in texts
+            for pattern in self._patterns
+        )
 
     def marker(self, value: object) -> str:
         """Give the text that stands in for a secret, under the key of this redactor."""

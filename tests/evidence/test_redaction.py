@@ -226,6 +226,34 @@ def test_the_keys_of_issuers_are_known(key: str) -> None:
         ("curl -H 'X-Api-Key: 1234'", "1234"),
         ('{\\"Authorization\\": \\"Token 1234\\"}', "Token 1234"),
         ("Set-Cookie: sid=1234; Path=/\nnext: 1", "sid=1234; Path=/"),
+        ("curl -sSu ann:1234 https://x.example && id -u", "1234"),
+        ("curl -uann:1234 https://x.example", "1234"),
+        ("curl --proxy-user 'ann:1234' https://x.example", "1234"),
+        ("wget --http-password=1234 https://x.example", "1234"),
+        ("sshpass -p 1234 ssh ann@x.example", "1234"),
+        ("docker login -u ann -p 1234 x.example", "1234"),
+        ("mysql -u root -p1234 db", "1234"),
+        ("redis-cli -h db -a 1234 ping", "1234"),
+        ("openssl rsa -passin pass:1234 -in x", "1234"),
+        ("AccountName=ann;AccountKey=abcd1234==;EndpointSuffix=x", "abcd1234=="),
+        ("Endpoint=sb://x/;SharedAccessKeyName=r;SharedAccessKey=abcd1234=", "abcd1234="),
+        ("Server=db;Uid=sa;Pwd=1234;", "1234"),
+        ("host=db user=ann password=1234 dbname=x", "1234"),
+        ("https://x.example/?sv=1&sig=abc%3D&se=2", "abc%3D"),
+        ("https://x.example/?access_token=1234#a", "1234"),
+        ("https://abcdefghij0123456789@x.example/y", "abcdefghij0123456789"),
+        ("export DB_PASSWORD='12 34'; next", "12 34"),
+        ("PGPASSWORD=1234 psql -h db", "1234"),
+        ("machine x.example login ann password 1234", "1234"),
+        ("//x.example/:_authToken=1234", "1234"),
+        ('{"auths": {"x.example": {"auth": "YW5uOjEyMzQ="}}}', "YW5uOjEyMzQ="),
+        ("CREATE USER ann IDENTIFIED BY '1234'", "1234"),
+        ("<password>1234</password>", "1234"),
+        ('{"password": "12 34", "n": 2}', "12 34"),
+        ("api_key: 1234\nuser: ann", "1234"),
+        ('{"name": "X-Api-Key", "value": "1234"}', "1234"),
+        ("ann:$2b$12$" + "a1B2./c3D4" * 5 + "a1B", "$2b$12$" + "a1B2./c3D4" * 5 + "a1B"),
+        ("https://discord.com/api/webhooks/1234/" + A * 4, A * 4),
     ],
 )
 def test_the_secret_alone_is_hidden_where_the_text_says_which_it_is(text: str, hidden: str) -> None:
@@ -253,6 +281,17 @@ def test_the_secret_alone_is_hidden_where_the_text_says_which_it_is(text: str, h
         "--password --verbose",
         "d41d8cd98f00b204e9800998ecf8427e",
         "550e8400-e29b-41d4-a716-446655440000",
+        "docker run -u 1000:1000 -p 80:80 mysql -p 1",
+        "ps -u ann; sort -u a:b; git push -u origin main:main; rsync -u a:b c",
+        "curl -u ann https://x.example:8080/a and curl -X PUT http://x.example:80",
+        "systemctl --user restart x:y; mkdir -p /a; ssh -p 2222 x.example; cp -a b c",
+        "AccountName=ann; PWD=/home/ann; PASSWORD=$PASSWORD; SECRET_NAME=x",
+        "the login and password fields, a password policy, passwords are long",
+        "https://x.example/?page_token=abc&design=1",
+        "9780306406157 4006381333931 +49 30 901820 PO-2026-000123 DE89370400440532013000",
+        "linux-key-d41d8cd98f00b204e9800998ecf8427e sha512-a1B2c3D4==",
+        "0x52908400098527886E0F7030069857D2E4169EE7 1Z999AA10123456784",
+        '["Authorization", "Cookie"]',
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
@@ -289,6 +328,40 @@ def test_what_is_no_secret_stays(text: str) -> None:
 def test_a_secret_that_stands_beside_its_name_is_hidden(value: object, expected: object) -> None:
     """Names and values as pairs, lists of headers, and options of commands."""
     assert redactor().redact(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "secret"),
+    [
+        ({"X-Api-Key": SECRET, "Accept": "x"}, SECRET),
+        ({"headers": [["Authorization", SECRET], ["Accept", "x"]]}, SECRET),
+        ({"name": "Set-Cookie", "value": SECRET}, SECRET),
+        ({"password": SECRET, "n": 2}, SECRET),
+        ({"env": {"AWS_SECRET_ACCESS_KEY": SECRET}}, SECRET),
+        (["x", "--api-key", SECRET], SECRET),
+        (["curl", "-s", "-u", f"ann:{SECRET}", "https://x"], f"ann:{SECRET}"),
+        (["curl", "--user", f"ann:{SECRET}"], f"ann:{SECRET}"),
+        (["docker", "login", "-u", "ann", "-p", SECRET, "x"], SECRET),
+    ],
+)
+def test_what_patterns_hide_in_text_is_hidden_in_data(value: Any, secret: str) -> None:
+    """Under its name, in a pair, and among the words of a command, without a name to redact."""
+    hidden = Redactor(patterns=SECRET_PATTERNS, key=KEY).redact(value)
+
+    assert json.dumps(hidden) == json.dumps(value).replace(secret, redaction_marker(secret, KEY))
+
+
+def test_words_of_a_command_that_are_no_secrets_stay() -> None:
+    """A user and a group, a port, and what stands after an option that says nothing."""
+    hiding = Redactor(patterns=SECRET_PATTERNS, key=KEY)
+
+    for words in (
+        ["docker", "run", "-u", "1000:1000", "-p", "80:80", "x"],
+        ["curl", "-u", "ann", "-o", "a:b", "https://x.example:80"],
+        ["git", "commit", "-m", "login: keep the password policy", "--amend"],
+        ["x", "--password"],
+    ):
+        assert hiding.redact(words) == words
 
 
 def test_headers_in_bytes_are_hidden() -> None:
