@@ -159,7 +159,7 @@ class Observers:
 
     def _write(self, level: int, decision: Decision) -> None:
         fields = {key: value for key, value in self._shown(decision).items() if key not in EVIDENCE_ONLY}
-        what = ("%s of %r by %s", decision.verdict.value, decision.event, decision.source)
+        what = ("%s of %r by %s", decision.verdict.value, fields["event"], decision.source)
         log.log(level, *what, extra={"openbox_decision": fields})
 
     @staticmethod

@@ -107,7 +107,7 @@ class Spans:
             "run_guardrail openbox",
             context=None if run is None else run.context(),
             start_time=ended - int(seconds * 1e9),
-            attributes={**_conventional(decision), **shown},
+            attributes={**_conventional(decision, shown), **shown},
         )
         span.end(end_time=ended)
 
@@ -125,7 +125,7 @@ class Spans:
             log.exception("the span of a run could not be closed")
 
 
-def _conventional(decision: Decision) -> dict[str, Any]:
+def _conventional(decision: Decision, shown: Mapping[str, Any]) -> dict[str, Any]:
     event = decision.event
     is_tool = event not in _TARGETS and event not in _OF_A_RUN
     attributes: dict[str, Any] = {
@@ -135,11 +135,11 @@ def _conventional(decision: Decision) -> dict[str, Any]:
         "gen_ai.guardrail.verdict.type": _verdict_type(decision),
     }
     if is_tool:
-        attributes["gen_ai.tool.name"] = event
+        attributes["gen_ai.tool.name"] = shown["openbox.event"]
     if decision.agent is not None:
-        attributes["gen_ai.agent.name"] = decision.agent
+        attributes["gen_ai.agent.name"] = shown["openbox.agent"]
     if decision.policy_id is not None:
-        attributes["gen_ai.security.policy.id"] = decision.policy_id
+        attributes["gen_ai.security.policy.id"] = shown["openbox.policy_id"]
     return attributes
 
 

@@ -161,6 +161,19 @@ async def test_a_decision_is_a_structured_log_line(make_stage: Any, caplog: pyte
     assert SECRET not in repr(refused.__dict__)
 
 
+async def test_a_key_as_the_name_of_a_tool_is_in_no_log_line(
+    make_stage: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither among the fields nor in the words."""
+    stage = await make_stage()
+    with caplog.at_level(logging.DEBUG, "openbox_agentrt.decisions"):
+        async with stage.governance.run_scope(), stage.governance.activity(SECRET):
+            pass
+
+    (line,) = [r for r in caplog.records if r.name == "openbox_agentrt.decisions"]
+    assert SECRET not in line.getMessage() + repr(line.__dict__)
+
+
 async def test_metrics_count_by_verdict_and_source(make_stage: Any) -> None:
     """One number for each pair, none for each call: labels are from closed sets."""
     metrics = Metrics()

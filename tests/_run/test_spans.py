@@ -165,6 +165,16 @@ async def test_a_redaction_modifies(exported: Any) -> None:
     assert "4711-0815" not in json.dumps([dict(span.attributes) for span in it.spans()])
 
 
+async def test_a_key_as_the_name_of_a_tool_is_in_no_span(exported: Any) -> None:
+    """A model may name any tool, and what it names looks like what it has read."""
+    key = "sk-live-0123456789abcdefghij"
+    async with traced(exported) as it, it.governance.run_scope(), it.governance.activity(key, [1]):
+        pass
+
+    assert it.spans("run_guardrail")
+    assert key not in json.dumps([dict(span.attributes) for span in it.spans()])
+
+
 async def test_a_run_that_fails_says_with_what_and_not_why(exported: Any) -> None:
     """An error's text may quote what must not be seen."""
     async with traced(exported) as it:
