@@ -14,13 +14,14 @@ from mcp.server.mcpserver import MCPServer
 
 from openbox_agentrt.acel import Session, at_most_n_times, must_precede
 from openbox_agentrt.acel.mcp_middleware import ACELMiddleware
+from openbox_agentrt.evidence import EvidenceFile
 
 Mode = Literal["enforce", "shadow"]
 
 
-def build_session(mode: Mode = "enforce") -> Session:
+def build_session(mode: Mode = "enforce", evidence: EvidenceFile | None = None) -> Session:
     """The session: what is known at its start, and the contracts over its calls."""
-    session = Session(state={"authenticated": False}, mode=mode)
+    session = Session(state={"authenticated": False}, mode=mode, evidence=evidence)
     session.add_contract(must_precede("validate_record", "delete_record"))
     session.add_contract(at_most_n_times("send_payment", n=1))
     session.register_tool(
@@ -31,9 +32,11 @@ def build_session(mode: Mode = "enforce") -> Session:
     return session
 
 
-def build_server(mode: Mode = "enforce") -> tuple[MCPServer[Any], Session]:
-    """The server, gated, and its session."""
-    session = build_session(mode)
+def build_server(
+    mode: Mode = "enforce", evidence: EvidenceFile | None = None
+) -> tuple[MCPServer[Any], Session]:
+    """The server, gated, and its session. `evidence` is the log of ``serve --record steps``."""
+    session = build_session(mode, evidence)
     server: MCPServer[Any] = MCPServer("acel-toy-server", middleware=[ACELMiddleware(session)])
 
     @server.tool()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -10,10 +10,13 @@ __all__ = (
     "AsJson",
     "Fleet",
     "Host",
+    "LogKey",
     "Logs",
     "Port",
     "PublicKey",
+    "Record",
     "RedactField",
+    "RedactionKey",
     "RulesArgument",
     "RulesOption",
     "Seconds",
@@ -61,6 +64,18 @@ RedactField = Annotated[
         help="An argument to show as a marker only; may be repeated.",
         metavar="NAME",
     ),
+]
+RedactionKey = Annotated[
+    str | None,
+    typer.Option(help="Key file of these markers, created if it does not exist.", metavar="FILE"),
+]
+Record = Annotated[
+    Literal["violations", "steps"],
+    typer.Option(help="steps: keep each call in it, with its arguments and what became of it."),
+]
+LogKey = Annotated[
+    str | None,
+    typer.Option("--key", help="Key file that signs the log, created if it does not exist.", metavar="FILE"),
 ]
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Port = Annotated[int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)]

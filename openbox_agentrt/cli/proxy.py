@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from ..doors.mcp.calls import CALL, GATEABLE
 from ..doors.stdio_proxy.command import proxy as run_behind_contracts
 from ..fleet.errors import FleetConfigError
-from .options import Fleet, RedactField, Shadow
+from .options import Fleet, LogKey, Record, RedactField, RedactionKey, Shadow
 
 # The server's own options are not this command's.
 app = typer.Typer(add_completion=False, context_settings={"allow_interspersed_args": False})
@@ -29,20 +29,11 @@ def proxy(
     evidence: Annotated[
         str | None, typer.Option(help="Keep what is refused in this log.", metavar="FILE")
     ] = None,
-    record: Annotated[
-        Literal["violations", "steps"],
-        typer.Option(help="steps: keep each call in it, with its arguments and what became of it."),
-    ] = "violations",
-    key: Annotated[
-        str | None,
-        typer.Option(help="Key file that signs the log, created if it does not exist.", metavar="FILE"),
-    ] = None,
+    record: Record = "violations",
+    key: LogKey = None,
     fleet: Fleet = None,
     redact_field: RedactField = None,
-    redaction_key: Annotated[
-        str | None,
-        typer.Option(help="Key file of these markers, created if it does not exist.", metavar="FILE"),
-    ] = None,
+    redaction_key: RedactionKey = None,
     session: Annotated[
         str | None, typer.Option(help="Name of the session, in the log and for a halt.", metavar="ID")
     ] = None,

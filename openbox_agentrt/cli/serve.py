@@ -9,7 +9,7 @@ import typer
 from ..doors.mcp.serve import serve as serve_module
 from ..doors.mcp.server_module import ServerModuleError
 from ..fleet.errors import FleetConfigError
-from .options import Fleet, Shadow
+from .options import Fleet, LogKey, Record, RedactField, RedactionKey, Shadow
 from .running import InputError
 
 app = typer.Typer(add_completion=False)
@@ -34,9 +34,23 @@ def serve(
     evidence: Annotated[
         str | None, typer.Option(help="Write the evidence there when the server stops.", metavar="FILE")
     ] = None,
+    record: Record = "violations",
+    key: LogKey = None,
+    redact_field: RedactField = None,
+    redaction_key: RedactionKey = None,
 ) -> int:
     """Run the MCP server of a module over standard input and output, its tool calls under contract."""
     try:
-        return serve_module(module, shadow=shadow, contracts=contracts, evidence=evidence, fleet=fleet)
-    except (ServerModuleError, FleetConfigError) as error:
+        return serve_module(
+            module,
+            shadow=shadow,
+            contracts=contracts,
+            evidence=evidence,
+            fleet=fleet,
+            record=record,
+            key=key,
+            redact_fields=redact_field or (),
+            redaction_key=redaction_key,
+        )
+    except (ServerModuleError, FleetConfigError, ValueError) as error:
         raise InputError(str(error)) from error

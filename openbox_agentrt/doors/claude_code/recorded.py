@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from openbox_agentrt.evidence import EvidenceError, EvidenceFile, ed25519_signer
-from openbox_agentrt.evidence.redaction import Redactor, redactor_of
+from openbox_agentrt.evidence.redaction import redactor_of
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Violation
@@ -45,7 +45,7 @@ def record_in(
             signer=signer,
             session_id=session_id,
             rules_hash=rules_hash,
-            redact_fields=_redactor(options),
+            redact_fields=redactor_of(options.redact_fields),
             redaction_key=options.redaction_key,
             record=options.record,
             seal_interval=0 if steps is None else 0.05,
@@ -56,9 +56,3 @@ def record_in(
     except (EvidenceError, OSError) as error:
         # Fail-open for the call: it was judged and written down in the log, and the user is told.
         return str(error)
-
-
-def _redactor(options: RecordOptions) -> Redactor | None:
-    if not (options.redact_fields or options.redaction_key):
-        return None
-    return redactor_of(options.redact_fields)

@@ -5,9 +5,12 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any, Literal
 
 from ..._extras import require
 from ..._files.whole_write import write_private
@@ -15,6 +18,8 @@ from ...acel import Session
 from ...acel.config import contracts_from_rules, load_rules, state_from_rules
 from ...acel.contracts.declaration import scope_of
 from ...acel.session import engine_of
+from ...evidence import EvidenceFile, ed25519_signer
+from ...evidence.redaction import redactor_of
 from ...fleet import Fleet, open_fleet
 from .attach import attach
 from .middleware import ACELMiddleware
@@ -32,6 +37,10 @@ def serve(
     contracts: str | None = None,
     evidence: str | None = None,
     fleet: str | None = None,
+    record: Literal["violations", "steps"] = "violations",
+    key: str | None = None,
+    redact_fields: Sequence[str] = (),
+    redaction_key: str | None = None,
 ) -> int:
     """
     Serve a module's MCP server over standard input and output, until the client hangs up.
@@ -42,8 +51,14 @@ def serve(
         ref: Path of the module's file, or its dotted name. It defines ``build_server([mode])``.
         shadow: Ask the module for a session that only watches.
         contracts: Path of a rules file that is added to what the module sets up.
-        evidence: Path to which the session's evidence is written when it ends.
+        evidence: Path to which the session's evidence is written when it ends; with steps or a key, a log of
+            format 2 that grows with each call, which the module's `build_server` is given as `evidence`.
         fleet: URL of the store that contracts with scope "fleet" of that file count in.
+        record: What goes into the log: what was refused, or each call with its arguments and its outcome.
+        key: File of the key that signs the log, created if it does not exist.
+        redact_fields: Names of arguments that the log shows as markers only, as what looks like a key or a
+            token.
+        redaction_key: File of the key of these markers, created if it does not exist.
 
     Returns:
         0. Told to terminate, the process ends with 143.
@@ -53,27 +68,44 @@ def serve(
         ServerModuleError: If the module has no server to give, or no evidence to write.
         ConfigError: If the rules cannot be understood.
         FleetConfigError: If the URL names no store.
+        EvidenceError: If the log is in use or damaged, or the key cannot be used.
+        ValueError: If there is no path for the log that is asked for.
     """
     require("mcp", extra="mcp")
-    served = build(ref, shadow=shadow)
     with ExitStack() as opened:
+        log = None
+        if record == "steps" or key is not None:
+            if evidence is None:
+                raise ValueError("--record and --key need a log: --evidence FILE")
+            log = opened.enter_context(
+                EvidenceFile(
+                    evidence,
+                    signer=None if key is None else ed25519_signer(key)[0],
+                    record=record,
+                    redact_fields=redactor_of(redact_fields),
+                    redaction_key=redaction_key,
+                )
+            )
+        served = build(ref, shadow=shadow, evidence=log)
         if contracts is not None:
             _add(contracts, served.session, _store(fleet, opened))
-        return _serve(ref, served, shadow=shadow, evidence=evidence)
+        if log is None and evidence is not None:
+            _check_evidence(evidence, served)
+        return _serve(
+            ref, served, shadow=shadow, conclude=partial(_conclude, served.session, log or evidence)
+        )
 
 
-def _serve(ref: str, served: Served, *, shadow: bool, evidence: str | None) -> int:
-    if evidence is not None:
-        _check_evidence(evidence, served)
+def _serve(ref: str, served: Served, *, shadow: bool, conclude: Callable[[], None]) -> int:
     if shadow and not served.takes_mode:
         _say(f"warning: build_server() of {ref!r} takes no mode, so --shadow is ignored")
     _announce(served)
-    asyncio.run(_until_hung_up(served, evidence))
-    _conclude(served.session, evidence)
+    asyncio.run(_until_hung_up(served, conclude))
+    conclude()
     return 0
 
 
-async def _until_hung_up(served: Served, evidence: str | None) -> None:
+async def _until_hung_up(served: Served, conclude: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     serving = asyncio.ensure_future(served.server.run_stdio_async())
     codes: list[int] = []
@@ -81,7 +113,7 @@ async def _until_hung_up(served: Served, evidence: str | None) -> None:
     def leave(code: int) -> None:
         # The SDK reads standard input in a thread, which nothing but its next line can stop. The server has
         # had its time to wind up, so the process is left as it is.
-        _conclude(served.session, evidence)
+        conclude()
         sys.stderr.flush()
         os._exit(code)
 
@@ -156,14 +188,19 @@ def _announce(served: Served) -> None:
     _say("Press Ctrl+C to stop.")
 
 
-def _conclude(session: Session | ACELMiddleware, evidence: str | None) -> None:
+def _conclude(session: Session | ACELMiddleware, evidence: EvidenceFile | str | None) -> None:
     if isinstance(session, ACELMiddleware):
         session.close()
-        return
-    for violation in session.end_session():
-        _say(f"unmet at the end: {violation.spec}")
-    if evidence is None:
-        return
+    else:
+        for violation in session.end_session():
+            _say(f"unmet at the end: {violation.spec}")
+    if isinstance(evidence, EvidenceFile):
+        evidence.close()
+    elif evidence is not None:
+        _write(session, evidence)
+
+
+def _write(session: Any, evidence: str) -> None:
     try:
         write_private(Path(evidence).expanduser(), session.evidence.to_json().encode())
     except OSError as error:

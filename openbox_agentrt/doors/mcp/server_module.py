@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ...acel import Session
+from ...evidence import EvidenceFile
 from .middleware import ACELMiddleware
 
 if TYPE_CHECKING:
@@ -73,17 +74,18 @@ def load_module(ref: str) -> ModuleType:
     return module
 
 
-def build(ref: str, *, shadow: bool = False) -> Served:
+def build(ref: str, *, shadow: bool = False, evidence: EvidenceFile | None = None) -> Served:
     """
     Load a module, and let it build its server.
 
     Args:
         ref: Path of the module's file, or its dotted name.
         shadow: Ask for a session that only watches.
+        evidence: What its session has to write to, given to `build_server` under this name.
 
     Raises:
-        ServerModuleError: If the module cannot be loaded, has no `build_server`, or that fails or gives
-            something else.
+        ServerModuleError: If the module cannot be loaded, has no `build_server`, that takes no evidence where
+            there is some, or fails or gives something else.
     """
     try:
         module = load_module(ref)
@@ -94,10 +96,18 @@ def build(ref: str, *, shadow: bool = False) -> Served:
     factory = getattr(module, "build_server", None)
     if not callable(factory):
         raise ServerModuleError(f"{ref!r} does not define build_server() -> (MCPServer, Session)")
-    takes_mode = "mode" in inspect.signature(factory).parameters
-    mode = "shadow" if shadow else "enforce"
+    taken = inspect.signature(factory).parameters
+    takes_mode = "mode" in taken
+    given: dict[str, Any] = {"mode": "shadow" if shadow else "enforce"} if takes_mode else {}
+    if evidence is not None:
+        if "evidence" not in taken:
+            raise ServerModuleError(
+                f"build_server() of {ref!r} takes no evidence: "
+                "let it take evidence=None, and give it to its Session"
+            )
+        given["evidence"] = evidence
     try:
-        built = factory(mode=mode) if takes_mode else factory()
+        built = factory(**given)
     except Exception as error:
         raise ServerModuleError(f"build_server() of {ref!r} raised {_in_a_line(error)}") from error
     if not (isinstance(built, tuple) and len(built) == 2 and isinstance(built[1], Session | ACELMiddleware)):

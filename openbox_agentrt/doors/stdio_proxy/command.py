@@ -47,8 +47,8 @@ def proxy(
         evidence: Path of the log.
         gate: Methods that are gated.
         fleet: URL of the store that contracts with scope "fleet" count in.
-        redact_fields: Names of arguments that the log shows as markers only. With one, or with a key, what
-            looks like a key or a token is hidden as well.
+        redact_fields: Names of arguments that the log shows as markers only, as what looks like a key or a
+            token.
         redaction_key: File of the key of these markers, created if it does not exist.
         session_id: Name of the session, in the log and for a halt.
         agent: The agent whose calls these are, for a halt.
@@ -76,7 +76,7 @@ def proxy(
                     signer=None if key is None else ed25519_signer(key)[0],
                     record=record,
                     rules_hash=rules.rules_hash,
-                    redact_fields=redactor_of(redact_fields) if redact_fields or redaction_key else None,
+                    redact_fields=redactor_of(redact_fields),
                     redaction_key=redaction_key,
                 )
             )

@@ -248,3 +248,60 @@ def test_a_file_that_is_no_python_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(ImportError, match=r"server\.txt' is no Python file"):
         load_module(str(path))
+
+
+async def test_served_calls_answer_the_first_question_of_an_audit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was paid, how much and what was refused, from a signed log that is derived again."""
+    log, key = tmp_path / "log.jsonl", tmp_path / "key"
+    options = ("--evidence", str(log), "--record", "steps", "--key", str(key), "--redact-field", "user")
+
+    async with Client(served(TOY, *options)) as client:
+        await client.call_tool("authenticate", {"user": "ann-4711"})
+        await client.call_tool("read_user_data", {"query": "curl -u ann:hunter2 x"})
+        await client.call_tool("send_payment", {"amount": 10})
+        await client.call_tool("send_payment", {"amount": 20})
+
+    assert main(["verify", str(log), "--rerun", "--key", f"{log}.pub"]) == 0
+    assert "5 decision(s) re-derived, 0 differ" in capsys.readouterr().out
+    assert main(["show", str(log), "--tool", "send_payment", "--key", f"{log}.pub"]) == 0
+    paid, refused = capsys.readouterr().out.splitlines()
+    assert 'send_payment {"amount": 10.0}  allowed  -> ok' in paid
+    assert 'send_payment {"amount": 20.0}  refused by contracts' in refused
+    assert "ann-4711" not in log.read_text()
+    assert "hunter2" not in log.read_text()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of this kind are those of POSIX")
+def test_a_log_with_steps_is_closed_by_a_signal(tmp_path: Path) -> None:
+    """The process leaves without unwinding, and the log says all the same that it ended."""
+    log = tmp_path / "log.jsonl"
+    command = ["serve", "--evidence", str(log), "--record", "steps", TOY]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "openbox_agentrt.cli", *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')  # type: ignore[union-attr]  # piped
+        process.stdin.flush()  # type: ignore[union-attr]  # piped
+        process.stdout.readline()  # type: ignore[union-attr]  # piped
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 143
+
+    assert verify_file(log).state == "closed"
+
+
+def test_steps_need_a_log_and_a_module_that_takes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What would be missing is said before anything is served."""
+    module = tmp_path / "own.py"
+    module.write_text("def build_server(mode): ...")
+
+    assert main(["serve", TOY, "--record", "steps"]) == 2
+    assert "--record and --key need a log: --evidence FILE" in capsys.readouterr().err
+    assert main(["serve", str(module), "--record", "steps", "--evidence", str(tmp_path / "log.jsonl")]) == 2
+    assert "takes no evidence: let it take evidence=None" in capsys.readouterr().err
