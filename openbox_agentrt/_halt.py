@@ -37,7 +37,8 @@ class Halt:
     @property
     def why(self) -> str:
         """Tell the reason and who gave it, in one line."""
-        return f"{self.reason} (halted by {self.by})" if self.by else self.reason
+        said = f"{self.reason} (halted by {self.by})" if self.by else self.reason
+        return " ".join(said.split())
 
 
 def halt_of(

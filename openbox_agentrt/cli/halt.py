@@ -14,6 +14,7 @@ from ..fleet.halts import halts_in_force, write_halt
 from ..fleet.opening import open_halts
 from .core import DEFAULT_DATABASE, Database, existing, name_of_user, one_line
 from .running import InputError
+from .text import printable
 
 app = typer.Typer(add_completion=False)
 
@@ -90,6 +91,6 @@ def _list(db: str | None, fleet: str | None) -> None:
         with closing(open_halts(fleet)) as rows:
             halts += halts_in_force(rows)
     for one in sorted(set(halts), key=lambda one: one.at):
-        typer.echo(f"{one.kind} {one.value}: {one.why}")
+        typer.echo(printable(f"{one.kind} {one.value}: {one.why}"))
     if not halts:
         typer.echo("nothing is halted")

@@ -253,6 +253,22 @@ def test_the_command_line_halts_in_the_store(
     assert capsys.readouterr().out.splitlines()[-1] == "nothing is halted"
 
 
+def test_what_a_person_wrote_is_one_line_that_a_terminal_can_show(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever the reason came from, and whatever it holds."""
+    monkeypatch.chdir(tmp_path)
+    store = ["--fleet", f"sqlite:///{tmp_path}/fleet.db"]
+    session = Session(contracts=RULES)
+    session.halt(reason="first\nsecond", by="ops\nlead")
+    read = guard(session, "read", lambda: "text")
+
+    assert "first second (halted by ops lead)" in _told(read)
+    assert main(["halt", "--agent", "desk", "--reason", "a\n\x1b[31mb", "--by", "\u202eops", *store]) == 0
+    assert main(["halt", "--list", *store]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "agent desk: a \\x1b[31mb (halted by \\u202eops)"
+
+
 def test_metrics_count_what_it_refuses_and_not_by_its_reason() -> None:
     """Each reason would be a series of its own."""
     metrics = Metrics()
