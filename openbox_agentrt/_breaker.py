@@ -129,6 +129,11 @@ class Breaker:
         if lasting and self._failed_in_a_row >= self._failures:
             self._open_until = now + self._pause
 
+    def expect_answer(self) -> None:
+        """Let the next attempt be a probe, however long the pause: there is reason to try again now."""
+        if self._open_until is not None:
+            self._open_until = self._clock()
+
     def abandoned(self, permit: Permit) -> None:
         """The attempt was given up before it had a result, for a reason that says nothing about it."""
         if permit is self._probe:

@@ -178,3 +178,14 @@ def test_a_late_answer_closes_it(breaker: Breaker) -> None:
     breaker.answered()
 
     assert not breaker.is_open
+
+
+def test_where_an_answer_is_expected_the_next_attempt_is_a_probe(breaker: Breaker) -> None:
+    """However long the pause; while nothing has failed for long, it changes nothing."""
+    breaker.expect_answer()
+    assert not breaker.is_open
+    fail(breaker)
+    assert breaker.to_tell() is None
+    breaker.expect_answer()
+    assert breaker.to_tell() is not None
+    assert breaker.to_tell() is None

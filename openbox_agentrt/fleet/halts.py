@@ -89,10 +89,12 @@ class HaltWatch:
 
     Args:
         connect: Opens the halts of the store.
+        answers_again: Told in that thread when the store answers after it did not.
     """
 
-    def __init__(self, connect: Callable[[], HaltRows]) -> None:
+    def __init__(self, connect: Callable[[], HaltRows], answers_again: Callable[[], None]) -> None:
         self._connect = connect
+        self._answers_again = answers_again
         self._guard = threading.Lock()
         self._guarded_in = os.getpid()
         self._listeners: weakref.WeakSet[HaltListener] = weakref.WeakSet()
@@ -157,6 +159,8 @@ class HaltWatch:
         while not stop.is_set():
             try:
                 self._take(self._later(_decoded(rows.read())))
+                if away:
+                    self._answers_again()
                 away = False
             except (NoAnswerError, FleetConfigError) as error:
                 # What is known to be halted stays so; whether more is, cannot be known until it answers.

@@ -71,7 +71,7 @@ class FleetWorker(ABC):
         self.timeout_seconds = timeout_seconds
         self._running: _Worker | None = None
         self._closed = False
-        self.halts = HaltWatch(self._halt_rows)
+        self.halts = HaltWatch(self._halt_rows, self._answers_again)
 
     @abstractmethod
     def finish(self, lease: Lease, how: How) -> object:
@@ -88,6 +88,11 @@ class FleetWorker(ABC):
     @abstractmethod
     def _halt_rows(self) -> HaltRows:
         """Open the halts of the store, over a connection that connects when it is first used."""
+
+    def _answers_again(self) -> None:
+        running = self._running
+        if running is not None and running.process == os.getpid():
+            running.dispatcher.expect_answer()
 
     def _worker(self) -> _Worker:
         running = self._running

@@ -204,7 +204,7 @@ class _Rows:
 def test_what_a_store_has_forgotten_stays_halted() -> None:
     """Only a person lifts a halt. A row that is none halts nothing, and keeps nobody from hearing more."""
     rows = _Rows()
-    watch = HaltWatch(lambda: rows)
+    watch = HaltWatch(lambda: rows, lambda: None)
     watch.halt(_halt("agent", "desk"))
     watch.begin()
     rows.kept = {"agent:x": b"nonsense"}
@@ -218,7 +218,7 @@ def test_what_a_store_has_forgotten_stays_halted() -> None:
 def test_an_older_lift_does_not_end_a_halt_that_the_store_has_not_heard() -> None:
     """Whether the store was away, or was read in the moment before."""
     rows = _Rows()
-    watch = HaltWatch(lambda: rows)
+    watch = HaltWatch(lambda: rows, lambda: None)
     watch.halt(_halt("agent", "desk"))
     watch.halt(_halt("agent", "desk", at=2.0), lifted=True)
     before = dict(rows.kept)
@@ -229,7 +229,7 @@ def test_an_older_lift_does_not_end_a_halt_that_the_store_has_not_heard() -> Non
         assert rows.read_.acquire(timeout=30)
 
     assert [halt.value for halt in watch.in_force] == ["desk"]
-    HaltWatch(lambda: rows).halt(_halt("agent", "desk", at=4.0), lifted=True)
+    HaltWatch(lambda: rows, lambda: None).halt(_halt("agent", "desk", at=4.0), lifted=True)
     _comes(lambda: not watch.in_force)
     watch.close()
 

@@ -6,10 +6,12 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from openbox_agentrt._breaker import Breaker
 from openbox_agentrt.acel import Reservation, Session, at_most_total
 from openbox_agentrt.fleet import (
     Fleet,
@@ -292,3 +294,47 @@ def test_a_wrong_password_is_no_outage(server: RedisServer) -> None:
 
         assert "wr0ng" not in str(caught.value)
         assert "wr0ng" not in fleet.url
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an outage, nobody asks by themselves whether it is over."""
+    hour = partial(Breaker, failures=1, first_pause=3600, longest_pause=3600)
+    monkeypatch.setattr("openbox_agentrt._breaker.SHORTEST_OUTAGE", 0.0)
+    monkeypatch.setattr("openbox_agentrt.fleet.client.dispatcher.Breaker", hour)
+
+
+@pytest.mark.usefixtures("patient")
+def test_whoever_hears_from_the_store_again_ends_the_outage_for_calls(
+    server: RedisServer, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Halts are looked for all the time: calls do not wait until the next probe is due."""
+    monkeypatch.setattr("openbox_agentrt.fleet.halts.LOOK_SECONDS", 0.05)
+    granted(fleet)
+    server.kill()
+    with pytest.raises(FleetUnavailableError):
+        fleet.reserve(spend())
+    time.sleep(0.2)
+    server.start()
+
+    granted(fleet)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_worker_that_closes_asks_once_more(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it could not tell during an outage that is over by now is told."""
+    monkeypatch.setattr("openbox_agentrt.fleet.halts.LOOK_SECONDS", 3600)
+    with (
+        Proxy(server.port) as proxy,
+        closing(RedisFleet(server.url, timeout_seconds=5)) as other,
+        closing(RedisFleet(f"redis://127.0.0.1:{proxy.port}", timeout_seconds=5)) as one,
+    ):
+        lease = granted(one)
+        proxy.drops = 1000
+        with pytest.raises(FleetUnavailableError):
+            one.reserve(spend())
+        proxy.drops = 0
+        one.finish(lease, "undo")
+        one.close()
+
+        assert spent(other) == 0

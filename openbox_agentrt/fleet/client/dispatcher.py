@@ -104,8 +104,14 @@ class Dispatcher:
         """Look whether there is something to do that nobody asked for."""
         self._asked.put(None)
 
+    def expect_answer(self) -> None:
+        """Ask again at once: others have heard from the store."""
+        self._breaker.expect_answer()
+        self._asked.put(None)
+
     def close(self) -> None:
-        """Send what is queued, leave the store, and end the thread."""
+        """Send what is queued, leave the store, and end the thread. In an outage it is tried once more."""
+        self._breaker.expect_answer()
         self._closing = True
         self._asked.put(None)
 
@@ -114,17 +120,19 @@ class Dispatcher:
         self._serve([], [])
         self.tried.set()
         while True:
+            # What came before the word that it closes is served, or at least tried once more.
+            closing = self._closing
             requests = self._collect()
             ends = list(_taken(self._ends, AT_ONCE))
             requests += self._to_write()
             if ends or requests or self._exchange.has_more():
                 self._serve(ends, requests)
-            elif self._closing:
+            elif closing:
                 self._exchange.leave()
                 return
             # Until the next question comes, nothing here keeps what was asked, nor whose it is.
             del requests, ends
-            if self._closing and self._breaker.is_open:
+            if closing and self._breaker.is_open:
                 self._give_up()
                 return
 
