@@ -15,6 +15,7 @@ from openbox_core.config import OpenBoxConfig
 from openbox_core.errors import OpenBoxAuthError, OpenBoxConfigError, OpenBoxInsecureURLError
 
 from openbox_agentrt.errors import OptionError
+from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.options import OPTIONS, GovernanceOptions
 
 URL = "https://core.example"
@@ -159,6 +160,11 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "observer that cannot be called": ({"on_decision": "print"}, "must be callable"),
     "names that are none": ({"skip_tools": [1]}, "must hold names"),
     "names as a number": ({"skip_tools": 5}, "must be a collection of names"),
+    "a class of cores": ({"core": LocalCore}, "must be 'local', 'off' or a LocalCore"),
+    "a record that goes nowhere": (
+        {"record": "steps"},
+        "is 'steps', and no evidence is kept; set the option",
+    ),
     "core by another name": ({"core": "lokal"}, "must be 'local', 'off' or a LocalCore"),
     "nobody who judges": ({"core": "off"}, "without contracts nothing would be judged"),
     "a key that signs nothing": ({"signer": "key.pem"}, "set the option 'evidence' as well"),

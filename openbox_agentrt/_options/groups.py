@@ -268,7 +268,10 @@ class EvidenceOptions:
     metrics: Meter | None = field(default=None, metadata=holds(kinds.OBJECT))
 
     def _check(self) -> None:
-        """Refuse a key that signs nothing, and anchors of nothing."""
+        """Refuse a key that signs nothing, anchors of nothing, and a record that goes nowhere."""
+        if self.record != "violations" and self.evidence is None:
+            problem = f"is {self.record!r}, and no evidence is kept"
+            raise OptionError("record", problem, remedy="set the option 'evidence' as well")
         if self.signer is not None and self.evidence is None:
             raise OptionError("signer", "signs the evidence", remedy="set the option 'evidence' as well")
         if self.previous_signer is not None and self.signer is None:

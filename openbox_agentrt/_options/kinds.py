@@ -213,7 +213,8 @@ def _core(value: object) -> object:
     if isinstance(value, str):
         is_core = value in ("local", "off")
     else:
-        is_core = callable(getattr(value, "handle", None))
+        # A class has the method too, and cannot be asked.
+        is_core = not isinstance(value, type) and callable(getattr(value, "handle", None))
     if is_core:
         return value
     raise Unfit(f"must be 'local', 'off' or a LocalCore, not {value!r}")

@@ -180,10 +180,10 @@ def open_fleet_of(options: GovernanceOptions, opened: ExitStack) -> FleetStore |
             on_outage=options.on_fleet_outage,
             timeout_seconds=options.fleet_timeout_seconds,
         )
+        opened.callback(fleet.close)
+        fleet.prepare()
     except FleetConfigError as error:
         raise OptionError("fleet", f"cannot be used: {error}") from error
-    opened.callback(fleet.close)
-    fleet.prepare()
     return fleet
 
 

@@ -50,6 +50,8 @@ def checkpoint(
     log: _Log, key: Annotated[str, typer.Option(help="The private key of the log.", metavar="FILE")]
 ) -> int:
     """Sign what the log is now, and put it beside the log. Keep a copy elsewhere."""
+    if not Path(key).expanduser().exists():
+        raise InputError(f"there is no key file {key!r}; give the one that signs the log")
     path, signer = Path(log).expanduser(), _signer(key)
     made = make_checkpoint(path, signer)
     write_private(checkpoint_path(path), made.note.write().encode(), sync=True)

@@ -282,6 +282,13 @@ def stop(process: subprocess.Popen[str]) -> None:
     process.stderr.close()
 
 
+def test_a_checkpoint_makes_no_key(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A path with a typing error in it would sign with a key that nobody knows."""
+    assert main(["evidence", "checkpoint", str(log), "--key", str(tmp_path / "nokey")]) == 2
+    assert "there is no key file" in capsys.readouterr().err
+    assert not (tmp_path / "nokey").exists()
+
+
 def test_the_whole_way(
     served: tuple[str, str],
     log: Path,

@@ -58,3 +58,11 @@ async def test_a_server_that_is_away_is_said(caplog: pytest.LogCaptureFixture) -
     await governance.aclose()
 
     assert "until it does, what depends on it is refused" in caplog.text
+
+
+async def test_a_url_that_is_none_is_an_error_of_the_option() -> None:
+    """Whoever reads it learns which option it was."""
+    with pytest.raises(
+        OptionError, match="option 'fleet' cannot be used: the server's url is not understood"
+    ):
+        await made("redis:/localhost")
