@@ -13,6 +13,7 @@ import platform
 import sqlite3
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,9 @@ if sys.platform != "win32":
 __all__ = ("SqliteFleet", "SqliteHalts", "SqliteLine", "Synchronous")
 
 Synchronous = Literal["normal", "full"]
+
+SWEPT_AT_ONCE = 100
+"""Sessions, cells and leases that are deleted in one transaction, which keeps all workers waiting."""
 
 _HALTS = "create table if not exists halt(id text primary key, told blob) without rowid"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -134,9 +138,14 @@ class SqliteLine:
         with self.transaction() as tables:
             tables.tell(names)
 
-    def sweep(self) -> None:
-        with self.transaction() as tables:
-            tables.sweep(self._clock())
+    def sweep(self, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while True:
+            # At the end of a day, all of its cells are over: in between, calls have their turn.
+            with self.transaction() as tables:
+                is_more = tables.sweep(self._clock(), SWEPT_AT_ONCE)
+            if not is_more or time.monotonic() >= until:
+                return is_more
 
     def close(self) -> None:
         if self._db is not None:

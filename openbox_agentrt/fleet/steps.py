@@ -260,8 +260,12 @@ class StoreLine(Protocol):
         """Keep what cells are about, for people who look."""
         ...
 
-    def sweep(self) -> None:
-        """Forget what is over, where the store does not do so by itself."""
+    def sweep(self, seconds: float) -> bool:
+        """
+        Forget what is over, where the store does not do so by itself, for about so long.
+
+        Returns whether there is more.
+        """
         ...
 
     def close(self) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from openbox_agentrt.fleet import FleetConfigError, FleetUnavailableError, SqliteFleet, open_fleet
+from openbox_agentrt.fleet.sqlite import SqliteLine
+from openbox_agentrt.fleet.steps import Beat, Hold, Keep, StepAnswer
 from tests.fleet.plans import at_most, when_it_answers
 
 
@@ -51,6 +53,44 @@ def test_what_makes_no_sense_is_said(make: object, words: str) -> None:
     assert callable(make)
     with pytest.raises(FleetConfigError, match=words):
         make()
+
+
+def test_what_is_over_is_deleted_in_portions(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end of a day all of its counters are over at once, and nobody waits for all of them to go."""
+    monkeypatch.setattr("openbox_agentrt.fleet.sqlite.SWEPT_AT_ONCE", 10)
+    now = 10**15
+    line = SqliteLine(path, clock=lambda: now)
+    names = [f"s{number}" for number in range(25)]
+    line.run([Beat(worker="w", lease_us=10**15, join=True)])
+    stands = line.run([Hold(session=name, worker="w", idle_us=1000) for name in names])
+    line.run([written(name, answer) for name, answer in zip(names, stands, strict=True)])
+    now += 10_000
+
+    def left() -> tuple[int, int]:
+        with line.transaction() as tables:
+            sizes = [tables.read(f"select count(*) from {table}")[0][0] for table in ("session", "piece")]
+        return sizes[0], sizes[1]
+
+    assert left() == (25, 25)
+    assert line.sweep(0)
+    assert left() == (15, 15)
+    assert not line.sweep(60)
+    assert left() == (0, 0)
+    line.close()
+
+
+def written(name: str, held: StepAnswer) -> Keep:
+    assert held.session is not None
+    return Keep(
+        session=name,
+        worker="w",
+        idle_us=1000,
+        birth=held.session.birth,
+        base=0,
+        version=1,
+        changed={"a": "1"},
+        release=True,
+    )
 
 
 def test_a_file_that_is_no_store_is_said(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ class Heartbeat:
         self._wake = wake
         self._stop = threading.Event()
         self._turn = 0
+        self._is_more_over = False
         self.thread = threading.Thread(target=self._run, name="openbox-fleet-beat", daemon=True)
 
     def stop(self) -> None:
@@ -68,8 +69,9 @@ class Heartbeat:
         dead = (other for other in answer.dead if other != worker.id)
         self._standing.counts.settled += settle_all(self._line, dead)
         self._turn += 1
-        if self._turn % SWEEP_EVERY == 0:
-            self._line.sweep()
+        if self._is_more_over or self._turn % SWEEP_EVERY == 0:
+            # Much less than is left until the next beat.
+            self._is_more_over = self._line.sweep(self._standing.lease_seconds / (5 * BEATS_PER_LEASE))
 
     def _run(self) -> None:
         while not self._stop.wait(self._standing.lease_seconds / BEATS_PER_LEASE):

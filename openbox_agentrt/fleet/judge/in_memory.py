@@ -196,9 +196,10 @@ class MemoryLine:
     def tell(self, names: dict[str, bytes]) -> None:
         """Nobody looks at a store in this process from outside of it."""
 
-    def sweep(self) -> None:
+    def sweep(self, seconds: float) -> bool:
         with self._lock:
             self._tables.sweep(self._clock() - SECOND)
+        return False
 
     def close(self) -> None:
         """There is nothing to let go of."""

@@ -37,6 +37,8 @@ create table if not exists piece(session text, name text, value text,
   primary key(session, name)) without rowid;
 """
 
+# What ends, and where its parts are.
+_ENDING = {"session": "piece", "cell": "bucket", "lease": None}
 _GRACE = 60_000_000
 _PLANS = msgspec.json.Decoder(WirePlan)
 _TICKETS = msgspec.json.Decoder(tuple[Ticket, ...])
@@ -238,15 +240,20 @@ class SqlTables:
         """Keep what cells are about."""
         self._db.executemany("insert or replace into about values(?,?)", names.items())
 
-    def sweep(self, now: int) -> None:
-        """Delete leases, windows, periods and sessions that are over."""
-        idle = "select id from session where dies<?"
-        self._db.execute(f"delete from piece where session in ({idle})", (now,))
-        self._db.execute("delete from session where dies<?", (now,))
-        self._db.execute("delete from lease where dies<?", (now,))
-        over = "select id from cell where dies<?"
-        self._db.execute(f"delete from bucket where cell in ({over})", (now,))
-        self._db.execute("delete from cell where dies<?", (now,))
+    def sweep(self, now: int, most: int) -> bool:
+        """
+        Delete leases, windows, periods and sessions that are over, so many of each at most.
+
+        Returns whether there are more.
+        """
+        is_more = False
+        for table, part in _ENDING.items():
+            over = self._db.execute(f"select id from {table} where dies<? limit ?", (now, most)).fetchall()
+            if part is not None:
+                self._db.executemany(f"delete from {part} where {table}=?", over)
+            self._db.executemany(f"delete from {table} where id=?", over)
+            is_more |= len(over) == most
+        return is_more
 
 
 def _dies(cell: CellState) -> int | None:
