@@ -140,7 +140,8 @@ class Hold:
     Take a session for a worker that lives, unless another one that lives has it. None waits after `by`.
 
     `birth` and `version` say which memory of it the worker knows: that is not sent again. One that the store
-    does not know at all goes on under the same `birth`.
+    does not know at all goes on under the same `birth`. The worker was told that another one has it until
+    `busy_until`: then a store that knows nothing of it has lost it.
     """
 
     session: str
@@ -148,6 +149,7 @@ class Hold:
     idle_us: int
     birth: str = ""
     version: int = -1
+    busy_until: int = 0
     by: int | None = None
     acked: int = 0
 

@@ -163,6 +163,44 @@ def test_a_store_that_was_emptied_is_told_all_there_is(server: RedisServer) -> N
     other.close()
 
 
+def test_who_was_waiting_begins_nothing_anew_in_a_store_that_was_emptied(server: RedisServer) -> None:
+    """It was told who has the session, and until when: the store has lost it, and that worker has not."""
+    fleet, other = RedisFleet(server.url, timeout_seconds=20), RedisFleet(server.url, timeout_seconds=20)
+    mine, theirs = Notes(), Notes()
+    session, same = opened(fleet, mine), other.session("c-1", theirs)
+    mine.note("a", "1")
+    kept(session)
+    with pytest.raises(SessionBusyError):
+        same.hold(wait=0)
+    server.ask("FLUSHALL")
+
+    with pytest.raises(SessionBusyError):
+        same.hold(wait=0)
+    mine.note("b", "2")
+    assert kept(session)
+    session.leave()
+    same.hold(wait=20)
+    assert theirs.pieces == {"a": "1", "b": "2"}
+    fleet.close()
+    other.close()
+
+
+def test_a_worker_that_hears_of_a_loss_writes_the_sessions_that_it_has(server: RedisServer) -> None:
+    """Whatever it was that told it; nobody has to call first in each of them."""
+    fleet = RedisFleet(server.url, timeout_seconds=20)
+    mine, busy = Notes(), Notes()
+    session, another = opened(fleet, mine), opened(fleet, busy, "c-2")
+    mine.note("a", "1")
+    kept(session)
+    server.ask("FLUSHALL")
+    assert kept(another)
+
+    while b"c-1" not in server.ask("KEYS", "*:p:*"):
+        time.sleep(0.001)
+    assert session.is_held
+    fleet.close()
+
+
 def test_a_session_that_ended_begins_anew_for_everybody(fleet: Fleet, other: Fleet) -> None:
     """Also for a worker that knew it before."""
     mine, theirs = Notes(), Notes()

@@ -63,7 +63,12 @@ class Dispatcher:
         self._line = connect()
         self._standing = standing
         self._exchange = StoreExchange(
-            self._line, standing, local, give_back=self._give_back, refuse=self._refuse
+            self._line,
+            standing,
+            local,
+            give_back=self._give_back,
+            rewrite=self._rewrite,
+            refuse=self._refuse,
         )
         self._breaker = Breaker()
         self._asked: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
@@ -201,6 +206,10 @@ class Dispatcher:
 
     def _give_back(self, lease: Lease) -> None:
         self._ends.append(ToFinish(lease, "undo"))
+
+    def _rewrite(self, session: HeldSession) -> None:
+        session.write_whole()
+        self.write(session, soon=True)
 
     def _refuse(self, requests: list[Question], reason: str) -> None:
         requests = [request for request in requests if not request.has_answer()]

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
+from weakref import WeakSet
 
 from ..answers import Finished, How, Lease, Reserved
 from ..errors import FleetError, SessionBusyError
@@ -34,7 +35,7 @@ from ..wire import about, encoded, wire
 from .journal import Journal, JournalEntry, steps_again
 from .local import LocalCounts
 from .requests import ForLease, Question, ToFinish, ToReserve, deliver
-from .sessions import ForSession
+from .sessions import ForSession, HeldSession
 from .settling import settle_all
 from .standing import WorkerStanding
 
@@ -58,6 +59,7 @@ class StoreExchange:
         standing: What the worker knows of itself.
         local: What is counted here while the store is away.
         give_back: Called with a lease that the store granted and that nobody was told of.
+        rewrite: Called with a session of this worker that the store may have lost.
         refuse: Called with questions that get no answer any more, and why.
 
     Attributes:
@@ -71,12 +73,14 @@ class StoreExchange:
         local: LocalCounts,
         *,
         give_back: Callable[[Lease], None],
+        rewrite: Callable[[HeldSession], None],
         refuse: Callable[[list[Question], str], None],
     ) -> None:
         self._line = line
         self._standing = standing
         self._local = local
         self._give_back = give_back
+        self._rewrite = rewrite
         self._refuse = refuse
         self._journal = Journal()
         self._numbers = count(1)
@@ -84,6 +88,7 @@ class StoreExchange:
         self._again: list[JournalEntry] = []
         self.ran: deque[tuple[FleetPlan, How]] = deque()
         self._dead = False
+        self._sessions: WeakSet[HeldSession] = WeakSet()
 
     def has_more(self) -> bool:
         """Tell whether there is something to tell the store that nobody asks for."""
@@ -191,6 +196,9 @@ class StoreExchange:
                     self._journal.drop(entry.lease)
         self._join()
         self._repeat(list(self._journal))
+        for session in self._sessions:
+            if session.worker:
+                self._rewrite(session)
 
     def _repeat(self, entries: list[JournalEntry]) -> None:
         worker = self._standing.worker.id
@@ -304,6 +312,7 @@ class StoreExchange:
             return self._reserve_goes_on(request, answer)
         if isinstance(request, ForSession):
             self._dead |= answer.said == "dead"
+            self._sessions.add(request.record)
             return request.goes_on(answer, self._standing)
         assert isinstance(request, ForLease)
         done = answer.said == "ok"

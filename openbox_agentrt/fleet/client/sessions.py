@@ -65,6 +65,8 @@ class HeldSession:
         worker: Under which name of this worker it is held; empty when it is not.
         taken: How often it was taken, so that what belongs to an earlier time is told from the rest.
         queued: Whether it is to be written by itself.
+        used_at: When the store has last told of it, by the monotonic clock.
+        busy_until: Until when another worker has it, by the store's clock, as that was last told.
     """
 
     name: str
@@ -79,6 +81,7 @@ class HeldSession:
     taken: int = 0
     queued: bool = False
     used_at: float = field(default_factory=time.monotonic)
+    busy_until: int = 0
     _claimed_until: float = 0.0
     _sent: int = 0
     _writer: str = ""
@@ -125,6 +128,7 @@ class HeldSession:
             idle_us=self.idle_us,
             birth=self.birth,
             version=self.version,
+            busy_until=self.busy_until,
             by=by,
             acked=worker.acked,
         )
@@ -148,7 +152,7 @@ class HeldSession:
             self.birth, self.version, self._whole = stand.birth, stand.version, False
             self._sent = self.version
             self.taken += 1
-        self.worker, self.used_at = worker, time.monotonic()
+        self.worker, self.used_at, self.busy_until = worker, time.monotonic(), 0
         return lost
 
     def _is_own(self, stand: SessionStand) -> bool:
@@ -258,7 +262,7 @@ class ToHold(ForSession):
         if answer.said == "ok" and answer.session is not None:
             self._held(answer.session, standing)
         elif answer.said == "busy":
-            self.record.worker = ""
+            self.record.worker, self.record.busy_until = "", answer.until
             wait = max(0.05, (answer.until - answer.now) / SECOND)
             deliver(self, SessionBusyError(self.record.name, retry_after=round(wait, 2)))
         else:

@@ -41,6 +41,9 @@ def hold(step: Hold, holder: Holder) -> Answered:
         until = holder.lives(row.owner)
         if until is not None:
             return "busy", None, until
+    if row is None and now <= step.busy_until:
+        # Whoever has it will write it again.
+        return "busy", None, step.busy_until
     if row is None or row.ended:
         # A store that has lost a session gets it back from the worker that knows it; one that ended is over.
         birth = holder.fresh if row is not None else step.birth or holder.fresh

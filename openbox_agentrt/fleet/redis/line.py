@@ -67,6 +67,7 @@ class Ask(msgspec.Struct, omit_defaults=True):
     idle_us: int = 0
     birth: str | None = None
     base: int | None = None
+    busy_until: int | None = None
     version: int | None = None
     whole: bool = False
     release: bool = False
@@ -260,7 +261,7 @@ class RedisLine:
         keys.append(f"{self._prefix}:ws")
         ask.idle_us, ask.birth, ask.version = step.idle_us, step.birth, step.version
         if isinstance(step, Hold):
-            ask.by = step.by
+            ask.by, ask.busy_until = step.by, step.busy_until
             return "hold", ask, keys, []
         ask.base, ask.dropped = step.base, step.dropped
         ask.whole, ask.release, ask.end = step.whole, step.release, step.end

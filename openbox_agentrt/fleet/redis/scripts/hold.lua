@@ -9,6 +9,8 @@ if birth and owner ~= '' and owner ~= req.worker then
   local till = call('ZSCORE', WORKERS, owner)
   if till and tonumber(till) >= now then return reply('busy', {until_ = int(till)}) end
 end
+-- Whoever has it will write it again.
+if not birth and now <= req.busy_until then return reply('busy', {until_ = int(req.busy_until)}) end
 local idle = int(math.ceil(req.idle_us / 1000))
 if not birth or had[4] then
   -- A store that has lost a session gets it back from the worker that knows it; one that ended is over.
