@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from agent_rt import AgentLoop
 
-from openbox_agentrt import GovernanceUnavailableError
+from openbox_agentrt import ContractRefusedError, GovernanceUnavailableError
 from openbox_agentrt.acel import Session
 from openbox_agentrt.fleet import Fleet, RedisFleet
 from openbox_agentrt.local_core import LocalCore
@@ -266,6 +266,52 @@ async def test_a_store_that_is_away_loses_no_yes(
 
         assert (await first.resume(checkpoint)).termination_reason == "completed"
     assert paid == [300]
+
+
+@pytest.mark.leaves_rows_open
+@pytest.mark.parametrize("heard", [True, False], ids=["heard of it", "has not heard"])
+async def test_a_yes_outlives_the_data_of_the_store_where_the_run_was_paused(
+    worker: Any, core: LocalCore, server: RedisServer, paid: list[int], heard: bool
+) -> None:
+    """Its worker tells the store again what it waits with; nothing is reserved twice, and no yes is."""
+    with (
+        closing(RedisFleet(server.url, timeout_seconds=20)) as one,
+        closing(RedisFleet(server.url, timeout_seconds=20)) as another,
+    ):
+        first, second = await worker(one), await worker(another, "done")
+        checkpoint = await first.begin()
+        server.ask("FLUSHALL")
+        if heard:
+            assert not left(one, 300)
+        approve(core)
+
+        assert (await first.resume(checkpoint)).termination_reason == "completed"
+        assert paid == [300]
+        assert left(another, 200)
+        assert not left(another, 201)
+        with pytest.raises(ContractRefusedError, match="200 left of 500"):
+            await second.resume(checkpoint)
+    assert paid == [300]
+
+
+@pytest.mark.leaves_rows_open
+async def test_another_process_has_no_yes_that_the_store_has_lost(
+    worker: Any, core: LocalCore, server: RedisServer, paid: list[int]
+) -> None:
+    """The call is judged afresh there, and takes what the first worker does not find reserved any more."""
+    with (
+        closing(RedisFleet(server.url, timeout_seconds=20)) as one,
+        closing(RedisFleet(server.url, timeout_seconds=20)) as another,
+    ):
+        first, second = await worker(one), await worker(another)
+        checkpoint = await first.begin()
+        server.ask("FLUSHALL")
+        approve(core)
+
+        assert (await second.resume(checkpoint)).termination_reason == "waiting_for_approval"
+        with pytest.raises(ContractRefusedError, match="200 left of 500"):
+            await first.resume(checkpoint)
+    assert paid == []
 
 
 async def test_a_wait_that_is_over_closes_the_run_unless_another_has_it(
