@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from openbox_agentrt.acel import Session, at_most_n_times
-from openbox_agentrt.fleet import FleetConfigError, SqliteFleet
+from openbox_agentrt.fleet import FleetConfigError, RedisFleet, SqliteFleet
 from openbox_agentrt.fleet.plan import FleetPlan
 from openbox_agentrt.fleet.sqlite import SqliteLine
-from openbox_agentrt.fleet.steps import Step, StepAnswer, StoreLine
+from openbox_agentrt.fleet.steps import Beat, NoAnswerError, Step, StepAnswer, StoreLine
+from tests.fleet.redis_server import RedisServer
 
+LOOKING = Beat(worker="looking", lease_us=0)
 DAY: dict[str, Any] = {"scope": "fleet", "per": "day"}
 
 
@@ -73,6 +75,20 @@ def test_a_store_that_cannot_be_reached_is_not_waited_for_longer() -> None:
         pytest.raises(FleetConfigError, match="folder"),
     ):
         fleet.reserve(FleetPlan(cells=(), guards=(), moves=()))
+
+
+def test_a_server_is_reached_again_however_often_it_was_lost(server: RedisServer) -> None:
+    """A worker that lives for months has lost it more than a hundred times, and one in an outage soon has."""
+    with closing(RedisFleet(server.url, timeout_seconds=20)) as fleet:
+        line = fleet._connect()
+        server.kill()
+        for _ in range(150):
+            with pytest.raises(NoAnswerError):
+                line.run([LOOKING])
+        server.start()
+
+        assert [answer.said for answer in line.run([LOOKING])] == ["dead"]
+        line.close()
 
 
 async def test_a_governance_connects_when_it_is_made(make_stage: Any, tmp_path: Path) -> None:

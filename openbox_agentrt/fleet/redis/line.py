@@ -182,7 +182,8 @@ class RedisLine:
 
     def _connected(self) -> Any:
         if self._connection is None:
-            connection = self._pool.make_connection()
+            # Not one of the pool's: that counts those it ever made, and makes no more than a hundred.
+            connection = self._pool.connection_class(**self._pool.connection_kwargs)
             connection.connect()
             self._connection = connection
             self._load()
