@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from ._values import dataclass
 
 __all__ = ("Halt", "HaltKind", "halt_of")
 

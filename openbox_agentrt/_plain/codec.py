@@ -5,10 +5,13 @@ Nearly everything that is recorded is plain, so this is the way that has to be f
 plain, or turns out not to be, goes the long way through `freezing`.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from .._values import dataclass
 
 __all__ = (
     "CONTAINERS",

@@ -22,11 +22,12 @@ Dataclasses and models are read field by field, so that no method of theirs runs
 that redaction can go by.
 """
 
-import base64
+from __future__ import annotations
+
 import json
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .._values import dataclass
 from .codec import CONTAINERS, MAX_SIZE, TAGS, Marked, codec, plain_json
 from .digest import text_digest
 from .objects import error_name, name_of
@@ -110,6 +111,8 @@ class _Freezer(Walker):
         return Marked({"$float": repr(number)})
 
     def octets(self, data: bytes) -> Json:
+        import base64
+
         text = self.text(base64.b64encode(data).decode())
         return text if isinstance(text, dict) else Marked({"$bytes": text})
 
@@ -214,6 +217,8 @@ def thawed(value: Any) -> Any:
         case {"$int": str() as text, **rest} if not rest:
             return int(text, 16)
         case {"$bytes": str() as text, **rest} if not rest:
+            import base64
+
             return base64.b64decode(text)
         case {"$set": list() as items, **rest} if not rest:
             return _set_of(thawed(items))

@@ -1,8 +1,11 @@
 """Stand-ins for values that cannot be looked into."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+from .._values import dataclass
 
 __all__ = ("Unseen", "WhyUnseen", "unseen_in")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
 from .._picklable import PicklableError
+from .._values import dataclass, field
 from .wording import shown
 
 USER_PROMPT = "user_prompt"

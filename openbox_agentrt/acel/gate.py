@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
+from .._values import dataclass, field
 from .reservation import Reservation
 from .violations import Violation
 

@@ -6,9 +6,9 @@ A refusal holds no argument, no trace and no state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from .._values import dataclass
 from .verdict import Kind, OnViolation, Severity
 
 MAX_NAME = 200

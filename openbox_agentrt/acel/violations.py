@@ -7,10 +7,10 @@ no live object.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .._picklable import PicklableError
+from .._values import dataclass, field
 from .refusal import Refusal
 from .verdict import Kind, Mode, OnViolation, Severity
 
@@ -101,7 +101,7 @@ class Violation:
         return hash((self.kind, self.spec, self.tool, self.step, self.id, self.mode, self.session_id))
 
 
-_EVERY_FIELD = tuple(field.name for field in fields(Violation))
+_EVERY_FIELD = tuple(Violation.__annotations__)
 
 
 class ContractViolation(PicklableError):

@@ -84,6 +84,8 @@ def main(argv: Sequence[str]) -> int:
         answer = HookAnswer(code=2, stderr=f"openbox-agentrt: {type(error).__name__}: {error}")
     if answer.stderr:
         print(answer.stderr, file=sys.stderr)
+    # What is left is the system's to free, at once. Python would go through it object by object.
+    gc.freeze()
     return answer.code
 
 

@@ -8,8 +8,9 @@ plan. Amounts are whole units: a decimal times ten to the power of its cell's `s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from .._values import dataclass
 
 __all__ = ("CellKind", "FleetCell", "FleetGuard", "FleetMove", "FleetPlan", "GuardKind", "MoveKind", "Per")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..._values import dataclass, field
 from ..match.names import canonical
 from ..match.paths import EACH, MISSING, FieldError, FieldPath
 from ..match.spelling import Fold, key_text

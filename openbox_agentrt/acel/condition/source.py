@@ -9,11 +9,12 @@ has been accepted by its parser before, so all that is looked for is names and t
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from ..._values import dataclass, field
 from .fact import Fact
 
 __all__ = ("VARIABLES", "ConditionError", "Reads", "read_source")
@@ -21,8 +22,10 @@ __all__ = ("VARIABLES", "ConditionError", "Reads", "read_source")
 VARIABLES: Final = ("args", "facts", "now", "session", "subject")
 """The names that a condition may read."""
 
-_TOKEN = re.compile(
-    r"""
+# Compiled when they are used: that takes longer than all else here, and a hook is a process for each call.
+_compiled: Callable[[str], re.Pattern[str]] = functools.cache(re.compile)
+
+_TOKEN = r"""(?x)
     (?P<blank>\s+|//[^\n]*)
     |(?P<text>
         [bB]?[rR][bB]?(?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|"[^"\n]*"|'[^'\n]*')
@@ -32,10 +35,8 @@ _TOKEN = re.compile(
     |(?P<name>[A-Za-z_][A-Za-z0-9_]*|`[^`\n]*`)
     |(?P<number>[0-9](?:[eE][+-]|[A-Za-z0-9_.])*)
     |(?P<mark>&&|\|\||[<>=!]=|[\s\S])
-    """,
-    re.VERBOSE,
-)
-_PLAIN_TEXT = re.compile(r"""(["'])([^"'\\]*)\1""")
+    """
+_PLAIN_TEXT = r"""(["'])([^"'\\]*)\1"""
 _CLOSES = {"[": "]", "(": ")", "{": "}"}
 _OPENS = {close: open_ for open_, close in _CLOSES.items()}
 # Of these, the operand before them reaches further to the left than the one before `in` is read.
@@ -100,7 +101,7 @@ class _Source:
     """Hold the tokens of a condition, and what each of them becomes."""
 
     def __init__(self, text: str, facts: Mapping[str, Fact]) -> None:
-        found = [_Token(str(match.lastgroup), match[0]) for match in _TOKEN.finditer(text)]
+        found = [_Token(str(match.lastgroup), match[0]) for match in _compiled(_TOKEN).finditer(text)]
         # Comments and blanks separate; nothing else about them matters.
         self._tokens = [token for token in found if token.kind != "blank"]
         self._out = [token.text for token in self._tokens]
@@ -206,7 +207,7 @@ class _Source:
         if self._text(place + 1) == "." and place + 2 < len(self._tokens):
             return self._text(place + 2).strip("`")
         if self._text(place + 1) == "[" and self._text(place + 3) == "]":
-            plain = _PLAIN_TEXT.fullmatch(self._text(place + 2))
+            plain = _compiled(_PLAIN_TEXT).fullmatch(self._text(place + 2))
             return None if plain is None else plain[2]
         return None
 

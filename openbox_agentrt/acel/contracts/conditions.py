@@ -9,12 +9,11 @@ A precondition is ``lambda state: ...`` or ``lambda state, args: ...``; a postco
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ..callbacks import discard, fault_text, is_async
+from ..._values import dataclass, field
+from ..callbacks import discard, fault_text, is_async, is_awaitable
 from ..wording import shown
 
 Precondition = Callable[..., Any]
@@ -74,7 +73,7 @@ class Check:
             return CheckAnswer(holds=False, fault=NEEDS_ASYNC)
         try:
             answer = self.fn(*args[: self._arity])
-            if inspect.isawaitable(answer):
+            if is_awaitable(answer):
                 discard(answer)
                 return CheckAnswer(holds=False, fault=NEEDS_ASYNC)
             return YES if answer else NO
@@ -85,7 +84,7 @@ class Check:
         """As `ask`, and waits for an answer that has to be awaited."""
         try:
             answer = self.fn(*args[: self._arity])
-            if inspect.isawaitable(answer):
+            if is_awaitable(answer):
                 answer = await answer
             return YES if answer else NO
         except Exception as error:  # noqa: BLE001 - fail-closed: what cannot be evaluated does not hold
@@ -107,6 +106,8 @@ def as_checks(value: Any) -> list[Check]:
 
 def describe(fn: Callable[..., Any]) -> str:
     """The predicate's source in one line of at most 160 characters; its name where there is no source."""
+    import inspect
+
     try:
         source = inspect.getsource(fn)
     except (OSError, TypeError):
@@ -145,6 +146,8 @@ def collect_checks(func: Callable[..., Any]) -> tuple[list[Check], list[Check]]:
 
 def _layers(func: Any) -> Iterable[Any]:
     """Walk through what a call of `func` goes through: partials, wrappers that say so, a ``__call__``."""
+    import inspect
+
     for _ in range(_MAX_LAYERS):
         yield func
         inner = getattr(func, "func", None) if isinstance(func, functools.partial) else None
@@ -170,6 +173,8 @@ def _attach(attribute: str, check: Check) -> Callable[[_F], _F]:
 
 def _arity(fn: Callable[..., Any]) -> int:
     """Count the positional arguments to hand to `fn`; 1 if it cannot be inspected."""
+    import inspect
+
     try:
         parameters = inspect.signature(fn).parameters.values()
     except (TypeError, ValueError):

@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypedDict, get_args
 
+from ..._values import dataclass
 from ...fleet.plan import CellKind as FleetKind
 from ..condition.condition import Condition
 from ..condition.fact import Fact

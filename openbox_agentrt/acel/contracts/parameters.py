@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import inspect
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from ..._values import dataclass
 from .declaration import Options
 from .registry import CLASSES
 from .shapes import Kind
@@ -64,15 +63,22 @@ _WITHIN = Parameter(name="within", alias=None, kind="number", required=False, po
 @functools.cache
 def parameters_of(template: str) -> tuple[Parameter, ...]:
     """Read the parameters of a template of the registry, without the options that every template takes."""
+    # Read off the function: loading `inspect` takes milliseconds, and a hook is a process for each call.
+    function: Any = CLASSES[template].__init__
+    code = function.__code__
+    names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    by_position = names[: code.co_argcount - 1]
+    defaults = function.__defaults__ or ()
+    optional = {*by_position[len(by_position) - len(defaults) :], *(function.__kwdefaults__ or ())}
     own = tuple(
         Parameter(
             name=name,
             alias=_ALIASES.get((template, name)),
-            kind=_KINDS[parameter.annotation],
-            required=parameter.default is inspect.Parameter.empty,
-            positional=parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            kind=_KINDS[function.__annotations__[name]],
+            required=name not in optional,
+            positional=name in by_position,
         )
-        for name, parameter in inspect.signature(CLASSES[template]).parameters.items()
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name not in _NOT_IN_FILES
+        for name in names
+        if name not in _NOT_IN_FILES
     )
     return (*own, _WITHIN) if template == "response" else own

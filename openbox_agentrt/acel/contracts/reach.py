@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
+from ..._values import dataclass
 from ...fleet.errors import FleetConfigError
 from ...fleet.periods import zone
 from ...fleet.plan import Per

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..._plain.amounts import Amount
 from ..._plain.digest import text_digest
+from ..._values import dataclass, field
 from ...fleet.plan import Per
 from ..condition.condition import Condition
 from ..condition.fact import Fact

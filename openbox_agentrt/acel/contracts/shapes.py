@@ -8,10 +8,10 @@ template's business.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from ..._picklable import PicklableError
+from ..._values import dataclass
 
 __all__ = ("Field", "Kind", "Place", "SpecError", "check_kind", "kind_of", "shaped", "written")
 

@@ -10,9 +10,9 @@ Where a value may come from: the user's request, results of calls, or a list.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ..._values import dataclass
 from ..events import USER_PROMPT
 from ..match.matchers import ToolMatcher, label
 from ..match.paths import FieldPath

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..._plain.arguments import plain_args
+from ..._values import dataclass, field
 from ..callbacks import fault_text, is_async
 from ..memory.state import StateDraft, StateStore, StateView
 from ..wording import shown

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from ..._values import dataclass, field
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Guard, Rule
 from ..memory.cell import Mover

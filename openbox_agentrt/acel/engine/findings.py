@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
+from ..._values import dataclass
 from ..contracts.base import SessionRule
 from ..contracts.tools import Asked
 from ..match.keys import Key

@@ -12,9 +12,9 @@ Contracts whose matchers look at arguments are asked per call, before any lock i
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from ..._values import dataclass, field
 from ..contracts.base import REPLACED
 from ..contracts.rules import Guard
 from ..contracts.tools import ToolSpec

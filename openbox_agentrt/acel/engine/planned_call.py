@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,6 @@ from .plan import ArgumentRules, Plan
 
 if TYPE_CHECKING:
     from ...fleet.answers import Lease, Reserved
-
-_log = logging.getLogger("openbox_agentrt.acel")
 
 
 class PlannedCall(JudgedCall):
@@ -101,8 +98,13 @@ class PlannedCall(JudgedCall):
                 continue
             try:
                 found = mover.learn(ran, result)
-            except Exception:  # noqa: BLE001 - fail-closed: what cannot be read is not learnt
-                _log.warning("a result of %.200r cannot be read", self.tool, exc_info=True)
+            except Exception:
+                # Loaded here and elsewhere: a hook is a process for each call, and seldom has to log.
+                import logging
+
+                logging.getLogger("openbox_agentrt.acel").warning(
+                    "a result of %.200r cannot be read", self.tool, exc_info=True
+                )
                 continue
             if found is not None:
                 learnt[name] = found

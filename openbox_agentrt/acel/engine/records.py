@@ -7,7 +7,6 @@ goes wrong is counted and logged once.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -20,7 +19,6 @@ from ..violations import Violation
 from .findings import FoundBreach
 from .trace import Trace
 
-_log = logging.getLogger("openbox_agentrt.acel")
 # Held while a session makes what keeps its violations. That is rare, so all sessions share it.
 _making = threading.Lock()
 
@@ -181,7 +179,11 @@ class Records:
     def _failed(self, what: str, error: Exception) -> None:
         self.failures += 1
         if self.failures == 1:
-            _log.error("a violation could not be recorded: %s raised %s", what, type(error).__name__)
+            import logging
+
+            logging.getLogger("openbox_agentrt.acel").error(
+                "a violation could not be recorded: %s raised %s", what, type(error).__name__
+            )
 
 
 def _short(text: str | None) -> str | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from ..contracts.base import TemporalContract
@@ -81,6 +80,8 @@ class FiledContract:
     def _of_run(self, rule: Rule) -> Rule:
         if not self.of_run:
             return rule
+        from dataclasses import replace
+
         guards = [
             replace(guard, cell=_cell_of_run(guard.cell), other=_cell_of_run(guard.other))
             for guard in rule.guards
@@ -333,6 +334,8 @@ class SharedRules(RuleSet):
 
 
 def _cell_of_run(cell: Any) -> Any:
+    from dataclasses import replace
+
     return None if cell is None else replace(cell, key=of_run(cell.key))
 
 

@@ -8,13 +8,16 @@ What is written while Core is asked, or a person, costs nothing; where nobody is
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Protocol, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ...fleet.errors import FleetError, FleetUnavailableError
 from ..contracts.base import SessionRule
 from ..memory.guard import Breach
 from .planned_call import PlannedCall
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ("ANSWERED", "HELD", "KeptSession", "Pieces", "SessionGate", "is_unanswered")
 
@@ -123,7 +126,7 @@ class SessionGate:
         call.special = True
         call.alone = call.admitted and not self.session.is_held
         if call.admitted and self.session.is_held:
-            call.written = self.session.write() if _moves(call) else _NOTHING
+            call.written = self.session.write() if _moves(call) else _nothing()
         else:
             self.session.touch()
 
@@ -207,14 +210,14 @@ def _moves(call: PlannedCall) -> bool:
     )
 
 
+@cache
 def _nothing() -> Future[bool]:
+    """Stand for what need not be written before the tool runs."""
+    from concurrent.futures import Future
+
     done: Future[bool] = Future()
     done.set_result(True)
     return done
-
-
-_NOTHING = _nothing()
-"""Stands for what need not be written before the tool runs."""
 
 
 def _against(fault: str, retry_after: float | None = None) -> Breach:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ..._plain.arguments import plain_value
 from ..._plain.digest import text_digest
 from ..._plain.unseen import unseen_in
+from ..._values import dataclass, field
 from ..wording import shown
 from .names import canonical
 from .paths import FieldError, FieldPath, UnreadableError

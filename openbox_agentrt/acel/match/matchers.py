@@ -172,6 +172,10 @@ class AnyOf:
         return f"<{self}>"
 
 
+# Ours, which are asked at once. To look into a function, Python loads what reads source code.
+_SYNCHRONOUS: frozenset[object] = frozenset({ContentMatch, FieldPattern, AnyOf})
+
+
 def matching(tool: str, pattern: str, *, field: str = "command", line: bool = False) -> ContentMatch:
     """
     Mean the calls of `tool` whose argument `field` contains `pattern`, whatever the case.
@@ -249,7 +253,7 @@ def check_matcher(matcher: object) -> None:
             raise ValueError("a tool must be named, got ''")
     elif not callable(matcher):
         raise TypeError(f"a tool must be a name or a callable, got {shown(matcher)}")
-    elif is_async(matcher):
+    elif type(matcher) not in _SYNCHRONOUS and is_async(matcher):
         raise TypeError(f"a matcher must not be async, got {label(matcher)}")
 
 
@@ -296,5 +300,5 @@ def _check_name(tool: object) -> None:
 def _check_predicate(predicate: object) -> None:
     if not callable(predicate):
         raise TypeError(f"a predicate must be callable, got {shown(predicate)}")
-    if is_async(predicate):
+    if type(predicate) not in _SYNCHRONOUS and is_async(predicate):
         raise TypeError("a predicate of a matcher must not be async: a coroutine is not a truth value")

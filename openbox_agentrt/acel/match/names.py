@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+from ..._values import dataclass
 
 Problem = Literal["empty", "control", "invisible", "not-nfc", "mixed-scripts", "case", "look-alike"]
 

@@ -12,6 +12,7 @@ two hosts is none.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
@@ -29,23 +30,26 @@ Match: TypeAlias = Literal["exact", "host", "domain", "links"]
 MAX_TEXT = 65_536
 """So many characters of a text are searched for names."""
 
+# Compiled when they are used: that takes milliseconds, and a hook is a process for each call.
+_compiled: Callable[[str], re.Pattern[str]] = functools.cache(re.compile)
+
 # Scripts that put no blanks between words: each letter is a word, on both sides of the comparison.
 _UNSPACED = "\u0e00-\u0eff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 # What never stands inside a name, and parts words as blanks do. A colon does, unless "//" follows.
 _PARTING = r"\s\"'`´‘’‚‛“”„‟«»()\[\]{}<>,;|*=#、。，：；「」『』（）！？·"
-_WORD = re.compile(rf"[{_UNSPACED}]|(?:[^{_PARTING}:{_UNSPACED}]|:(?=//))+")
+_WORD = rf"[{_UNSPACED}]|(?:[^{_PARTING}:{_UNSPACED}]|:(?=//))+"
 # What stands before and after a name in a sentence, and may as well be part of it.
 _BEFORE = "@$€£¥&_…–—"
 _AFTER = ".!?…-–—/_%&"
 # A sentence that begins without a blank before it: "example.com.They".
-_NEXT_SENTENCE = re.compile(r"\.[A-Z][a-z]*$")
+_NEXT_SENTENCE = r"\.[A-Z][a-z]*$"
 
 _LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
-_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_HOST = rf"{_LABEL}(?:\.{_LABEL})*"
 # A bare name such as example.com is none: so is the name of a file.
-_LINK = re.compile(r"[a-z][a-z0-9+.-]*://|//|www\.|[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}/", re.IGNORECASE)
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_ODD = re.compile(r"[\s\\\x00-\x1f\x7f]")
+_LINK = r"(?i)[a-z][a-z0-9+.-]*://|//|www\.|[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}/"
+_SCHEME = r"(?i)[a-z][a-z0-9+.-]*://"
+_ODD = r"[\s\\\x00-\x1f\x7f]"
 
 
 class ValueReading:
@@ -88,7 +92,7 @@ class ValueReading:
 
         They are the hosts or the domains that stand in it, or all words.
         """
-        words = _WORD.findall(self._as_compared(text))
+        words = _compiled(_WORD).findall(self._as_compared(text))
         if self._part is None:
             return [self._spellings(word) for word in words]
         parts = (self._part(_bare(word)) for word in words if "." in word or "://" in word)
@@ -98,7 +102,8 @@ class ValueReading:
         """List what has to be vouched for in a value: the value, or each link in it."""
         if not self._is_in_text or not isinstance(value, str):
             return [value]
-        return [link for link in map(_bare, _WORD.findall(spelt_text(value))) if _LINK.match(link)]
+        words = map(_bare, _compiled(_WORD).findall(spelt_text(value)))
+        return [word for word in words if _compiled(_LINK).match(word)]
 
     def name(self, value: Any, name: str) -> list[str]:
         """
@@ -111,7 +116,7 @@ class ValueReading:
         if self._part is not None:
             return [spelt]
         text = self._as_compared(value) if isinstance(value, str) else spelt
-        words = [self._spelt(word) for word in _WORD.findall(text)]
+        words = [self._spelt(word) for word in _compiled(_WORD).findall(text)]
         if not words:
             raise FieldError(f"{name} is empty")
         return words
@@ -134,7 +139,7 @@ class ValueReading:
 
 def _bare(word: str) -> str:
     """Give a word without what stands around it in a sentence."""
-    return _NEXT_SENTENCE.sub("", word.lstrip(_BEFORE).rstrip(_AFTER))
+    return _compiled(_NEXT_SENTENCE).sub("", word.lstrip(_BEFORE).rstrip(_AFTER))
 
 
 def reading_of(match: Match, fold: Fold | None) -> ValueReading:
@@ -165,9 +170,9 @@ def texts_in(value: Any, *, names: bool = False) -> Iterator[str]:
 def _host_of(value: str) -> str | None:
     """Read the host of a URL, or of an address on the web without its scheme; None if that is not certain."""
     text = spelt_text(value)
-    if not text or _ODD.search(text):
+    if not text or _compiled(_ODD).search(text):
         return None
-    if not _SCHEME.match(text):
+    if not _compiled(_SCHEME).match(text):
         text = text if text.startswith("//") else f"//{text}"
     from urllib.parse import urlsplit
 
@@ -185,7 +190,9 @@ def _domain_of(value: str) -> str | None:
     """Read the domain of a mail address, or a domain that stands by itself; None if that is not certain."""
     text = spelt_text(value)
     local, at, domain = text.rpartition("@")
-    if _ODD.search(text) or any(mark in text for mark in "<>,;:\"'()") or "@" in local or (at and not local):
+    if _compiled(_ODD).search(text) or any(mark in text for mark in "<>,;:\"'()"):
+        return None
+    if "@" in local or (at and not local):
         return None
     return _one_host(domain) if at or "." in domain else None
 
@@ -197,7 +204,7 @@ def _one_host(host: str) -> str | None:
             host = host.encode("idna").decode().lower()
         except UnicodeError:
             return None
-    return host if len(host) <= 253 and _HOST.fullmatch(host) else None
+    return host if len(host) <= 253 and _compiled(_HOST).fullmatch(host) else None
 
 
 _PARTS: dict[str, Callable[[str], str | None]] = {"host": _host_of, "domain": _domain_of, "links": _host_of}

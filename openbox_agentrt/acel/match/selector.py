@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from abc import ABC, abstractmethod
@@ -10,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
 from ..._plain.arguments import plain_args
-from ..callbacks import discard, fault_text
+from ..callbacks import discard, fault_text, is_awaitable
 from .matchers import (
     AnyOf,
     Args,
@@ -119,7 +118,7 @@ def ask(predicate: Predicate, args: Args) -> bool | str:
     """Ask a predicate, and give the fault that keeps it from answering."""
     try:
         answer = predicate(args)
-        if inspect.isawaitable(answer):
+        if is_awaitable(answer):
             discard(answer)
             return "the matcher gave something to await"
         return bool(answer)

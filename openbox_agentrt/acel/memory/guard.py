@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..._values import dataclass, field
 from ..contracts.rules import Guard
 from ..match.keys import Key
 from .call import JudgedCall

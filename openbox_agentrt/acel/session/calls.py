@@ -12,10 +12,10 @@ No lock is held while a tool, a predicate or a commit function runs.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ..callbacks import is_awaitable
 from ..engine.engine import Engine
 from ..engine.lifecycle import aconclude, conclude, running
 from ..gate import Gate
@@ -166,7 +166,7 @@ class SessionCalls:
         if run is not None:
             with running(reservation):
                 result = run(**(args or {}))
-                if inspect.isawaitable(result):
+                if is_awaitable(result):
                     result = await result
         failed = await aconclude(reservation, result)
         return result if failed is None else self._failed(failed)
