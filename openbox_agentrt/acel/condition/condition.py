@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .fact import Fact
-from .runtime import Program, check, compiled
-from .source import ConditionError, Reads, read_source
+
+if TYPE_CHECKING:
+    from .runtime import Program
+    from .source import Reads
 
 __all__ = ("Condition",)
 
@@ -31,6 +33,10 @@ class Condition:
     __slots__ = ("facts", "form", "program", "reads", "text")
 
     def __init__(self, text: Any, facts: Iterable[Fact] = ()) -> None:
+        # Loaded here: most contracts have no condition, and a hook is a process for each call.
+        from .runtime import check, compiled
+        from .source import ConditionError, read_source
+
         if not isinstance(text, str) or not text.strip():
             raise ConditionError(f"a condition must be text, got {text!r:.80}")
         known = {fact.name: fact for fact in facts}

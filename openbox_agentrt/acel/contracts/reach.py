@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from ..._values import dataclass
 from ...fleet.errors import FleetConfigError
-from ...fleet.periods import zone
 from ...fleet.plan import Per
 from ..wording import shown
 
@@ -152,6 +151,9 @@ def _zone(name: object) -> str:
     if not isinstance(name, str) or not name:
         raise TypeError(f"tz must be the name of a time zone, got {shown(name)}")
     try:
+        # Loaded here: it brings calendars, which most contracts do without.
+        from ...fleet.periods import zone
+
         zone(name)
     except FleetConfigError as error:
         raise ValueError(str(error)) from None

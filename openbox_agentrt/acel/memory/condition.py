@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..condition.condition import Condition
@@ -17,6 +16,8 @@ from .guard import Breach, LiveGuard
 from .tally import Tally
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ..contracts.base import SessionRule, TemporalContract
 
 __all__ = ("ConditionAnswer", "Holds", "LiveCondition")
@@ -128,6 +129,8 @@ class LiveCondition:
         if timeline.fault is not None:
             raise FieldError(timeline.fault)
         try:
+            from datetime import UTC, datetime
+
             return datetime.fromtimestamp(timeline.now, UTC)
         except (ValueError, OverflowError, OSError) as error:
             raise FieldError("the time is out of range") from error

@@ -25,7 +25,6 @@ from .guard import LiveGuard, NeverHolds
 from .keyed import Keyed, Room
 from .order import Latest, Next, StepMark
 from .owed import Overdue, Pending, Settled
-from .periodic import Periodic
 from .secrets import KeptOut, Secrets
 from .state import InState, StateStore
 from .tally import Ban, Cap, Need, Tally
@@ -216,6 +215,9 @@ class SessionMemory:
             return self._source(cell, timeline)
         if cell.per is None or timeline is None:
             return self._whole(cell, timeline)
+        # Loaded here: it brings calendars, which most contracts do without.
+        from .periodic import Periodic
+
         return Periodic(lambda: self._whole(cell, None), per=cell.per, tz=cell.tz, timeline=timeline)
 
     def _whole(self, cell: Cell, timeline: MonotoneClock | None) -> LiveCell:
