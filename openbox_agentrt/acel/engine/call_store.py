@@ -129,6 +129,11 @@ class CallStore:
             self._move(call.plan, call)
             return True
 
+    def halt_again(self) -> None:
+        """Admit nothing more, as when a contract halted the session before it was restored."""
+        with self.lock:
+            self.shut = self.shut or HALTED
+
     def recheck(self, call: PlannedCall, *, at: float | None = None) -> list[Breach]:
         """
         Judge a call again that was let through and is about to run. It stays reserved, from now on.

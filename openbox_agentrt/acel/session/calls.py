@@ -209,3 +209,13 @@ class SessionCalls:
         if self.halt_on_violation is False:
             return violation
         raise ContractViolation(violation)
+
+
+def halt_again(session: SessionCalls) -> None:
+    """
+    Let a session admit nothing more, because one of its contracts has halted it in another process.
+
+    Args:
+        session: The session.
+    """
+    session._engine.store.halt_again()

@@ -30,11 +30,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ("MAX_RESULT", "SNAPSHOT_AFTER", "Calls", "History", "OpenCall", "end_call", "read_history")
+__all__ = (
+    "MAX_RESULT",
+    "SNAPSHOT_AFTER",
+    "SNAPSHOT_VERSION",
+    "Calls",
+    "History",
+    "OpenCall",
+    "end_call",
+    "read_history",
+)
 
 
 SNAPSHOT_AFTER = 64
-"""How many lines may follow a snapshot before the next one is taken."""
+"""So many lines may follow a snapshot before the next is taken; eight times as many where calls overlap."""
+
+SNAPSHOT_VERSION = 2
+"""What a snapshot of this form says of itself."""
 
 MAX_RESULT = 256 * 1024
 """So many characters of JSON may a result have for what it says to be known."""
@@ -221,8 +233,16 @@ class History:
 
     @property
     def wants_snapshot(self) -> bool:
-        """Tell whether there are enough lines for the next process to begin after them."""
-        return len(self.lines) > SNAPSHOT_AFTER
+        """
+        Tell whether there are enough lines for the next process to begin after them.
+
+        Some are waited for while a call is under way that has just begun: once it ends, the snapshot is of no
+        use.
+        """
+        calls, lines = self.calls, len(self.lines)
+        if lines <= SNAPSHOT_AFTER or lines > 8 * SNAPSHOT_AFTER:
+            return lines > SNAPSHOT_AFTER
+        return all(calls.noted - call.position >= SNAPSHOT_AFTER for call in calls.open.values())
 
 
 def read_history(log: SessionLog, session_id: str, *, whole: bool = False) -> History:
@@ -239,8 +259,8 @@ def read_history(log: SessionLog, session_id: str, *, whole: bool = False) -> Hi
     """
     snapshot = None if whole else log.read_snapshot()
     try:
-        if snapshot is not None and "begun_of" not in snapshot["calls"]:
-            # Of a version that did not count them. The log says all that it said.
+        if snapshot is not None and snapshot.get("version") != SNAPSHOT_VERSION:
+            # The log says all that it said.
             snapshot = None
         calls = Calls(snapshot)
         lines = log.read(0 if snapshot is None else snapshot["offset"])
@@ -292,6 +312,11 @@ def end_call(log: SessionLog, event: HookEvent, *, now: float) -> Mapping[str, A
 
 
 def _count(counts: dict[str, int], tool: str) -> None:
+    if not tool.isascii():
+        # By the name that contracts know it by: some letters are another way to write one of ASCII.
+        from openbox_agentrt.acel.match.names import canonical
+
+        tool = canonical(tool)
     counts[tool] = counts.get(tool, 0) + 1
 
 

@@ -1,14 +1,14 @@
 """
 A contract session that has seen what the log of a hook session holds.
 
-A contract session is restored without the calls that it had in flight, so a snapshot is one of a session that
-never saw those that are under way, and holds their lines beside it: whoever goes on from there lets them
-through again.
+A snapshot takes calls that are under way for ones of unknown outcome, and the two are the same to all others:
+they count where they limit, and allow nothing. Once one of them has ended, more is known than the snapshot
+says, and the log is read from its beginning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.acel.engine.lifecycle import conclude
@@ -16,8 +16,9 @@ from openbox_agentrt.acel.engine.snapshot import SnapshotError
 from openbox_agentrt.acel.events import Outcome, ToolCallEvent
 from openbox_agentrt.acel.memory.clock import SetClock
 from openbox_agentrt.acel.session import Session
+from openbox_agentrt.acel.session.calls import halt_again
 from openbox_agentrt.doors.claude_code.folder import HookFault
-from openbox_agentrt.doors.claude_code.history import History
+from openbox_agentrt.doors.claude_code.history import SNAPSHOT_VERSION, History
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Reservation, Violation
@@ -30,7 +31,11 @@ TRACE = 20
 
 
 class StaleSnapshotError(Exception):
-    """The snapshot was written by another version, or under other rules. The whole log says the same."""
+    """
+    The snapshot is of no use: of another version, of other rules, or a call that it knows has ended since.
+
+    The whole log says everything that it did.
+    """
 
 
 class _Findings:
@@ -52,9 +57,7 @@ class Replica:
         snapshot: To be written in place of the present one, or None if that is recent enough.
     """
 
-    def __init__(
-        self, history: History, rules: HookRules, *, without: Collection[str] = (), snapshots: bool = True
-    ) -> None:
+    def __init__(self, history: History, rules: HookRules) -> None:
         """
         Bring a session to where a history ends.
 
@@ -62,8 +65,6 @@ class Replica:
             history: What happened. What happened under other rules happened all the same, whatever these
                 rules would have said.
             rules: What is judged by.
-            without: Keys of calls that it does not see.
-            snapshots: Take a snapshot where one is due.
 
         Raises:
             HookFault: The rules say now that something that they let through could not have happened.
@@ -74,16 +75,14 @@ class Replica:
         self._findings = _Findings()
         self._open: dict[str, Reservation | None] = {}
         self._ends = {entry["call"]: entry for entry in history.lines if entry["event"] == "post"}
-        self._without = without
+        self._unended = {entry["call"] for entry in _open_calls(history.snapshot)}
         self.snapshot: dict[str, Any] | None = None
         self.session = self._start(rules)
         ours_from = _first_line_under(rules.hash, history)
-        for entry in () if history.snapshot is None else history.snapshot["calls"]["open"]:
-            self._go_on(entry[0])
         self._clock.now = 0.0 if history.snapshot is None else history.snapshot["calls"]["latest"]
         for index, entry in enumerate(history.lines):
             self._apply(entry, ours=index >= ours_from)
-        if snapshots and history.wants_snapshot:
+        if history.wants_snapshot:
             self.snapshot = self._take(rules)
         self._findings.violations.clear()
 
@@ -111,22 +110,23 @@ class Replica:
         if self._history.snapshot is None:
             return Session(rules.state, session_id=self._history.session_id, **options)
         try:
-            return Session.restore(_before_open_calls(self._history.snapshot), **options)
+            return Session.restore(self._history.snapshot["session"], **options)
         except (SnapshotError, LookupError, TypeError) as error:
             raise StaleSnapshotError(str(error)) from error
 
     def _apply(self, entry: Mapping[str, Any], *, ours: bool) -> None:
         self._clock.now = max(self._clock.now, entry.get("ts", 0.0))
         match entry["event"]:
-            case "pre" if entry["call"] not in self._without:
+            case "pre":
                 self._begin(entry, ours)
+            case "post" if entry["call"] in self._unended:
+                raise StaleSnapshotError
             case "post" | "lost":
                 self._end(entry)
             case "ran":
                 self._happened(entry, entry["outcome"])
             case "deny" if entry["halted"] and ours:
-                # It stopped the session, and stops it again.
-                self.session.reserve(entry["tool"], entry["args"])
+                halt_again(self.session)
 
     def _begin(self, entry: Mapping[str, Any], ours: bool) -> None:
         reservation = self.session.reserve(entry["tool"], entry["args"])
@@ -143,16 +143,6 @@ class Replica:
             self._happened(entry, outcome, None if end is None else end.get("result"))
             self._open[entry["call"]] = None
 
-    def _go_on(self, entry: Mapping[str, Any]) -> None:
-        if entry["call"] in self._without:
-            return
-        self._clock.now = max(self._clock.now, entry["ts"])
-        reservation = self.session.reserve(entry["tool"], entry["args"])
-        if not reservation.allowed:
-            # In another order than it came in, it would not be let through. It stays counted.
-            self._happened(entry, "unknown")
-        self._open[entry["call"]] = reservation if reservation.allowed else None
-
     def _end(self, entry: Mapping[str, Any]) -> None:
         reservation = self._open.pop(entry["call"], None)
         if reservation is None:
@@ -166,24 +156,19 @@ class Replica:
 
     def _take(self, rules: HookRules) -> dict[str, Any]:
         calls = self._history.calls
-        seen = self
-        if calls.open:
-            seen = Replica(self._history, rules, without=calls.open, snapshots=False)
+        # The line that says by which rules the session goes on is written next, unless the process dies.
+        by_these = {} if calls.rules == rules.hash else {"rules": rules.hash, "done_of": {}}
         return {
+            "version": SNAPSHOT_VERSION,
             "offset": self._history.end,
-            "calls": {**calls.dump(), "rules": rules.hash},
-            "session": seen.session.snapshot(),
+            "calls": calls.dump() | by_these,
+            "session": self.session.snapshot(),
         }
 
 
-def _before_open_calls(snapshot: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the session of a snapshot at the time of its oldest open call: each begins when it began."""
-    began = [entry["ts"] for entry, _ in snapshot["calls"]["open"]]
-    session: Mapping[str, Any] = snapshot["session"]
-    if not began:
-        return session
-    memory = session["memory"]
-    return {**session, "memory": {**memory, "time": min(began)}}
+def _open_calls(snapshot: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """List the calls that were under way when a snapshot was taken."""
+    return [] if snapshot is None else [entry for entry, _ in snapshot["calls"]["open"]]
 
 
 def _first_line_under(rules: str, history: History) -> int:

@@ -189,7 +189,7 @@ def _calls_meant(form: list[Any]) -> Iterator[tuple[str, list[str] | None]]:
         for one in rest:
             yield from _calls_meant(one)
     elif kind == "matching":
-        tool, pattern, field = rest
+        tool, pattern, field, *_ = rest
         yield tool, [pattern, field]
     else:
         yield rest[0], None
@@ -204,7 +204,11 @@ def _may_contain(args: Mapping[str, Any], field: str, pattern: str) -> bool:
         return False
     from openbox_agentrt.acel.match.patterns import compile_pattern
 
-    return compile_pattern(pattern).search(value) is not None
+    try:
+        return compile_pattern(pattern).search(value) is not None
+    except UnicodeEncodeError:
+        # Half of a character, which no pattern is searched for in: the engine knows what that means.
+        return True
 
 
 def _is_data(compiled: dict[str, Any]) -> bool:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from openbox_agentrt.acel import Session, build_contract
 from openbox_agentrt.doors.claude_code.clear import clear_tools, guarding_roles
+from openbox_agentrt.doors.claude_code.history import Calls
 from openbox_agentrt.doors.claude_code.rules import HookRules
 from openbox_agentrt.doors.claude_code.rules import _names_of as names_of
 
@@ -171,3 +172,37 @@ def test_which_roles_can_be_refused(spec: dict[str, Any], guarding: list[int]) -
     contract = build_contract(spec)
 
     assert [contract.roles.index(role) for role in guarding_roles(contract)] == guarding
+
+
+def rules_of(*specs: dict[str, Any]) -> HookRules:
+    built = tuple(build_contract(spec) for spec in specs)
+    names = names_of(built)
+    assert names is not None
+    compiled: dict[str, Any] = {"state": {}, "rules_hash": "", "hash": "", "contracts": list(specs)}
+    return HookRules({**compiled, "names": names, "clear": clear_tools(built, list(names))}, built)
+
+
+def test_a_matcher_of_a_line_of_words_has_its_pattern() -> None:
+    """Words in a list are looked at by the engine, and a text is as any other."""
+    words = {"tool": "run", "matches": "^git push", "line": True, "field": "argv"}
+    rules = rules_of({"template": "never", "args": [words]})
+
+    told = [rules.may_object("run", {"argv": argv}) for argv in ("git push", "ls", ["ls"])]
+    assert told == [True, False, True]
+
+
+def test_half_a_character_is_for_the_engine_to_read() -> None:
+    """No pattern can be searched for in it."""
+    rules = rules_of({"template": "never", "args": [{"tool": "run", "matches": "git push"}]})
+
+    assert rules.may_object("run", {"command": "\ud800ls"})
+
+
+def test_a_name_in_other_letters_counts_as_the_name_that_it_is() -> None:
+    """The sign for Kelvin is another way to write a K."""
+    calls = Calls()
+    pre = {"event": "pre", "call": "n0", "tool": "\u212aill", "digest": "", "ts": 1.0, "args": {}}
+    calls.note(pre)
+    calls.note({"event": "post", "call": "n0", "ok": True, "ran": True, "ts": 1.0})
+
+    assert (calls.begun_of, calls.done_of) == ({"Kill": 1}, {"Kill": 1})
