@@ -169,7 +169,8 @@ class GovernanceHaltError(GovernanceError, base.GovernanceHaltError):
         remedy: str | None = None,
         ran: bool = False,
     ) -> None:
-        super().__init__(_about(event, "was halted", reason), decision=decision, remedy=remedy, ran=ran)
+        message = f"the run was halted: {reason}" if event is None else _about(event, "was halted", reason)
+        super().__init__(message, decision=decision, remedy=remedy, ran=ran)
         self.event = event
         self.reason = reason
         self.policy_id = policy_id

@@ -172,3 +172,8 @@ def test_a_refusal_that_a_tool_hides_is_found() -> None:
 def test_an_error_of_something_else_is_not_taken_for_one() -> None:
     """There is nothing to find in an ordinary failure."""
     assert errors.find_governance_error(RuntimeError("tool failed")) is None
+
+
+def test_a_halt_that_no_call_brought_about_is_of_the_run() -> None:
+    """Nobody asked for anything then: no name of an event says it better."""
+    assert str(errors.GovernanceHaltError("enough")) == "the run was halted: enough"

@@ -113,6 +113,6 @@ def _is_about(halt: Halt, run: RunState) -> bool:
 def _halt(run: RunState, halt: Halt) -> None:
     if run.halted is not None:
         return
-    error = GovernanceHaltError(halt.why, event=HALTED)
+    error = GovernanceHaltError(halt.why)
     refused(run, error, HALTED, Verdict.HALT, "halted", reason=halt.why, decided_by=halt.by or None)
     run.halt(error, took_effect=False)
