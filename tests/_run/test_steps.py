@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from openbox_agentrt.errors import OptionError
 from openbox_agentrt.evidence import EvidenceFile, EvidenceLog, read_entries, verify_file
 from openbox_agentrt.evidence.calls import calls_in
 from openbox_agentrt.evidence.logs import merged_entries
+from openbox_agentrt.fleet import SqliteFleet
 
 RULES = (must_precede("backup", "delete"), at_most_total("pay", "amount", 100), at_most_n_times("send", 2))
 
@@ -246,3 +248,20 @@ def test_what_cannot_be_derived_again_is_said(
     told = [record.getMessage() for record in caplog.records if "redacted here" in record.getMessage()]
     assert len(told) == (said is not None)
     assert said is None or f"needs {said!r}" in told[0]
+
+
+async def test_a_log_shows_what_the_store_of_the_fleet_refused(make_stage: Any, tmp_path: Path) -> None:
+    """With its arguments, as of a call that the session refuses: which refund was too much, and how much."""
+    path = tmp_path / "evidence.jsonl"
+    shared = at_most_total("pay", "amount", 100, scope="fleet", forever=True)
+    with closing(SqliteFleet(tmp_path / "fleet.db", timeout_seconds=20)) as fleet:
+        stage = await make_stage(contracts=[shared], evidence=path, record="steps", fleet=fleet)
+        async with stage.governance.run_scope():
+            assert await call(stage, "pay", {"amount": 60})
+            assert not await call(stage, "pay", {"amount": 70})
+        await stage.governance.aclose()
+
+    paid, refused = (one for one in calls_in(merged_entries([path])) if one.tool == "pay")
+    assert (paid.args, refused.args) == ({"amount": 60}, {"amount": 70})
+    report = rerun_file(path)
+    assert (report.differences, report.problems, report.not_derivable) == ((), (), 0)

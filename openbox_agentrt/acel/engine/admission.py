@@ -88,7 +88,7 @@ class Admission(Settlement):
         breaches = self._reserve(call, failed, away)
         if call.plan.fleet and call.admitted and self._fleet is not None:
             more = self._fleet.reserve(call, watching=self._watching, started=started)
-            breaches = self._beside(call, breaches, more)
+            breaches = self._beside(call, breaches, more, reserving=True)
         if started and call.written is not None and self._kept is not None:
             breaches = self._unless_kept(call, breaches, self._kept.written(call))
         if breaches or failed or began or call.extra is not None:
@@ -115,7 +115,7 @@ class Admission(Settlement):
         try:
             if call.plan.fleet and call.admitted and self._fleet is not None:
                 more = await self._fleet.areserve(call, watching=self._watching, started=started, lease=lease)
-                breaches = self._beside(call, breaches, more)
+                breaches = self._beside(call, breaches, more, reserving=True)
             if started and call.written is not None and self._kept is not None:
                 breaches = self._unless_kept(call, breaches, await self._kept.awritten(call))
         except BaseException:
@@ -271,7 +271,7 @@ class Admission(Settlement):
             self._report(call, failed, breaches)
 
     def _beside(
-        self, call: Reservation, local: list[Breach] | None, more: list[Breach]
+        self, call: Reservation, local: list[Breach] | None, more: list[Breach], *, reserving: bool = False
     ) -> list[Breach] | None:
         """Put what the store says beside what the session says; what the store refuses is taken back."""
         if call.unanswered or (call.lease is not None and call.lease.local):
@@ -280,6 +280,9 @@ class Admission(Settlement):
         if not more:
             return local
         if not self._watching and any(breach.blocks() for breach in more):
+            if reserving:
+                # Nobody else is asked about it, as about a call that the session refuses: nothing is hidden.
+                call.shown = dict(call.args)
             self.store.take_back(call, more)
         else:
             self.store.note(more)
