@@ -23,6 +23,7 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.match.matchers import FieldPattern, label
 from openbox_agentrt.acel.match.names import canonical
+from openbox_agentrt.acel.match.patterns import compile_later
 from openbox_agentrt.acel.session import engine_of
 
 
@@ -290,3 +291,20 @@ def test_one_known_tool_given_as_text_is_one_tool() -> None:
 
     assert session.reserve("pay").allowed
     assert not session.reserve("p").allowed
+
+
+def test_a_pattern_that_was_accepted_before_is_compiled_when_it_is_searched_for() -> None:
+    """What it finds is the same."""
+    compile_later(["accepted-[0-9]+"])
+
+    matcher = matching("Bash", "accepted-[0-9]+")
+
+    assert matcher("Bash", {"command": "Accepted-7"})
+    assert not matcher("Bash", {"command": "accepted-"})
+
+
+def test_a_pattern_that_is_not_accepted_after_all_refuses() -> None:
+    """Fail-closed: whoever said that it was accepted is wrong, and nothing passes for it."""
+    compile_later(["(accepted"])
+
+    assert bans(matching("Bash", "(accepted"), "Bash", command="ls")

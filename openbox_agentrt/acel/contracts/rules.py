@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..._plain.amounts import Amount
 from ..._plain.digest import text_digest
@@ -23,9 +23,11 @@ from ...fleet.plan import Per
 from ..condition.condition import Condition
 from ..condition.fact import Fact
 from ..match.keys import Key
-from ..match.provenance import Match
 from ..match.selector import is_plain
 from ..match.spelling import Fold
+
+if TYPE_CHECKING:
+    from ..match.provenance import Match
 
 # A window never remembers more calls than this; a larger limit could not be told from none.
 MAX_IN_WINDOW = 10_000

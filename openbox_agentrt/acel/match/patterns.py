@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = ("PatternError", "Searcher", "compile_pattern")
+__all__ = ("PatternError", "Searcher", "compile_later", "compile_pattern")
 
 # So few texts are as quick one by one.
 _FEW = 2
@@ -25,6 +25,20 @@ class PatternError(PicklableError, ValueError):
         self.pattern = pattern
         self.problem = problem
         super().__init__(f"pattern {pattern!r} cannot be compiled: {problem}")
+
+
+_accepted: set[str] = set()
+
+
+def compile_later(patterns: Iterable[str]) -> None:
+    """
+    Compile these patterns when they are first searched for, and not when they are made.
+
+    Args:
+        patterns: Patterns that RE2 has accepted before, such as those of rules that are kept as they were
+            understood. One that it does not accept after all is a fault of each search, and no error before.
+    """
+    _accepted.update(patterns)
 
 
 def compile_pattern(pattern: str) -> Any:
@@ -59,8 +73,16 @@ class Searcher:
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
-        self.search = compile_pattern(pattern).search
         self._by_line: Any = None
+        if pattern not in _accepted:
+            self.search = compile_pattern(pattern).search
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked for what is not there yet only, so a search pays nothing for it.
+        if name != "search":
+            raise AttributeError(f"a searcher has no {name!r}")
+        self.search = compile_pattern(self._pattern).search
+        return self.search
 
     def finds(self, texts: Iterable[str]) -> bool:
         """

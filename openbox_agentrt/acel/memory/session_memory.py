@@ -1,39 +1,37 @@
-"""All the memory of one session: from the names of cells and guards to the things themselves."""
+"""
+All the memory of one session: from the names of cells and guards to the things themselves.
+
+Kinds that few contracts have are loaded where one is made: a hook is a process for each call.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from ..condition.condition import Condition
 from ..contracts.base import TemporalContract
 from ..contracts.rules import Cell, CellKind, Guard, Move
 from ..contracts.watched import cell_of, count_of
-from ..match.provenance import reading_of
 from ..match.selector import ById
 from .cell import LiveCell, Mover
 from .clock import Clock, MonotoneClock, steady_clock
 from .condition import Holds, LiveCondition
-from .digests import Digests
 from .distinct import Differ, Distinct
 from .facts import FactMemory
-from .flights import Flights
-from .fresh import Fresh, FreshByKey, IsFresh
 from .guard import LiveGuard, NeverHolds
 from .keyed import Keyed, Room
-from .order import Latest, Next, StepMark
-from .owed import Overdue, Pending, Settled
-from .secrets import KeptOut, Secrets
 from .state import InState, StateStore
 from .tally import Ban, Cap, Need, Tally
-from .tokens import HasToken, Tokens
 from .total import Spend, Sum
-from .values import Known, LearningCell, Values, Words
 from .window import Marks, Stamps, WindowCap
 
-_SOURCES: dict[CellKind, Callable[..., LearningCell]] = {"values": Values, "words": Words, "secrets": Secrets}
+if TYPE_CHECKING:
+    from .digests import Digests
+
+_SOURCES: frozenset[CellKind] = frozenset({"values", "words", "secrets"})
 
 
 class SessionMemory:
@@ -59,6 +57,8 @@ class SessionMemory:
     def digests(self) -> Digests:
         """Give what makes digests of values, under a key that is made when it is first needed."""
         if self._digests is None:
+            from .digests import Digests
+
             self._digests = Digests()
         return self._digests
 
@@ -134,6 +134,8 @@ class SessionMemory:
         if guard.kind == "never":
             return NeverHolds(contract, guard)
         if guard.kind == "known":
+            from .values import Known
+
             sources: list[Any] = [self.cell(source, since) for source in guard.sources]
             return Known(contract, guard, sources, self.digests)
         if guard.kind == "condition":
@@ -153,17 +155,29 @@ class SessionMemory:
             case "distinct":
                 return Differ(contract, guard, cell)
             case "token":
+                from .tokens import HasToken
+
                 return HasToken(contract, guard, cell)
             case "next":
                 assert guard.other is not None
+                from .order import Next
+
                 return Next(contract, guard, cell, self.cell(guard.other, since))
             case "fresh":
+                from .fresh import IsFresh
+
                 return IsFresh(contract, guard, cell)
             case "settled":
+                from .owed import Settled
+
                 return Settled(contract, guard, cell)
             case "kept_out":
+                from .secrets import KeptOut
+
                 return KeptOut(contract, guard, cell)
             case "overdue":
+                from .owed import Overdue
+
                 return Overdue(contract, guard, cell)
         assert_never(guard.kind)
 
@@ -222,6 +236,8 @@ class SessionMemory:
 
     def _whole(self, cell: Cell, timeline: MonotoneClock | None) -> LiveCell:
         if cell.kind == "fresh" and cell.key is not None:
+            from .fresh import Fresh, FreshByKey
+
             make_fresh = partial(Fresh, timeline=timeline, within=cell.within)
             return FreshByKey(cell.key, make_fresh, bound=self._max_keys, timeline=timeline)
         make = _maker(cell, timeline, self._max_keys)
@@ -231,7 +247,12 @@ class SessionMemory:
         return Keyed(cell.key, make, bound=self._max_keys, timeline=timeline, forgets=forgets)
 
     def _source(self, cell: Cell, timeline: MonotoneClock | None) -> LiveCell:
-        return _SOURCES[cell.kind](
+        from ..match.provenance import reading_of
+        from .secrets import Secrets
+        from .values import Values, Words
+
+        kind = Secrets if cell.kind == "secrets" else Words if cell.kind == "words" else Values
+        return kind(
             cell.name(),
             cell.field,
             reading_of(cell.match or "exact", cell.fold),
@@ -271,16 +292,28 @@ def _maker(cell: Cell, timeline: MonotoneClock | None, max_keys: int) -> Callabl
                 cell.field or "", fold=cell.fold, refund=refund, timeline=timeline, within=within
             )
         case "tokens":
+            from .tokens import Tokens
+
             return lambda: Tokens(saving=cell.saving, refund=refund, timeline=timeline, within=within)
         case "pending":
+            from .owed import Pending
+
             return lambda: Pending(timeline=timeline, within=within)
         case "latest":
+            from .order import Latest
+
             return Latest
         case "step":
+            from .order import StepMark
+
             return lambda: StepMark(timeline=timeline, within=within)
         case "fresh":
+            from .fresh import Fresh
+
             return lambda: Fresh(timeline=timeline, within=within)
         case "flights":
+            from .flights import Flights
+
             return lambda: Flights(timeline=timeline, within=within)
         case "values" | "words" | "secrets":
             raise AssertionError("a source is one piece of memory")

@@ -54,7 +54,9 @@ class HookRules:
         """Give the contracts, built when they are first needed."""
         if self._contracts is None:
             from openbox_agentrt.acel.contracts.spec import build_contract
+            from openbox_agentrt.acel.match.patterns import compile_later
 
+            compile_later(_patterns_in(self._specs))
             self._contracts = tuple(build_contract(spec) for spec in self._specs)
         return self._contracts
 
@@ -135,6 +137,17 @@ def _read_compiled(folder: StateFolder, name: str) -> dict[str, Any] | None:
             return None
     needed = {"contracts", "state", "rules_hash", "hash", "names", "clear"}
     return compiled if isinstance(compiled, dict) and needed <= compiled.keys() else None
+
+
+def _patterns_in(data: Any) -> Iterator[str]:
+    """Find the patterns of contracts, which were built before they were kept."""
+    if isinstance(data, dict):
+        if isinstance(data.get("matches"), str):
+            yield data["matches"]
+        data = list(data.values())
+    if isinstance(data, list):
+        for part in data:
+            yield from _patterns_in(part)
 
 
 def _compile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], tuple[Template, ...]]:
