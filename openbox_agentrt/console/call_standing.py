@@ -40,12 +40,14 @@ class ContractLine:
         says: How it stands.
         leaves: What is left when the call has run; empty where nothing is used up.
         unknown: Whether it is not known here.
+        refuses: Whether it does not let the call through.
     """
 
     name: str
     says: str
     leaves: str = ""
     unknown: bool = False
+    refuses: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,10 @@ def _in_session(sources: Sources, known: KnownSession, approval: Approval) -> St
         return StandingOfCall(problem=problem)
     counted = call is not None
     refused: tuple[str, ...] = ()
+    shut = known.store.shut
+    if counted and shut is not None and shut.by_person:
+        # It was reserved before that was said, and is refused when it is judged again.
+        refused = (shut.label or shut.spec,)
     if call is None:
         call = PlannedCall(canonical(tool), plain_args(args), known.store.book.plan(tool))
         refusal = known.would(tool, args)
@@ -109,6 +115,7 @@ def _in_session(sources: Sources, known: KnownSession, approval: Approval) -> St
     with known.lock:
         found = [_line(sources, known, one) for one in standings_for(known.store, call, counted=counted)]
         found += _of_fleet(sources, known, call, counted=counted)
+    refused += tuple(f"{one.name}: {one.says}" for one in found if one.refuses)
     if refused:
         return StandingOfCall(says=f"would refuse it now: {'; '.join(refused)}", allowed=False)
     return StandingOfCall(says=_says(len({one.name for one in found})), lines=tuple(found))
@@ -202,11 +209,13 @@ def _shared(
         cell.per or "", ""
     )
     says = f"{shown[0]} of {shown[2]} used{_spaced(period)}{whose}, this makes {shown[1]}"
-    return ContractLine(name=name, says=says, leaves=f"{left} of {shown[2]}{whose}")
+    refuses = after > asked.n and not counted and contract.mode != "shadow"
+    return ContractLine(name=name, says=says, leaves=f"{left} of {shown[2]}{whose}", refuses=refuses)
 
 
 def _name(known: KnownSession, contract: TemporalContract) -> str:
-    return contract.id or known.text_of(contract).partition("(")[0]
+    name = contract.id or known.text_of(contract).partition("(")[0]
+    return f"{name} (shadow)" if contract.mode == "shadow" else name
 
 
 def _window(contract: TemporalContract) -> str:

@@ -97,6 +97,55 @@ def test_what_would_be_refused_now_is_said(open_desk: OpenDesk, tmp_path: Path) 
     assert "500 left of 500" in facts
 
 
+@pytest.mark.parametrize("reserved", [True, False])
+def test_a_halt_of_the_session_is_said(open_desk: OpenDesk, tmp_path: Path, reserved: bool) -> None:
+    """A call that was reserved before is refused when it is judged again, whatever contracts count."""
+    with EvidenceFile(tmp_path / "log.jsonl", record="steps") as evidence:
+        session = Session(contracts=RULES[1:], evidence=evidence, session_id="s-1")
+        if reserved:
+            session.reserve("refund", REFUND)
+        session.halt(reason="it refunds twice", by="ops-lead")
+        desk = open_desk(evidence=[tmp_path / "log.jsonl"])
+        facts = _facts(desk, desk.ask("refund", REFUND))
+
+    assert "would refuse it now: the session was not halted: it refunds twice (halted by ops-lead)" in facts
+    assert "allow" not in facts
+
+
+def test_a_contract_of_the_fleet_that_would_refuse_is_said(open_desk: OpenDesk, tmp_path: Path) -> None:
+    """One in shadow mode lets the call through, and is marked."""
+    rules = (
+        at_most_total("refund", "amount", 500, scope="fleet", per="day", id="enforce"),
+        at_most_total("refund", "amount", 500, scope="fleet", per="week", id="shadow", mode="shadow"),
+    )
+    with (
+        closing(SqliteFleet(tmp_path / "fleet.db", timeout_seconds=20)) as fleet,
+        EvidenceFile(tmp_path / "log.jsonl", record="steps") as evidence,
+    ):
+        for number, rule in enumerate(rules):
+            session = Session(contracts=[rule], evidence=evidence, session_id=f"s-{number}", fleet=fleet)
+            session.call("refund", {"customer": "c-7", "amount": 450})
+        desk = open_desk(evidence=[tmp_path / "log.jsonl"], fleet=f"sqlite:///{tmp_path}/fleet.db")
+        enforced, watched = (
+            _facts(desk, _asked(desk, REFUND, number=number, session=f"s-{number}")) for number in range(2)
+        )
+
+    assert "would refuse it now: enforce: 450 of 500 used today, this makes 550" in enforced
+    assert "the one about this tool allows it" in watched
+    assert "shadow (shadow) : 450 of 500 used this week, this makes 550" in watched
+
+
+def _asked(desk: Desk, arguments: dict[str, Any], *, number: int, session: str) -> str:
+    answer = desk.post(
+        event_type="ActivityStarted",
+        activity_id=f"a-{number}",
+        activity_type="refund",
+        activity_input=[arguments],
+        session_id=session,
+    )
+    return str(answer["approval_id"])
+
+
 @pytest.mark.parametrize("looked_at", [True, False], ids=["with the store", "without"])
 def test_the_fleet_is_asked_where_the_console_has_its_store(
     open_desk: OpenDesk, tmp_path: Path, looked_at: bool
