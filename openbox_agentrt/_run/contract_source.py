@@ -9,6 +9,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..acel.contracts.base import TemporalContract
@@ -26,7 +27,7 @@ from .rules_in_force import BuildOwn, ContractSource, RulesInForce
 from .sessions import ContractSession, Sessions
 
 if TYPE_CHECKING:
-    from ..evidence import EvidenceFile
+    from ..evidence import Ed25519Signer, EvidenceFile
     from ..options import GovernanceOptions
 
 MAX_TRACE = 256
@@ -98,7 +99,7 @@ def open_evidence(
     target = options.evidence
     if target is None:
         return None
-    from ..evidence import EvidenceError, EvidenceFile, ed25519_signer
+    from ..evidence import EvidenceError, EvidenceFile
 
     if not isinstance(target, str | os.PathLike):
         if not callable(getattr(target, "record", None)):
@@ -110,12 +111,14 @@ def open_evidence(
     try:
         signer = options.signer
         if isinstance(signer, str | os.PathLike):
-            signer, _ = ed25519_signer(signer)
+            signer = _signer_at("signer", signer)
         elif signer is not None and not callable(signer):
             raise OptionError("signer", f"must be a key file or sign, not {type(signer).__name__}")
         previous = None
         if options.previous_signer is not None:
-            previous, _ = ed25519_signer(options.previous_signer)
+            if not Path(options.previous_signer).expanduser().exists():
+                raise OptionError("previous_signer", f"names no file: {str(options.previous_signer)!r}")
+            previous = _signer_at("previous_signer", options.previous_signer)
         file = EvidenceFile(
             target,
             signer=signer,
@@ -139,6 +142,15 @@ def open_evidence(
     opened.callback(file.close)
     _warn_of_hidden(file, rules)
     return file
+
+
+def _signer_at(option: str, path: str | os.PathLike[str]) -> Ed25519Signer:
+    from ..evidence import EvidenceError, ed25519_signer
+
+    try:
+        return ed25519_signer(path)[0]
+    except EvidenceError as error:
+        raise OptionError(option, f"cannot be used: {error}", remedy=error.remedy) from error
 
 
 def _warn_of_hidden(file: EvidenceFile, rules: RulesInForce) -> None:

@@ -132,6 +132,22 @@ async def test_a_wrong_value_is_one_line_before_anything_is_sent(
     assert core.records() == []
 
 
+@pytest.mark.parametrize("option", ["signer", "previous_signer"])
+async def test_the_option_whose_key_cannot_be_used_is_named(tmp_path: Path, option: str) -> None:
+    """A key so far that is not there is not made: it would vouch for nothing."""
+    wrong = tmp_path / "wrong.key"
+    if option == "signer":
+        wrong.write_bytes(b"no key")
+        wrong.chmod(0o600)
+    keys: dict[str, Any] = {"signer": tmp_path / "new.key", option: wrong}
+
+    with pytest.raises(OptionError) as caught:
+        await create_openbox_agentrt(core=LocalCore(), environ={}, evidence=tmp_path / "e.jsonl", **keys)
+
+    assert caught.value.option == option
+    assert wrong.exists() is (option == "signer")
+
+
 async def test_a_rules_file_that_is_wrong_is_named_with_its_line(tmp_path: Path) -> None:
     """As `validate` would."""
     path = tmp_path / "rules.yaml"
