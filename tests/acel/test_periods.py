@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -139,3 +140,18 @@ def test_a_snapshot_goes_on_in_the_same_day_and_not_in_the_next() -> None:
     assert not allowed(Session.restore(snapshot, [contract], clock=clock), c=1)
     clock.now = at(2026, 5, 5)
     assert allowed(Session.restore(snapshot, [contract], clock=clock), c=1)
+
+
+@pytest.mark.parametrize("per", ["hour", "day", "week", "month"])
+@pytest.mark.parametrize(
+    "now", [1_780_315_200_000.0, 1e308, -1e308, 253_402_300_799.0], ids=["ms", "huge", "past", "last"]
+)
+def test_a_time_of_no_calendar_is_refused(per: Literal["hour", "day", "week", "month"], now: float) -> None:
+    """A clock in milliseconds, say, shows no day: the call is refused and says why, and nothing is raised."""
+    session = Session(contracts=[at_most_n_times("pay", 1, per=per)], clock=lambda: now)
+
+    call = session.reserve("pay")
+
+    assert not call.allowed
+    assert call.refusal is not None
+    assert call.refusal.broken[0].fault == "the clock shows no time of the calendar in seconds"

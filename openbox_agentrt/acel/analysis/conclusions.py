@@ -151,9 +151,16 @@ def source_findings(
 
 
 def _first_denial(some: SearchResult, name: str) -> tuple[set[int], tuple[int, Transition]]:
-    """Find the contracts that ever refuse a tool, and the first call that is refused."""
+    """Find few contracts of which one refuses every call of a tool, and the first call that is refused."""
     denied = some.found.denied[name]
-    return {some.place(own) for blocking in denied for own in blocking}, next(iter(denied.values()))
+    left, blamed = list(denied), set[int]()
+    while left:
+        # Those first that refuse alone, and then those that refuse most.
+        single = min(left, key=len)
+        own = max(sorted(single), key=lambda one: sum(one in blocking for blocking in left))
+        blamed.add(some.place(own))
+        left = [blocking for blocking in left if own not in blocking]
+    return blamed, next(iter(denied.values()))
 
 
 def _is_meant(subject: Subject, about: Iterable[SearchResult], name: str) -> bool:

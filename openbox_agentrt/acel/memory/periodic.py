@@ -14,6 +14,8 @@ from .call import JudgedCall
 from .cell import LiveCell, Mover, Renewal, Role
 from .clock import MonotoneClock
 
+# Years 2 to 9998: of others there is no date for a period before or after. Times in milliseconds are beyond.
+_FIRST, _LAST = -62_104_060_800, 253_370_764_800
 _THIS = {"hour": "this hour", "day": "today", "week": "this week", "month": "this month"}
 
 
@@ -25,7 +27,7 @@ class Periodic(LiveCell):
     later one.
     """
 
-    __slots__ = ("_current", "_make", "_per", "_span", "_tz", "key", "timeline")
+    __slots__ = ("_current", "_fault", "_make", "_per", "_span", "_tz", "key", "timeline")
 
     timeline: MonotoneClock
 
@@ -35,6 +37,7 @@ class Periodic(LiveCell):
         self._per: Per = per
         self._tz = tz
         self._span = (0.0, 0.0)
+        self._fault: str | None = None
         self._current = make()
         self.key = self._current.key
 
@@ -42,6 +45,11 @@ class Periodic(LiveCell):
         now = self.timeline.now
         # Before the clock was first looked at, there is no period.
         if now > -math.inf and not self._span[0] <= now < self._span[1]:
+            self._fault = (
+                None if _FIRST <= now < _LAST else "the clock shows no time of the calendar in seconds"
+            )
+            if self._fault is not None:
+                return self._current
             span = span_of(self._per, self._tz, now)
             if self._span[1]:
                 self._current = self._make()
@@ -49,10 +57,12 @@ class Periodic(LiveCell):
         return self._current
 
     def at(self, call: JudgedCall) -> LiveCell | None:
-        return None if self.timeline.fault is not None else self.whole().at(call)
+        current = self.whole()
+        return None if (self.timeline.fault or self._fault) is not None else current.at(call)
 
     def unknown(self, call: JudgedCall) -> str | None:
-        return self.timeline.fault or self.whole().unknown(call)
+        current = self.whole()
+        return self.timeline.fault or self._fault or current.unknown(call)
 
     def forget_run(self, run: str) -> None:
         self.whole().forget_run(run)

@@ -106,7 +106,7 @@ def test_what_arguments_decide(contracts: list[dict[str, Any]], expected: set[st
                 c("never_after", "x", "start", id="after"),
                 c("init", "start", id="init"),
             ],
-            {"tool-never-allowed: pending", "contract-implied-by: pending"},
+            {"tool-never-allowed: after", "contract-implied-by: pending"},
             id="impossible whatever it says",
         ),
         pytest.param(

@@ -550,3 +550,16 @@ def test_a_refusal_makes_no_halt_idle(analysed: Callable[..., Analysis]) -> None
     for contracts in ([halts, refuses], [refuses, halts]):
         (found,) = analysed(*contracts).findings
         assert (found.kind, found.contracts[0].name) == ("contract-implied-by", "refuses")
+
+
+def test_only_those_are_blamed_for_a_tool_that_is_shut_who_shut_it(analysed: Callable[..., Analysis]) -> None:
+    """A contract that refuses some calls of a tool, which others refuse anyway, is not to blame."""
+    found = analysed(
+        c("must_precede", "log_in", "log_out", id="in-first"),
+        c("never_after", "log_out", "log_in", id="stay"),
+        c("at_most_n_times", "log_in", 1, id="once"),
+        c("must_precede", "read", "log_out", id="read-first"),
+    )
+
+    (shut,) = (finding for finding in found.findings if finding.kind == "tool-never-allowed")
+    assert [contract.name for contract in shut.contracts] == ["in-first", "stay"]
