@@ -258,7 +258,9 @@ def _begun(db: sqlite3.Connection) -> Iterator[None]:
         yield
         db.execute("commit")
     except BaseException:
-        db.execute("rollback")
+        # Where the disk is full, SQLite has done so itself: then that is the reason to be told.
+        if db.in_transaction:
+            db.execute("rollback")
         raise
 
 

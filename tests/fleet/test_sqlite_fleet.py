@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pickle
+import resource
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from openbox_agentrt.fleet import FleetConfigError, FleetUnavailableError, SqliteFleet, open_fleet
 from openbox_agentrt.fleet.sqlite import SqliteLine
-from openbox_agentrt.fleet.steps import Beat, Hold, Keep, StepAnswer
+from openbox_agentrt.fleet.steps import Beat, Hold, Keep, NoAnswerError, StepAnswer
 from tests.fleet.plans import at_most, when_it_answers
 
 
@@ -53,6 +55,24 @@ def test_what_makes_no_sense_is_said(make: object, words: str) -> None:
     assert callable(make)
     with pytest.raises(FleetConfigError, match=words):
         make()
+
+
+def test_a_disk_that_is_full_is_said(path: Path) -> None:
+    """As what it is, and what comes next is tried anew."""
+    line = SqliteLine(path)
+    line.run([Beat(worker="w", lease_us=10**12, join=True)])
+    (held,) = line.run([Hold(session="s", worker="w", idle_us=10**12)])
+    much = replace(written("s", held), changed={"a": "x" * 1_000_000}, idle_us=10**12)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+    try:
+        with pytest.raises(NoAnswerError, match=r"disk|full"):
+            line.run([much])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert [answer.said for answer in line.run([much])] == ["ok"]
+    line.close()
 
 
 def test_what_is_over_is_deleted_in_portions(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
