@@ -21,7 +21,7 @@ from .close import close_run, let_go, settle_run
 from .contract_events import admit_run
 from .current import POSITION, Position
 from .report_answers import note_start_answer
-from .suspended import leases_in
+from .suspended import leases_in, runs_in
 
 if TYPE_CHECKING:
     from .parking import ParkedRun
@@ -91,6 +91,8 @@ class RunScope:
             )
         resumed = await self._resumed()
         parked = None if resumed is not None else await self._parked()
+        if resumed is None and parked is None:
+            self._say_if_lost()
         run = self._run = resumed or self._opened(parked)
         self._token = POSITION.set(Position(run, None, POSITION.get()))
         if resumed is None:
@@ -162,6 +164,14 @@ class RunScope:
             return await parking.take(leases, messages, **self._whose())
         except FleetError as error:
             raise _not_resumed(error) from error
+
+    def _say_if_lost(self) -> None:
+        for run_id in () if self._checkpoint is None else runs_in(self._checkpoint.messages):
+            log.warning(
+                "run %s waits for an approval in another process, which alone can resume it, or no more:"
+                " its calls are judged afresh",
+                run_id,
+            )
 
     def _whose(self) -> dict[str, str | None]:
         return {

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .parking import Parking
     from .state import RunState
 
-__all__ = ("SuspendedRuns", "call_key", "leases_in", "marked")
+__all__ = ("SuspendedRuns", "call_key", "leases_in", "marked", "runs_in")
 
 RUN_ID: Final = "openbox_run_id"
 """Name of the run's id in the placeholder of a call that waits."""
@@ -105,10 +105,10 @@ class SuspendedRuns:
     ) -> RunState | None:
         """Find the run that `checkpoint` continues, if it is here. It can be continued once."""
         self._close_forgotten()
-        run_ids = set(_run_ids(checkpoint.messages))
+        run_ids = runs_in(checkpoint.messages)
         if len(run_ids) != 1:
             return None
-        run_id = run_ids.pop()
+        (run_id,) = run_ids
         found = self._suspended.get(run_id)
         if found is None or not found.run.suspended:
             return None
@@ -184,8 +184,9 @@ def _marked(message: ModelMessage, told: Mapping[str, Any]) -> ModelMessage:
     return replace(message, content=parts)
 
 
-def _run_ids(messages: Sequence[ModelMessage]) -> Iterator[str]:
-    return (run_id for run_id in _told(messages, RUN_ID) if isinstance(run_id, str))
+def runs_in(messages: Sequence[ModelMessage]) -> frozenset[str]:
+    """Give the ids of the runs whose calls wait."""
+    return frozenset(run_id for run_id in _told(messages, RUN_ID) if isinstance(run_id, str))
 
 
 def _told(messages: Sequence[ModelMessage], name: str) -> Iterator[Any]:

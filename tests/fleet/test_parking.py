@@ -221,9 +221,9 @@ async def test_somebody_elses_conversation_does_not_take_it(
 
 @pytest.mark.leaves_rows_open
 async def test_what_was_redacted_is_resumed_here_only(
-    make_stage: Any, kit: Any, fleet: Fleet, other: Fleet, paid: list[int]
+    make_stage: Any, kit: Any, fleet: Fleet, other: Fleet, paid: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Another process has only the raw arguments, which must not be used."""
+    """Another process has only the raw arguments, which must not be used, and says so."""
 
     def redacts(event: Any) -> Any:
         if event.get("activity_type") != "refund":
@@ -243,6 +243,7 @@ async def test_what_was_redacted_is_resumed_here_only(
 
     assert "openbox_leases" not in checkpoint
     assert (await second.resume(checkpoint)).termination_reason == "waiting_for_approval"
+    assert "waits for an approval in another process" in caplog.text
 
 
 @pytest.mark.leaves_rows_open
