@@ -110,7 +110,9 @@ class SharedSession:
             try:
                 self._fleet.ask(self._to_hold())
                 return
-            except SessionBusyError:
+            except SessionBusyError as error:
+                # The question knows the error, and its traceback the question: a cycle would keep `self`.
+                error.__traceback__ = None
                 if pause is None:
                     raise
             time.sleep(pause)
@@ -121,7 +123,9 @@ class SharedSession:
             try:
                 await self._fleet.aask(self._to_hold())
                 return
-            except SessionBusyError:
+            except SessionBusyError as error:
+                # The question knows the error, and its traceback the question: a cycle would keep `self`.
+                error.__traceback__ = None
                 if pause is None:
                     raise
             await asyncio.sleep(pause)

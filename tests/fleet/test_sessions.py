@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import time
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -297,6 +298,25 @@ def test_one_that_is_dropped_is_let_go_of(fleet: Fleet, other: Fleet, is_in_cycl
     another = other.session("c-1", theirs)
     another.hold(wait=20)
     assert theirs.pieces == {"a": "1"}
+
+
+async def test_one_that_had_to_wait_is_let_go_of_as_soon_as_it_is_dropped(fleet: Fleet, other: Fleet) -> None:
+    """Nothing that it was told meanwhile keeps it, so no collector of cycles has to come by."""
+    mine, theirs = Notes(), Notes()
+    session = opened(fleet, mine)
+    same = other.session("c-1", theirs)
+    gc.disable()
+    try:
+        with pytest.raises(SessionBusyError):
+            same.hold(wait=0)
+        with pytest.raises(SessionBusyError):
+            await same.ahold(wait=0)
+        dropped = weakref.ref(same)
+        del same
+        assert dropped() is None
+    finally:
+        gc.enable()
+    session.leave()
 
 
 def test_one_that_a_fork_has_copied_lets_go_of_nothing(fleet: Fleet, other: Fleet) -> None:

@@ -66,7 +66,7 @@ def test_a_disk_that_is_full_is_said(path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
     try:
-        with pytest.raises(NoAnswerError, match="disk I/O|disk is full"):
+        with pytest.raises(NoAnswerError, match=r"disk I/O|disk is full"):
             line.run([much])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
