@@ -17,6 +17,7 @@ What JSON cannot hold is recorded as such, in a mapping with a key that starts w
     ``{"$cycle": "builtins.list"}``  a container inside itself
     ``{"$cut": "depth"}``            nested too deeply, or too much of it
     ``{"$error": "RuntimeError"}``   looking at it raised
+    ``{"$redacted": "..."}``         a secret that is neither text nor a number, if exact
 
 Dataclasses and models are read field by field, so that no method of theirs runs and each field has a name
 that redaction can go by.
@@ -190,6 +191,13 @@ class _ExactFreezer(_Freezer):
 
         if kind is not Concealed and issubclass(kind, Decimal):
             return Marked({"$decimal": str(value)})
+        if (
+            kind is Concealed
+            and self._concealer is not None
+            and _is_no_key(plain := _Freezer(None).walk(value.value))
+        ):
+            # A text in its place would pass for the key that this is not.
+            return Marked({"$redacted": self._concealer.marker(plain)})
         return super().other(value, kind, depth)
 
     def unseen(self, value: Unseen) -> Json:
@@ -243,6 +251,15 @@ def _set_of(items: list[Any]) -> Any:
 
 def _hashable(name: Any) -> Any:
     return name if isinstance(name, str | int | float | bool | type(None)) else json.dumps(name, default=str)
+
+
+def _is_no_key(value: Json) -> bool:
+    return (
+        value is None
+        or isinstance(value, bool)
+        or type(value) in (list, dict)
+        or (isinstance(value, dict) and "$float" in value)
+    )
 
 
 def _is_unicode(text: str) -> bool:

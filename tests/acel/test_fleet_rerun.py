@@ -297,3 +297,18 @@ def test_the_logs_of_all_workers_are_set_against_each_other(
     assert ["granted" in each for each in beyond] == [True] * 3
     assert "c.jsonl, line" in forgotten
     assert "these logs show" in forgotten
+
+
+def test_a_session_that_only_watches_lets_through_what_the_rules_refuse(
+    fleet: SqliteFleet, tmp_path: Path
+) -> None:
+    """A call without the key is decided without the store, and goes on all the same."""
+    log = tmp_path / "e.jsonl"
+    rules = (at_most_n_times("pay", 1, key="customer", **DAY),)
+    report = recorded(
+        log,
+        lambda **o: Session(contracts=rules, fleet=fleet, mode="shadow", **o),
+        lambda s: [s.call("pay", {"customer": each}) for each in ("a", None, "a")],
+    )
+
+    assert (report.differences, report.problems) == ((), ())

@@ -683,3 +683,59 @@ def test_what_is_code_is_not_rebuilt() -> None:
     """Nobody can say what it does."""
     assert rebuilt(canonical(at_most_n_times(lambda tool, args: True, 1))) is None
     assert rebuilt(canonical(rate_limit("x", 1, 1, clock=lambda: 0.0))) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "values", "not_derivable"),
+    [
+        pytest.param(
+            at_most_n_times("pay", 1, key="card"), [None, ["a"], {"n": 1}, True, "a", "a"], 0, id="no key"
+        ),
+        pytest.param(at_most_n_times("pay", 1, key="card.n"), [{"n": 1}, {"n": 1}], 2, id="a key inside"),
+        pytest.param(response("pay", "tell", key="card.n"), [{"n": 1}], 2, id="a key that is owed"),
+        pytest.param(max_distinct("pay", "card", 1), [["a"], ["b"]], 2, id="a list of values"),
+    ],
+)
+def test_a_redacted_value_that_is_no_key_does_not_pass_for_one(
+    tmp_path: Path, rule: Template, values: list[Any], not_derivable: int
+) -> None:
+    """Nothing, a list or an object is refused as a key, and its marker would be one."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps", redact_fields=["card"]) as evidence:
+        session = Session(contracts=[rule], evidence=evidence)
+        for value in values:
+            call = session.reserve("pay", {"card": value})
+            if call.allowed:
+                call.commit()
+        session.end_session()
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems) == ((), ())
+    assert report.not_derivable >= not_derivable
+    assert report.derived + report.not_derivable == len(values) + 1
+
+
+def test_a_decision_that_is_unknown_halts_no_session(tmp_path: Path) -> None:
+    """What seems to be refused is let through in the record, and what follows is judged as it was."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps", redact_fields=["card"]) as evidence:
+        rules = [max_distinct("pay", "card", 1, fold="case"), at_most_n_times("look", 1)]
+        session = Session(contracts=rules, evidence=evidence, halt_on_violation="session")
+        for tool, card in (("pay", "ann"), ("pay", "ANN"), ("look", "x"), ("look", "x")):
+            session.reserve(tool, {"card": card})
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems) == ((), ())
+
+
+def test_a_contract_that_was_replaced_is_called_as_it_was_written(tmp_path: Path) -> None:
+    """A call that it had let through ends with other arguments, and breaks it then."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=[at_most_total("pay", "n", 5, key=["who", "note"])], evidence=evidence)
+        call = session.reserve("pay", {"who": "a", "note": "b", "n": 1})
+        session.replace_contracts([at_most_n_times("pay", 9)])
+        call.commit(args={"who": "a", "note": "b", "n": 9})
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems) == ((), ())

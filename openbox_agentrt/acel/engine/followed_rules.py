@@ -34,10 +34,13 @@ class FollowedRules:
         self.contracts: list[Template | None] = []
         self.texts: list[str] = []
         self._past: set[str] = set()
+        # Calls under way are judged by contracts that are no more, which are called as they were written.
+        self._replaced: list[tuple[Template | None, str]] = []
 
     def put(self, rules: Mapping[str, Any]) -> None:
         """Put other contracts in the place of all there are."""
         self._past.update(self.texts)
+        self._replaced += zip(self.contracts, self.texts, strict=True)
         self.contracts = [rebuilt(form) for form in rules["contracts"]]
         self.texts = list(rules["texts"])
 
@@ -58,7 +61,8 @@ class FollowedRules:
         if isinstance(breach.contract, SessionRule):
             return breach.contract.spec
         places = (place for place, known in enumerate(self.contracts) if known is breach.contract)
-        return next(places, breach.contract.spec)
+        past = (text for contract, text in self._replaced if contract is breach.contract)
+        return next(places, next(past, breach.contract.spec))
 
     def is_code(self, name: int | str) -> bool:
         """Tell whether a recorded contract is code, so that nobody can say whether it is broken."""

@@ -10,7 +10,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..contracts.rules import Cell
+from ..match.keys import Key
 from ..memory.cell import LearnsFrom
+from ..memory.keyed import Keyed, Room
 from .planned_call import PlannedCall
 
 __all__ = (
@@ -45,6 +47,8 @@ def reading_hidden(call: PlannedCall, given: Any, keys: Collection[str]) -> set[
             # What stands there is compared with what calls have found out, and no marker is.
             asked.add(id(guard.contract))
         if cell is None:
+            if isinstance(guard, Room) and _hides_of_room(guard, given, keys):
+                asked.add(id(guard.contract))
             continue
         if _hides_of_cell(cell, given, keys):
             asked.add(id(guard.contract))
@@ -56,12 +60,47 @@ def _hides_of_cell(cell: Cell, given: Any, keys: Collection[str]) -> bool:
     # What was redacted is still the same for the same value. What was cut is not, what `fold` makes one has
     # several markers, and how much an amount was no marker says.
     told_apart = cell.kind == "distinct" and cell.fold is None
-    if cell.field is not None and _is_hidden_at(given, cell.field, marked=not told_apart):
+    if cell.field is not None and (
+        _is_hidden_at(given, cell.field, marked=not told_apart)
+        or _is_hidden_on_the_way(given, cell.field, to_the_end=True)
+    ):
         return True
-    key = cell.key
-    if key is None or key.text in keys:
+    return cell.key is not None and _hides_key(cell.key, given, keys)
+
+
+def _hides_of_room(room: Room, given: Any, keys: Collection[str]) -> bool:
+    keyed = room.cell.whole()
+    return isinstance(keyed, Keyed) and _hides_key(keyed.key, given, keys)
+
+
+def _hides_key(key: Key, given: Any, keys: Collection[str]) -> bool:
+    if key.text in keys:
         return False
-    return given is None or has_hidden(given, marked=key.fold is not None)
+    if given is None or has_hidden(given, marked=key.fold is not None):
+        return True
+    return any(_is_hidden_on_the_way(given, path) for path in _paths_of(key.form()))
+
+
+def _paths_of(form: Any) -> list[str]:
+    if isinstance(form, str):
+        return [form]
+    return list(form.values() if isinstance(form, dict) else form)
+
+
+def _is_hidden_on_the_way(given: Any, path: str, *, to_the_end: bool = False) -> bool:
+    """Tell whether what a path leads through is hidden as a whole, or `to_the_end` what is there."""
+    *steps, last = path.split(".")
+    for step in steps:
+        given = given.get(step) if isinstance(given, dict) else None
+        if isinstance(given, str):
+            return _HIDDEN in given
+        if _is_redacted(given):
+            return True
+    return to_the_end and isinstance(given, dict) and _is_redacted(given.get(last))
+
+
+def _is_redacted(value: Any) -> bool:
+    return isinstance(value, dict) and "$redacted" in value
 
 
 def reads_hidden_in_fleet(call: PlannedCall, given: Any, keys: Collection[str]) -> bool:

@@ -201,10 +201,10 @@ class Rerun:
                 self._store.lift()
             case "end_run":
                 unmet = self._store.end_run(step["of_run"])
-                self._compare(number, step, True, True, unmet, set())
+                self._compare(number, step, True, True, unmet, self._unseen.at_the_end())
             case "end":
                 unmet = self._store.end(shut=SHUT[step["shut"]] if "shut" in step else None)
-                self._compare(number, step, True, True, unmet, set())
+                self._compare(number, step, True, True, unmet, self._unseen.at_the_end())
             case other:
                 raise RerunError(f"line {number}: unknown step {other!r:.40}")
 
@@ -225,6 +225,7 @@ class Rerun:
         if self._is_step_hidden:
             store.step, self._is_step_hidden = step["step"] - 1, False
         by_code = not allowed and (step.get("code") or any(map(self._is_word, step.get("broken", ()))))
+        shut = store.shut
         breaches = store.reserve(call, force=bool(step.get("watched")), refuse=bool(by_code)) or []
         if call.step != step["step"]:
             raise RerunError(f"line {number}: step {call.step} of the session is missing")
@@ -236,6 +237,8 @@ class Rerun:
                 self._unasked.add(call.step)
         self._compare(number, step, allowed, call.admitted, breaches, unknown | self._unseen.about(call))
         if call.admitted is not allowed:
+            # What was let through has halted nothing.
+            store.shut = shut if allowed else store.shut
             call = self._follow_record(call, allowed)
         if allowed:
             self._flying[call.step] = call
@@ -272,8 +275,9 @@ class Rerun:
             answer = answered(number, question, step["answer"], self._rules.contracts)
             self._open_answers[call.step] = answer
             self.answers.append(answer)
+        follows = derived.allowed or call.watched
         on_code = derived.rests_on_code
-        self._compare(number, step, allowed, allowed if on_code else derived.allowed, derived.breaches, set())
+        self._compare(number, step, allowed, allowed if on_code else follows, derived.breaches, set())
 
     def _end(self, number: int, step: Mapping[str, Any], end: str) -> None:
         assert self._store is not None

@@ -71,6 +71,15 @@ class UnseenMemory:
         about |= {id(entry.contract) for entry, _ in call.plan.asked}
         return {place for place in tainted if id(self._rules.contracts[place]) in about}
 
+    def at_the_end(self) -> set[int]:
+        """Find the contracts with something unknown that require something of the end."""
+        unknown = self._tainted.union(*self._of_calls.values())
+        return {
+            place
+            for place in unknown
+            if (contract := self._rules.contracts[place]) is not None and contract.at_end
+        }
+
     def replace(self, rules: Mapping[str, Any], like: RuleSet) -> None:
         """Put other contracts in place; those with the same memory do not know it either."""
         unknown = self._memory_of(self._tainted, like)
