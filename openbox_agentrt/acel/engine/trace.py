@@ -67,27 +67,32 @@ class Trace:
         keep: How many of the latest rows are kept; None for all.
     """
 
-    __slots__ = ("_hash", "_keep", "_length", "_lock", "_new", "_rows")
+    __slots__ = ("_hash", "_is_late", "_keep", "_length", "_lock", "_new", "_rows")
 
     def __init__(self, keep: int | None = None) -> None:
         # Appending to a list is atomic, so adding a row takes no lock; whoever reads sorts them in.
-        self._new: list[tuple[Row, bytes]] = []
+        self._new: list[tuple[Row, bytes | None]] = []
         # A session that calls nothing has neither of the two.
         self._rows: deque[_Kept] | None = None
         self._hash: Any = None
         self._keep = keep
+        self._is_late = False
         self._length = 0
         self._lock = threading.Lock()
+
+    def put_off(self) -> None:
+        """
+        Encode rows when the hash is asked for, and not when they are added.
+
+        It is for whoever adds values that nobody changes afterwards, and may end before there is a question.
+        """
+        self._is_late = True
 
     def add(self, step: int, tool: str, args: Mapping[str, Any], result: Any) -> None:
         """Add a call that ran."""
         row = (step, tool, args, result)
-        try:
-            line = _encode(row)
-        except Exception:  # noqa: BLE001 - cyclic, too deep, not Unicode: all of it is plain once frozen
-            line = _encode(freeze(row))
         new = self._new
-        new.append((row, line))
+        new.append((row, None if self._is_late else _line_of(row)))
         # If somebody is at it already, this call does not wait for the hash.
         if len(new) >= BLOCK and self._lock.acquire(blocking=False):
             try:
@@ -154,8 +159,17 @@ class Trace:
             del new[: len(block)]
             self._rows.extend(_Kept(row) for row, _ in block)
             self._length += len(block)
-            self._hash.update(b"\n".join([line for _, line in block]) + b"\n")
+            self._hash.update(
+                b"\n".join([_line_of(row) if line is None else line for row, line in block]) + b"\n"
+            )
         return self._rows
+
+
+def _line_of(row: Row) -> bytes:
+    try:
+        return _encode(row)
+    except Exception:  # noqa: BLE001 - cyclic, too deep, not Unicode: all of it is plain once frozen
+        return _encode(freeze(row))
 
 
 def _first_encode(row: Any) -> bytes:

@@ -15,7 +15,7 @@ from openbox_agentrt.acel.engine.lifecycle import conclude
 from openbox_agentrt.acel.engine.snapshot import SnapshotError
 from openbox_agentrt.acel.events import Outcome, ToolCallEvent
 from openbox_agentrt.acel.memory.clock import SetClock
-from openbox_agentrt.acel.session import Session
+from openbox_agentrt.acel.session import Session, engine_of
 from openbox_agentrt.acel.session.calls import halt_again
 from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.doors.claude_code.history import SNAPSHOT_VERSION, History
@@ -78,6 +78,8 @@ class Replica:
         self._unended = {entry["call"] for entry in _open_calls(history.snapshot)}
         self.snapshot: dict[str, Any] | None = None
         self.session = self._start(rules)
+        # What the log holds is nobody's to change, and most hooks end without a question about the trace.
+        engine_of(self.session).rows.put_off()
         ours_from = _first_line_under(rules.hash, history)
         self._clock.now = 0.0 if history.snapshot is None else history.snapshot["calls"]["latest"]
         for index, entry in enumerate(history.lines):

@@ -257,6 +257,8 @@ def test_a_call_whose_pattern_objects_to_nothing_loads_what_searches_it(project:
 def test_a_call_that_is_judged_loads_the_engine_only(project: Path) -> None:
     """Neither what reads rules, nor a command line library, nor anything that talks to a network."""
     before(project, "Pay", "one", amount=1)
+    ended = {"tool_name": "Pay", "tool_use_id": "one", "tool_input": {"amount": 1}}
+    loaded_by("post", "--state-dir", str(project / "state"), **ended)
 
     loaded = before(project, "Pay", "two", amount=1)
 
