@@ -739,3 +739,17 @@ def test_a_contract_that_was_replaced_is_called_as_it_was_written(tmp_path: Path
 
     report = rerun_file(path)
     assert (report.differences, report.problems) == ((), ())
+
+
+@pytest.mark.parametrize("when", ["args.amount > 3", "args . amount>3"])
+def test_what_is_learnt_under_a_condition_is_found_again(tmp_path: Path, when: str) -> None:
+    """The memory has one name however the condition is spaced, and rules in a log have it in tokens."""
+    path = tmp_path / "e.jsonl"
+    rules = [came_from("pay", "to", sources=[{"tool": "look", "path": "ids"}], when=when)]
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=rules, evidence=evidence)
+        session.reserve("look", {"amount": 5}).commit({"ids": ["ann"]})
+        said = [session.reserve("pay", {"amount": 5, "to": to}).allowed for to in ("ann", "bob")]
+
+    assert said == [True, False]
+    assert rerun_file(path).differences == ()

@@ -276,9 +276,9 @@ class Declaration(TemporalContract):
         else:
             more.pop("scale", None)
         more["forms"] = self._forms(of, must)
-        if self.is_asked_when:
+        if self.is_asked_when and self.when is not None:
             identity += (("when", self.when),)
-            label = f"{label}; when={self.when}"
+            label = f"{label}; when={self.when.form}"
         return Cell(
             kind=kind,
             of=identity,
