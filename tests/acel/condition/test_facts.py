@@ -547,6 +547,7 @@ def test_what_a_condition_needs_to_be_judged_is_known() -> None:
                 "results": False,
                 "prompts": False,
                 "subject": False,
+                "memory": False,
                 **what,
             },
         )
@@ -555,6 +556,7 @@ def test_what_a_condition_needs_to_be_judged_is_known() -> None:
     assert needs(arguments=True) == [0, 2, 3]
     assert needs(times=True) == [1, 3]
     assert needs(results=True) == [0, 2]
+    assert needs(memory=True) == [0, 2]
 
 
 def test_sessions_in_threads_ask_for_their_own_facts() -> None:
