@@ -166,8 +166,9 @@ class FollowedLog:
 
     def sessions(self) -> list[str]:
         """List the sessions with steps, by the name of their steps, the latest last."""
-        index = self._index
-        return sorted(index.steps, key=lambda run: index.steps[run][-1])
+        with self._lock:
+            steps = self._index.steps
+            return sorted(steps, key=lambda run: steps[run][-1])
 
     def steps_of(self, run: str) -> list[tuple[int, dict[str, Any]]]:
         """Read the steps of a session."""
@@ -175,8 +176,8 @@ class FollowedLog:
         return [(line.number, line.parsed.data()) for line in found if line.parsed is not None]
 
     def session_of(self, run: str) -> str | None:
-        """Name the session that steps are of."""
-        first = next(iter(self.lines(self._index.steps[run][:1])), None)
+        """Name the session that steps are of; None also where the log was written anew and has none."""
+        first = next(iter(self.lines(self._index.steps.get(run, ())[:1])), None)
         if first is None or first.parsed is None:
             return None
         return first.parsed.session or first.parsed.data().get("session")

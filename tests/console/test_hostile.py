@@ -207,6 +207,21 @@ def test_a_forged_log_breaks_no_page(forged_desk: Desk, kind: str, name: str, pa
             assert "\u202e" not in answer.text
 
 
+def test_a_log_that_was_written_anew_names_no_session(forged_desk: Desk) -> None:
+    """A page may have listed its sessions a moment before."""
+    log = forged_desk.sources.logs[0]
+    log.path.write_bytes((log.path.parent / "good").read_bytes())
+    forged_desk.sources.refresh()
+    run = log.sessions()[-1]
+    assert log.session_of(run) is not None
+
+    log.path.write_bytes(b"")
+    forged_desk.sources.refresh()
+
+    assert log.sessions() == []
+    assert log.session_of(run) is None
+
+
 def test_rules_whose_terms_are_none_are_not_built(forged_desk: Desk) -> None:
     """They were tampered with, and verification says so."""
     log = forged_desk.sources.logs[0].path
