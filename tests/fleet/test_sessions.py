@@ -233,9 +233,10 @@ def test_what_cannot_be_kept_is_told_to_who_waits(fleet: Fleet, caplog: pytest.L
 
 def test_a_store_that_is_away_keeps_nobody_waiting(tmp_path: Path, server: RedisServer) -> None:
     """What was to be written is written when it is back."""
-    fleet, other = RedisFleet(server.url), RedisFleet(server.url, timeout_seconds=20)
+    fleet, other = (RedisFleet(server.url, timeout_seconds=20) for _ in range(2))
     mine, theirs = Notes(), Notes()
     session = opened(fleet, mine)
+    fleet.timeout_seconds = 0.25
     server.stop()
     mine.note("a", "1")
 

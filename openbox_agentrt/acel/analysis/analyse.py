@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
+from ..match.matchers import is_glob
 from ..rulesfile import Rules
 from .acceptance import told_apart, unused
 from .alphabet import alphabet_of
@@ -26,7 +27,7 @@ from .machine import Machine
 from .questions import Questions
 from .redundancy import idle_contracts
 from .search import Look, explore
-from .tool_names import names_of
+from .tool_names import names_of, tools_in
 from .world import World
 
 __all__ = ("MAX_STATES", "analyse", "named_contracts")
@@ -118,8 +119,8 @@ class _Work:
         self.undecided: list[str] = []
         self.open: set[int] = set()
         self.states = 0
-        self._names, whole = names_of(subject.contracts, tools, budget.part(4))
-        if not whole:
+        self._names, self._has_all_names = names_of(subject.contracts, tools, budget.part(4))
+        if not self._has_all_names:
             self.undecided.append("which tools fit which patterns over names: there are too many patterns")
         self._touched = touched(subject.contracts, self._names)
 
@@ -214,8 +215,15 @@ class _Work:
         machine = Machine(some, alphabet, self._subject.state)
         found = explore(World([machine], alphabet, values=values_needed(more)), budget, look)
         self.states += len(found.states)
-        whole = found.whole and alphabet.whole
+        # Where names are missing, calls are, and what never happens without them may happen all the same.
+        named = self._has_all_names or not any(map(_fits_names, more))
+        whole = found.whole and alphabet.whole and named
         return SearchResult(component.contracts, frozenset(component.names), found, whole)
+
+
+def _fits_names(contract: Declaration) -> bool:
+    """Tell whether a contract has a pattern over names of tools."""
+    return any(is_glob(name) for role in contract.roles for name in tools_in(role.selector.form()))
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -428,6 +428,16 @@ def test_what_explodes_ends_in_time(analysed: Analysed, hostile: str) -> None:
     compare(old, new, seconds=0.3)
 
 
+@pytest.mark.parametrize("milliseconds", [1, 4, 5, 6, 8, 10, 12])
+def test_contracts_whose_tools_were_not_all_found_are_not_called_idle(
+    analysed: Analysed, milliseconds: int
+) -> None:
+    """Wherever the time ends: every one of these refuses a fourth call."""
+    found = analysed(*HOSTILE["globs of every order"], seconds=milliseconds / 1000)
+
+    assert found.findings == ()
+
+
 @pytest.mark.parametrize(
     "name", ["policies/airline", "policies/retail", "claude_code/rules", "production/rules"]
 )
