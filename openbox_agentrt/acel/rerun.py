@@ -25,6 +25,8 @@ class RerunReport:
         differences: Those of them that do not follow from the rules.
         on_code: How many of them rest on code as well, which is taken at its word.
         on_fleet: How many of them rest on what the store of a fleet answered, which is taken at its word.
+        on_shadow: How many let a call through that contracts refuse, because the session only watched. That
+            it did is the log's word.
         not_derivable: How many could not be derived, since what they need was redacted, cut or never told, or
             was remembered by a session that came from elsewhere.
         on_core: How many decisions are Core's or a person's word.
@@ -37,6 +39,7 @@ class RerunReport:
     differences: tuple[Divergence, ...]
     on_code: int
     on_fleet: int
+    on_shadow: int
     not_derivable: int
     on_core: int
     problems: tuple[str, ...]
@@ -96,6 +99,7 @@ def rerun_file(
         total.derived += rerun.derived
         total.on_code += rerun.on_code
         total.on_fleet += rerun.on_fleet
+        total.on_shadow += rerun.on_shadow
         total.not_derivable += rerun.not_derivable
         total.differences += rerun.differences
         if account is not None:
@@ -105,6 +109,7 @@ def rerun_file(
         differences=tuple(sorted(total.differences, key=lambda difference: difference.number)),
         on_code=total.on_code,
         on_fleet=total.on_fleet,
+        on_shadow=total.on_shadow,
         not_derivable=total.not_derivable,
         on_core=log.on_core,
         problems=tuple(problems),

@@ -148,6 +148,8 @@ def _print_rerun(again: RerunReport) -> None:
         print(f"  {again.on_code:,} rest on code as well (conditions, functions)", file=where)
     if again.on_fleet:
         print(f"  {again.on_fleet:,} rest on the fleet store's word (its counts and its time)", file=where)
+    if again.on_shadow:
+        print(f"  {again.on_shadow:,} let through what contracts refuse (shadow mode)", file=where)
     if again.not_derivable:
         why = "redacted, cut, without an end, or after a memory that the log does not show"
         print(f"  {again.not_derivable:,} not derivable: {why}", file=where)

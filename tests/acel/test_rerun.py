@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -198,6 +198,27 @@ def test_every_decision_follows_from_steps_and_rules(
     assert report.ok
     assert report.derived > 100
     assert report.not_derivable == 0
+
+
+@pytest.mark.parametrize("mode", ["enforce", "shadow"])
+def test_what_a_session_only_watched_is_counted(tmp_path: Path, mode: Literal["enforce", "shadow"]) -> None:
+    """No rule says that a session only watched, so a forger who has the key may."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(
+            contracts=[at_most_n_times("send", 1), at_most_n_times("read", 0, mode="shadow")],
+            evidence=evidence,
+            mode=mode,
+        )
+        for tool in ("send", "send", "read", "send"):
+            attempt = session.reserve(tool)
+            if attempt.allowed:
+                attempt.commit()
+
+    report = rerun_file(path)
+
+    assert (report.ok, report.derived) == (True, 4)
+    assert report.on_shadow == (2 if mode == "shadow" else 0)
 
 
 def test_threads_side_by_side(tmp_path: Path) -> None:

@@ -558,6 +558,13 @@ def test_verify_derives_decisions_again(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("verify", "e.jsonl", "--rerun", "--rules", "rules.yaml")
     assert code == 0
     assert "2 decision(s) re-derived, 0 differ\n" in out
+    assert "shadow" not in out
+    with EvidenceFile(tmp_path / "watched.jsonl", record="steps") as log:
+        Session(contracts=rules, evidence=log, mode="shadow").reserve("delete")
+    assert (
+        "  1 let through what contracts refuse (shadow mode)\n"
+        in run("verify", "watched.jsonl", "--rerun")[1]
+    )
 
     (tmp_path / "strange.yaml").write_text("contracts: [{template: init, args: [x]}]")
     code, _, err = run("verify", "e.jsonl", "--rerun", "--rules", "strange.yaml")

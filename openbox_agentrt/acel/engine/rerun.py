@@ -55,6 +55,7 @@ class Rerun:
         derived: How many decisions were derived again, and compared.
         on_code: How many of them rest on code as well.
         on_fleet: How many of them rest on what the store of the fleet answered.
+        on_shadow: How many let a call through that contracts refuse, because the session only watched.
         not_derivable: How many could not be derived.
         differences: Those that differ.
         answers: What the store of the fleet answered, as far as it could be followed.
@@ -63,6 +64,7 @@ class Rerun:
     derived: int = 0
     on_code: int = 0
     on_fleet: int = 0
+    on_shadow: int = 0
     not_derivable: int = 0
     differences: list[Divergence] = field(default_factory=list)
     answers: list[AnsweredPlan] = field(default_factory=list)
@@ -235,6 +237,7 @@ class Rerun:
             unknown = self._unseen.hide(call, seen, keys)
             if plan.fleet and reads_hidden_in_fleet(call, seen, keys):
                 self._unasked.add(call.step)
+        self._count_watched(call, breaches)
         self._compare(number, step, allowed, call.admitted, breaches, unknown | self._unseen.about(call))
         if call.admitted is not allowed:
             # What was let through has halted nothing.
@@ -276,6 +279,7 @@ class Rerun:
             self._open_answers[call.step] = answer
             self.answers.append(answer)
         follows = derived.allowed or call.watched
+        self._count_watched(call, derived.breaches)
         on_code = derived.rests_on_code
         self._compare(number, step, allowed, allowed if on_code else follows, derived.breaches, set())
 
@@ -335,8 +339,14 @@ class Rerun:
         if call is None:
             raise RerunError(f"line {number}: a call was judged again that never began")
         breaches = self._store.recheck(call)
+        self._count_watched(call, breaches)
         derived = call.watched or not any(breach.blocks() for breach in breaches)
         self._compare(number, step, bool(step["allowed"]), derived, breaches, self._unseen.about(call))
+
+    def _count_watched(self, call: PlannedCall, breaches: Iterable[Breach]) -> None:
+        # That the session only watched, the log says alone: no rule says so.
+        if call.watched and any(breach.blocks() for breach in breaches):
+            self.on_shadow += 1
 
     def _learnt(self, call: PlannedCall, step: Mapping[str, Any]) -> dict[str, Any]:
         """Give what a log says was learnt from a call, with None for what it does not say."""
