@@ -26,8 +26,9 @@ from openbox_agentrt.acel import (
     requires_state,
     response,
 )
-from openbox_agentrt.acel.contracts.base import TemporalContract
+from openbox_agentrt.acel.contracts.base import PersonsHalt, TemporalContract
 from openbox_agentrt.acel.memory.deferred import Guess
+from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.acel.verdict import Verdict
 from openbox_agentrt.testing import ManualClock
 
@@ -403,6 +404,21 @@ def test_a_budget_that_was_overshot_halts_a_session_where_its_contract_halts(mod
 
     assert session.reserve("other").allowed is (mode == "shadow")
     assert (session.closed is None) is (mode == "shadow")
+
+
+def test_a_contract_that_halts_outlasts_the_halt_of_a_person() -> None:
+    """What was under way when a person stopped the session may break it, and nobody lifts that."""
+    contract = at_most_total("llm_call", "tokens", 10, on_violation="halt")
+    session = Session(contracts=[contract])
+    under_way = session.reserve("llm_call", deferred=("tokens",))
+    store = engine_of(session).store
+    store.halt(PersonsHalt("look at it first"), of="somebody")
+    assert not session.reserve("other").allowed
+
+    under_way.commit(measured={"tokens": 11})
+    store.lift(of="somebody")
+
+    assert not session.reserve("other").allowed
 
 
 def test_an_answer_that_is_overdue_halts_a_session_where_its_contract_halts() -> None:

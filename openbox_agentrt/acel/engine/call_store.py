@@ -369,7 +369,9 @@ class CallStore:
         if over is None:
             return None
         self._note(over)
-        if self.shut is None and not call.watched and any(breach.halts() for breach in over):
+        # A person's halt may be lifted; this one is for good.
+        lasting = self.shut is not None and not self.shut.by_person
+        if not lasting and not call.watched and any(breach.halts() for breach in over):
             self.shut = HALTED
         return self._in_order(over)
 
