@@ -94,7 +94,7 @@ class Desk:
     @contextmanager
     def client(self) -> Iterator[httpx.Client]:
         """Sign a program in."""
-        with httpx.Client(base_url=self.url, trust_env=False, verify=False) as client:
+        with httpx.Client(base_url=self.url, trust_env=False, verify=False, timeout=30) as client:
             assert client.get(self.links[-1]).status_code == 200
             yield client
 
