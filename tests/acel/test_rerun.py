@@ -221,6 +221,22 @@ def test_what_a_session_only_watched_is_counted(tmp_path: Path, mode: Literal["e
     assert report.on_shadow == (2 if mode == "shadow" else 0)
 
 
+def test_a_contract_that_stayed_when_others_were_replaced_is_the_same(tmp_path: Path) -> None:
+    """Also for a call that began before, and ends after."""
+    stays, goes = at_most_total("pay", "amount", 10), at_most_n_times("send", 3)
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=[goes, stays], evidence=evidence)
+        under_way = session.reserve("pay", {"amount": 1})
+        session.replace_contracts([stays])
+        under_way.commit(args={"amount": 20})
+
+    report = rerun_file(path)
+
+    assert report.differences == ()
+    assert report.derived == 2
+
+
 def test_threads_side_by_side(tmp_path: Path) -> None:
     """The steps stand in the order of the lock, whoever writes them down."""
     path = tmp_path / "e.jsonl"

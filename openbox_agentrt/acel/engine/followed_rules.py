@@ -64,6 +64,14 @@ class FollowedRules:
         past = (text for contract, text in self._replaced if contract is breach.contract)
         return next(places, next(past, breach.contract.spec))
 
+    def agree(self, recorded: Sequence[int | str], found: Sequence[int | str]) -> bool:
+        """Tell whether what was recorded as broken is what is found to be."""
+        # A contract that stayed when others were replaced has a place, and for a call from before its text.
+        earlier = {name for name in found if isinstance(name, str)}
+        texts = [self.texts[name] if isinstance(name, int) else name for name in recorded]
+        told = {text if text in earlier else name for name, text in zip(recorded, texts, strict=True)}
+        return told == set(found)
+
     def is_code(self, name: int | str) -> bool:
         """Tell whether a recorded contract is code, so that nobody can say whether it is broken."""
         if isinstance(name, str):
