@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -27,6 +28,9 @@ from openbox_agentrt.local_core import LocalCore
 settings.register_profile("tests", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("explore", deadline=None, derandomize=False, max_examples=500, print_blob=True)
 settings.load_profile("tests")
+
+# A shell lets what it runs in the background ignore interrupts, and so would what the tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
