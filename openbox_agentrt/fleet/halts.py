@@ -188,7 +188,8 @@ class HaltWatch:
     def _take(self, found: dict[str, _Row]) -> None:
         with self._lock:
             news = [row for name, row in found.items() if self._known.get(name) != row]
-            self._known |= found
+            # Another one in its place: who lists it takes no lock.
+            self._known = self._known | found
             listeners = list(self._listeners) if news else []
         for halt, lifted in news:
             for listener in listeners:
