@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from .._plain.amounts import show
 from ..fleet.amounts import from_units
@@ -29,10 +29,12 @@ class _Cell:
 
     cell: FleetCell
     grants: list[tuple[int, int]] = field(default_factory=list)
-    limits: list[tuple[int, int, int, FleetGuard, str]] = field(default_factory=list)
+    limits: list[tuple[int, int, int, str]] = field(default_factory=list)
     said: list[tuple[int, int, str]] = field(default_factory=list)
     # An amount below zero gives something back, so that what was granted is not what is used.
     gives_back: bool = False
+    # What was granted before each grant, all together: made once the grants are in order.
+    granted: list[int] = field(default_factory=list)
 
 
 class FleetAccount:
@@ -71,6 +73,7 @@ class FleetAccount:
             if known.gives_back:
                 continue
             known.grants.sort()
+            known.granted = list(accumulate((units for _, units in known.grants), initial=0))
             found += [*_beyond(known), *_forgotten(known)]
         return found
 
@@ -86,7 +89,7 @@ class FleetAccount:
         for guard in each.plan.guards:
             if guard.enforced and guard.kind in ("cap", "spend"):
                 units = moves.get(guard.cell, 0)
-                self._cell(each, guard.cell).limits.append((now, units, guard.n, guard, where))
+                self._cell(each, guard.cell).limits.append((now, units, guard.n, where))
 
     def _say(self, each: AnsweredPlan, broken: Mapping[str, int], guard: FleetGuard, where: str) -> None:
         cell = each.plan.cells[guard.cell]
@@ -122,11 +125,11 @@ def _before(known: _Cell, now: int) -> int:
         edges = edges_around(cell.per, cell.tz, now)
         begin = next((start for start, end in pairwise(edges) if start <= now < end), now)
     first, last = bisect_left(known.grants, (begin, 0)), bisect_left(known.grants, (now, 0))
-    return sum(units for _, units in known.grants[first:last])
+    return known.granted[last] - known.granted[first]
 
 
 def _beyond(known: _Cell) -> Iterable[str]:
-    for now, units, limit, _, where in known.limits:
+    for now, units, limit, where in known.limits:
         used = _before(known, now) + units
         if used > limit:
             said = f"granted {_shown(known, used)} of {_shown(known, limit)}"
