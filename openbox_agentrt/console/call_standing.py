@@ -18,6 +18,7 @@ from ..acel.engine.planned_call import PlannedCall
 from ..acel.engine.standing import CallStanding, standings_for
 from ..acel.match.names import canonical
 from ..fleet.amounts import from_units
+from ..fleet.periods import PRESENT
 from ..fleet.wire import cell_id
 from ..local_core.approvals import Approval
 from . import values, words
@@ -165,7 +166,7 @@ def _line(sources: Sources, known: KnownSession, one: CallStanding) -> ContractL
         return ContractLine(name=name, says=f"{one.met} came before" if one.met else "allows it")
     whose = _whose(sources, contract, stands.key)
     period = one.period or _window(contract)
-    says = f"{stands.used} of {stands.limit} used{_spaced(period)}{whose}, this makes {one.after}"
+    says = _used(f"{stands.used} of {stands.limit}", period, whose, f"{one.after}")
     anew = "" if one.anew_at is None else f" until {words.clock(one.anew_at)[:5]} UTC"
     return ContractLine(name=name, says=says, leaves=f"{one.left} of {stands.limit}{whose}{anew}")
 
@@ -205,10 +206,8 @@ def _shared(
     shown = [show(from_units(units, cell.scale)) for units in (before, after, asked.n)]
     whose = _whose(sources, contract, cell.key)
     left = show(max(subtract(from_units(asked.n, cell.scale), from_units(after, cell.scale)), 0))
-    period = {"hour": "this hour", "day": "today", "week": "this week", "month": "this month"}.get(
-        cell.per or "", ""
-    )
-    says = f"{shown[0]} of {shown[2]} used{_spaced(period)}{whose}, this makes {shown[1]}"
+    period = "" if cell.per is None else PRESENT[cell.per]
+    says = _used(f"{shown[0]} of {shown[2]}", period, whose, shown[1])
     refuses = after > asked.n and not counted and contract.mode != "shadow"
     return ContractLine(name=name, says=says, leaves=f"{left} of {shown[2]}{whose}", refuses=refuses)
 
@@ -231,5 +230,5 @@ def _whose(sources: Sources, contract: TemporalContract, key: str | None) -> str
     return f" for {sources.redactor.marker(key) if hidden else key}"
 
 
-def _spaced(text: str) -> str:
-    return f" {text}" if text else ""
+def _used(share: str, period: str, whose: str, after: str) -> str:
+    return f"{share} used{' ' if period else ''}{period}{whose}, this makes {after}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .errors import FleetConfigError
 from .plan import Per
@@ -12,9 +13,17 @@ from .plan import Per
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-__all__ = ("SECOND", "edges_around", "zone")
+__all__ = ("PRESENT", "SECOND", "edges_around", "zone")
 
 SECOND = 1_000_000
+
+PRESENT: Final[Mapping[Per, str]] = {
+    "hour": "this hour",
+    "day": "today",
+    "week": "this week",
+    "month": "this month",
+}
+"""What the present period is called."""
 
 
 def zone(name: str) -> ZoneInfo:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from ...fleet.periods import SECOND, edges_around, zone
+from ...fleet.periods import PRESENT, SECOND, edges_around, zone
 from ...fleet.plan import Per
 from .call import JudgedCall
 from .cell import LiveCell, Mover, Renewal, Role
@@ -16,7 +16,6 @@ from .clock import MonotoneClock
 
 # Years 2 to 9998: of others there is no date for a period before or after. Times in milliseconds are beyond.
 _FIRST, _LAST = -62_104_060_800, 253_370_764_800
-_THIS = {"hour": "this hour", "day": "today", "week": "this week", "month": "this month"}
 
 
 class Periodic(LiveCell):
@@ -140,4 +139,4 @@ def renewal_at(per: Per, tz: str, moment: float) -> Renewal:
     """Say when a period ends: its time, and its day where that is not the next midnight."""
     written = datetime.fromtimestamp(moment, UTC if tz == "UTC" else zone(tz))
     day = "" if per in ("hour", "day") else written.strftime("%Y-%m-%d ")
-    return Renewal(moment, _THIS[per], f"free again at {day}{written:%H:%M} {tz}")
+    return Renewal(moment, PRESENT[per], f"free again at {day}{written:%H:%M} {tz}")
