@@ -15,12 +15,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..condition.source import tokens_of
+
 __all__ = ("ComparedValues", "NotUnderstoodError", "values_in")
 
-_TOKEN = re.compile(
-    r"""(?P<blank>\s+)|(?P<text>"[^"\\]*"|'[^'\\]*')|(?P<number>\d+(?:\.\d+)?(?![\w.]))"""
-    r"""|(?P<name>[A-Za-z_]\w*)|(?P<mark>&&|\|\||[=!<>]=|[\s\S])""",
-)
+# Of the texts, numbers and names of CEL, those that mean what they say.
+_PLAIN = {
+    "text": re.compile(r"""\"[^"\\]*"|'[^'\\]*'"""),
+    "number": re.compile(r"[0-9]+(?:\.[0-9]+)?"),
+    "name": re.compile(r"[A-Za-z_][A-Za-z0-9_]*"),
+}
 _COMPARED = ("==", "!=", "<", "<=", ">", ">=")
 _ASKED = ("startsWith", "endsWith", "contains")
 _OTHER = "other"
@@ -96,8 +100,7 @@ class _Reader:
     """Read a condition from its first token to its last."""
 
     def __init__(self, text: str) -> None:
-        matches = _TOKEN.finditer(text)
-        self._tokens = [(str(m.lastgroup), m[0]) for m in matches if m.lastgroup != "blank"]
+        self._tokens: list[tuple[str, str]] = [token for token in tokens_of(text) if token.kind != "blank"]
         self._tokens.append(("end", ""))
         self.found: dict[str, ComparedValues] = {}
 
@@ -225,7 +228,10 @@ class _Reader:
         return taken
 
     def _take(self) -> tuple[str, str]:
-        return self._tokens.pop(0) if len(self._tokens) > 1 else self._tokens[0]
+        kind, word = self._tokens.pop(0) if len(self._tokens) > 1 else self._tokens[0]
+        if kind in _PLAIN and not _PLAIN[kind].fullmatch(word):
+            raise NotUnderstoodError(word)
+        return kind, word
 
 
 def _around(bounds: Iterable[int | float], plain: Iterable[Any]) -> Iterator[int | float]:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from ..._values import dataclass, field
 from .fact import Fact
 
-__all__ = ("VARIABLES", "ConditionError", "Reads", "read_source")
+__all__ = ("VARIABLES", "ConditionError", "ConditionToken", "Reads", "read_source", "tokens_of")
 
 VARIABLES: Final = ("args", "facts", "now", "session", "subject")
 """The names that a condition may read."""
@@ -78,9 +78,16 @@ class Reads:
         return self.now or bool(self.facts or self.tools)
 
 
-class _Token(NamedTuple):
+class ConditionToken(NamedTuple):
+    """A piece of a condition; its kind is ``text``, ``name``, ``number``, ``mark`` or ``blank``."""
+
     kind: str
     text: str
+
+
+def tokens_of(text: str) -> list[ConditionToken]:
+    """Split a condition into its tokens, blanks and comments among them."""
+    return [ConditionToken(str(match.lastgroup), match[0]) for match in _compiled(_TOKEN).finditer(text)]
 
 
 def read_source(text: str, facts: Mapping[str, Fact]) -> Reads:
@@ -101,7 +108,7 @@ class _Source:
     """Hold the tokens of a condition, and what each of them becomes."""
 
     def __init__(self, text: str, facts: Mapping[str, Fact]) -> None:
-        found = [_Token(str(match.lastgroup), match[0]) for match in _compiled(_TOKEN).finditer(text)]
+        found = tokens_of(text)
         # Comments and blanks separate; nothing else about them matters.
         self._tokens = [token for token in found if token.kind != "blank"]
         self._out = [token.text for token in self._tokens]
