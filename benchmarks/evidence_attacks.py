@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 from openbox_agentrt.acel import Session, at_most_total, must_precede
 from openbox_agentrt.acel.rerun import rerun_file
@@ -29,13 +30,14 @@ from openbox_agentrt.evidence import (
     ed25519_signer,
     verify_file,
 )
-from openbox_agentrt.evidence.canonical import GENESIS_HASH, encode
 from openbox_agentrt.evidence.checkpoints import check_checkpoint, leaves_of, make_checkpoint
-from openbox_agentrt.evidence.format2.lines import parse_line, session_text, write_line
+from openbox_agentrt.evidence.format2.lines import LogLine, parse_line
 from openbox_agentrt.evidence.keys import Ed25519Signer
 from openbox_agentrt.evidence.merkle import consistency_proof
 from openbox_agentrt.evidence.notes import NoteKey
 from openbox_agentrt.evidence.witness import Witness, write_request
+
+from .rechaining import rechained
 
 __all__ = ("ATTACKS", "Attacked", "Ground", "main")
 
@@ -183,25 +185,10 @@ def rewritten(ground: Ground) -> Iterator[Attacked]:
     thief, _ = ed25519_signer()
     raw = ground.log.read_bytes().splitlines(keepends=True)
     for number in range(len(raw)):
-        prev, lines = GENESIS_HASH, []
-        for text in raw:
-            line = parse_line(text)
-            body = line.data()
-            if line.seq == number:
-                body["changed"] = True
-            data, prev = write_line(
-                body=encode(body),
-                prev=prev,
-                seq=line.seq,
-                session=session_text(line.session),
-                time=line.time,
-                type=line.type,
-            )
-            lines.append(data)
-        forged = b"".join(lines)
+        forged, last = rechained(raw, _at(number, lambda body: body.update(changed=True)))
         attacked.note(ground.is_found(forged), f"line {number}")
         stated = json.loads(ground.head.read_text())
-        stated |= {"hash": prev, "signature": thief(b"whatever it signs")}
+        stated |= {"hash": last, "signature": thief(b"whatever it signs")}
         attacked.note(
             ground.is_found(forged, json.dumps(stated).encode()), f"line {number}, signed by another"
         )
@@ -302,26 +289,21 @@ def void_rules(ground: Ground) -> Iterator[Attacked]:
                 changes.append((flipped, more))
         for attacked, change in changes:
             copy = ground.folder / "rules.jsonl"
-            copy.write_bytes(_rechained(raw, number, change))
+            copy.write_bytes(rechained(raw, _at(number, change))[0])
             report = rerun_file(copy)
             attacked.note(bool(report.differences or report.problems), f"line {number}")
     yield exchanged
     yield flipped
 
 
-def _rechained(raw: Sequence[bytes], number: int, change: Callable[[dict[str, object]], None]) -> bytes:
-    prev, lines = GENESIS_HASH, []
-    for text in raw:
-        line = parse_line(text)
-        body = line.data()
+def _at(number: int, change: Callable[[dict[str, Any]], None]) -> Callable[[LogLine, dict[str, Any]], None]:
+    """Change the body of one line."""
+
+    def changed(line: LogLine, body: dict[str, Any]) -> None:
         if line.seq == number:
             change(body)
-        session = session_text(line.session)
-        data, prev = write_line(
-            body=encode(body), prev=prev, seq=line.seq, session=session, time=line.time, type=line.type
-        )
-        lines.append(data)
-    return b"".join(lines)
+
+    return changed
 
 
 _WRITER = """

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import pytest
 
+from benchmarks.rechaining import rechained
 from openbox_agentrt.acel import (
     Session,
     any_of,
@@ -27,8 +28,7 @@ from openbox_agentrt.acel.fleet_account import FleetAccount
 from openbox_agentrt.acel.rerun import RerunReport, rerun_file
 from openbox_agentrt.cli import main
 from openbox_agentrt.evidence import EvidenceFile, Redactor, read_entries
-from openbox_agentrt.evidence.canonical import GENESIS_HASH, encode
-from openbox_agentrt.evidence.format2.lines import parse_line, session_text, write_line
+from openbox_agentrt.evidence.format2.lines import LogLine
 from openbox_agentrt.fleet import SqliteFleet
 from openbox_agentrt.fleet.client.settling import settle_worker
 
@@ -44,22 +44,17 @@ def fleet(tmp_path: Path) -> Iterator[SqliteFleet]:
 
 def changed(path: Path, event: str, change: Callable[[dict[str, Any]], object], **only: Any) -> None:
     """Change the first step of a kind, and make the chain anew as whoever has the file can."""
-    prev, is_done = GENESIS_HASH, False
-    lines: list[bytes] = []
-    for raw in path.read_bytes().splitlines(keepends=True):
-        line = parse_line(raw)
-        body = line.data()
-        if not is_done and body.get("e") == event and only.items() <= body.items():
-            is_done = True
-            if change(body) == "drop":
-                continue
-        session = session_text(line.session)
-        data, prev = write_line(
-            body=encode(body), prev=prev, seq=len(lines), session=session, time=line.time, type=line.type
-        )
-        lines.append(data)
-    assert is_done, "no such step: the test would change nothing"
-    path.write_bytes(b"".join(lines))
+    done: list[int] = []
+
+    def first(line: LogLine, body: dict[str, Any]) -> object:
+        if done or body.get("e") != event or not only.items() <= body.items():
+            return None
+        done.append(line.seq)
+        return change(body)
+
+    log, _ = rechained(path.read_bytes().splitlines(keepends=True), first)
+    assert done, "no such step: the test would change nothing"
+    path.write_bytes(log)
 
 
 def recorded(path: Path, session: Callable[..., Session], act: Callable[[Session], object]) -> RerunReport:

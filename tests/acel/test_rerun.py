@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import pytest
 
+from benchmarks.rechaining import rechained
 from openbox_agentrt._halt import Halt
 from openbox_agentrt.acel import (
     Session,
@@ -45,8 +46,6 @@ from openbox_agentrt.acel.match.spelling import Fold
 from openbox_agentrt.acel.rerun import RerunReport, rerun_file
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import EvidenceFile, Redactor, read_entries, verify_file
-from openbox_agentrt.evidence.canonical import GENESIS_HASH, encode
-from openbox_agentrt.evidence.format2.lines import parse_line, session_text, write_line
 
 TOOLS = ("backup", "delete", "pay", "read", "send", "login", "Bash")
 
@@ -347,22 +346,9 @@ def test_what_rests_on_code_is_taken_at_its_word(tmp_path: Path) -> None:
 
 def changed(path: Path, change: Callable[[dict[str, Any]], None], *, number: int) -> None:
     """Change one line, and make the whole chain anew, as whoever holds no key can."""
-    prev, lines = GENESIS_HASH, []
-    for raw in path.read_bytes().splitlines(keepends=True):
-        line = parse_line(raw)
-        body = line.data()
-        if line.seq == number:
-            change(body)
-        data, prev = write_line(
-            body=encode(body),
-            prev=prev,
-            seq=line.seq,
-            session=session_text(line.session),
-            time=line.time,
-            type=line.type,
-        )
-        lines.append(data)
-    path.write_bytes(b"".join(lines))
+    lines = path.read_bytes().splitlines(keepends=True)
+    log, _ = rechained(lines, lambda line, body: change(body) if line.seq == number else None)
+    path.write_bytes(log)
 
 
 def reserved(path: Path, tool: str, *, allowed: bool) -> list[int]:

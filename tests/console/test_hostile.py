@@ -12,13 +12,14 @@ from urllib.parse import quote
 
 import pytest
 
+from benchmarks.rechaining import rechained
 from openbox_agentrt import create_openbox_agentrt
+from openbox_agentrt._plain.freezing import freeze
 from openbox_agentrt.acel import must_precede
 from openbox_agentrt.console import words
 from openbox_agentrt.console.values import MOST_ARGUMENTS, arguments_of
 from openbox_agentrt.errors import ContractRefusedError
-from openbox_agentrt.evidence.canonical import canonical
-from openbox_agentrt.evidence.format2.lines import parse_line, session_text, write_line
+from openbox_agentrt.evidence.format2.lines import LogLine, parse_line
 from tests.console.desk import Desk, OpenDesk, opened_desk
 
 HIDDEN = "a\u202eb\x00c\u200bd<script>alert(1)</script>\"'><img src=x>"
@@ -159,20 +160,12 @@ def forged_desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 def _forged(log: Path, kind: str, name: str, value: Any) -> None:
     """Write a log anew in which one field is another: every hash is right."""
-    prev, lines = "0" * 64, []
-    for seq, raw in enumerate(log.read_bytes().splitlines(keepends=True)):
-        line = parse_line(raw)
-        fields = {**line.fields, name: value} if line.type == kind else line.fields
-        written, prev = write_line(
-            body=canonical(fields),
-            prev=line.prev if seq == 0 else prev,
-            seq=seq,
-            session=session_text(line.session),
-            time=line.time,
-            type=line.type,
-        )
-        lines.append(written)
-    log.write_bytes(b"".join(lines))
+
+    def forge(line: LogLine, body: dict[str, Any]) -> None:
+        if line.type == kind:
+            body[name] = freeze(value)
+
+    log.write_bytes(rechained(log.read_bytes().splitlines(keepends=True), forge)[0])
 
 
 @pytest.mark.parametrize(
