@@ -31,6 +31,14 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
         yield server
 
 
+@pytest.fixture(params=["sqlite", "redis"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give the address of a store that nobody used."""
+    if request.param == "redis":
+        return f"{request.getfixturevalue('shared_server').url}?namespace={uuid.uuid4().hex}"
+    return f"sqlite:///{tmp_path / 'fleet.db'}"
+
+
 OpenFleet = Callable[[], Fleet]
 
 

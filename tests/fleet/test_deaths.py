@@ -6,10 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 import pytest
 
@@ -19,13 +17,6 @@ from tests.fleet.plans import at_most, succeed
 
 LEASE = 0.6
 Spawn = Callable[[str], subprocess.Popen[str]]
-
-
-@pytest.fixture(params=["sqlite", "redis"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "redis":
-        return f"{request.getfixturevalue('shared_server').url}?namespace={uuid.uuid4().hex}"
-    return f"sqlite:///{tmp_path / 'fleet.db'}"
 
 
 @pytest.fixture

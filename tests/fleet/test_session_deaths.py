@@ -6,10 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 import pytest
 
@@ -42,13 +40,6 @@ class Child:
     def hear(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
-
-
-@pytest.fixture
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "redis":
-        return f"{request.getfixturevalue('shared_server').url}?namespace={uuid.uuid4().hex}"
-    return f"sqlite:///{tmp_path / 'fleet.db'}"
 
 
 @pytest.fixture
