@@ -222,6 +222,9 @@ def test_a_console_that_is_started_anew_is_found_again(desk: Desk, open_page: Op
 def test_many_tabs_share_one_stream(desk: Desk, open_page: OpenPage) -> None:
     """A browser opens six connections to a host: were each a stream, the seventh tab would stay empty."""
     first = open_page(desk)
+    # It asks for its stream a moment after it was loaded, and that is not one of those below.
+    while not first.evaluate("stream !== null && stream.readyState === EventSource.OPEN"):
+        first.wait_for_timeout(20)
     streams: list[str] = []
     first.context.on(
         "request", lambda request: streams.append(request.url) if request.url.endswith("/stream") else None
