@@ -10,8 +10,6 @@ from ..evidence.calls import OUTCOMES, CallRecord
 from .running import InputError
 from .text import compact_json, printable
 
-__all__ = ("CallFilter", "call_lines", "known_outcome", "known_verdict", "time_in_logs")
-
 _ARGUMENTS = 60
 _TIME = len("2026-01-02T03:04:05.678")
 _BEGINNINGS = tuple(map(len, ("2026", "2026-01", "2026-01-02", "2026-01-02T03", "2026-01-02T03:04")))

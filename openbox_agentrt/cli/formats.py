@@ -9,8 +9,6 @@ import typer
 from ..traces.formats import FORMATS
 from .running import InputError
 
-__all__ = ("Format",)
-
 
 def _known_format(name: str) -> str:
     if name not in ("auto", *FORMATS):

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any, NoReturn
 
-__all__ = ("main",)
-
 _ANSWERS: dict[str, Callable[[bytes, HookSettings], HookAnswer]] = {
     "prompt": at_prompt,
     "pre": before_tool,

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from ..doors.claude_code.acel_core_names import DEFAULT_STATE_DIR, main_pretooluse
 
-__all__ = ("main",)
-
 
 def main(argv: Sequence[str]) -> int:
     """Answer the event on standard input. See `openbox_agentrt.doors.claude_code.acel_core_names`."""

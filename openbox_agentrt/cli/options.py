@@ -6,25 +6,6 @@ from typing import Annotated, Literal
 
 import typer
 
-__all__ = (
-    "AsJson",
-    "Fleet",
-    "Host",
-    "LogKey",
-    "Logs",
-    "Port",
-    "PublicKey",
-    "Record",
-    "RedactField",
-    "RedactionKey",
-    "RulesArgument",
-    "RulesOption",
-    "Seconds",
-    "Shadow",
-    "Tools",
-)
-
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 RulesArgument = Annotated[str, typer.Argument(help="The rules file, JSON or YAML.", metavar="RULES")]
 RulesOption = Annotated[str, typer.Option(help="The rules file, JSON or YAML.", metavar="FILE")]

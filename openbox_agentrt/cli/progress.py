@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-__all__ = ("Progress",)
-
 T = TypeVar("T")
 
 _LOOK_EVERY = 1000

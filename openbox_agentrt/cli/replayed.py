@@ -15,8 +15,6 @@ from ..evidence import EvidenceLog
 from ..traces.rows import read_calls
 from .running import InputError
 
-__all__ = ("FoundViolation", "RecordedCall", "ReplayedSessions", "counted")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:

@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO, Any
 
-__all__ = ("InputError", "run")
-
 _DEBUG = "OPENBOX_AGENTRT_DEBUG"
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141

@@ -10,8 +10,6 @@ from .._version import __version__
 from ..acel.analysis import Analysis, Finding
 from ..acel.analysis.findings import KINDS
 
-__all__ = ("sarif_of",)
-
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 

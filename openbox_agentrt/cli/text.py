@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..acel.rulesfile import RulesWarning
 
-__all__ = ("compact_json", "print_warnings", "printable")
-
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from .._plain.strict_json import JsonError, read_json
 from .running import InputError
 
-__all__ = ("read_tool_names",)
-
 
 def read_tool_names(name: str) -> tuple[str, ...]:
     """

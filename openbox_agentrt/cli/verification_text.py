@@ -13,8 +13,6 @@ from ..acel.rulesfile import Rules
 from ..evidence import Report
 from .text import printable
 
-__all__ = ("Outcome", "print_account", "print_outcome")
-
 MOST_SESSIONS = 5
 MOST_DIFFERENCES = 20
 

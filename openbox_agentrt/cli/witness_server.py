@@ -9,8 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ..evidence.errors import UnreadableLogError
 from ..evidence.witness import Witness, WitnessAnswer
 
-__all__ = ("serve",)
-
 _MAX_REQUEST = 1 << 20
 _SECONDS = 30.0
 

@@ -28,8 +28,6 @@ from .._files.whole_write import write_private
 from .._plain.digest import text_digest
 from .._plain.strict_json import read_json
 
-__all__ = ("SIGNED_IN_SECONDS", "Access", "AccessGuard")
-
 SIGNED_IN_SECONDS = 12 * 3600.0
 MAX_FORM_BYTES = 64 * 1024
 

@@ -17,8 +17,6 @@ from .reporting import Reports
 from .sources import Sources
 from .story import tell
 
-__all__ = ("api_routes", "plain")
-
 _RUNS = 100
 
 

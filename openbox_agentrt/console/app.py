@@ -31,8 +31,6 @@ from .steps import Step
 from .story import tell
 from .stream import Pulse
 
-__all__ = ("application",)
-
 RUNS = 30
 STEPS = 40
 _REFRESH_SECONDS = 0.2

@@ -25,9 +25,6 @@ from . import values, words
 from .sessions import KnownSession, LiveSessions, tells_apart
 from .sources import Sources
 
-__all__ = ("ContractLine", "StandingOfCall", "standing_of")
-
-
 _MOST = 200
 
 

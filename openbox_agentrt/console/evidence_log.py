@@ -26,8 +26,6 @@ from ..evidence.report import Report
 from ..evidence.ungoverned import is_ungoverned
 from . import words
 
-__all__ = ("Decided", "FollowedLog", "LineState", "RecordedLine")
-
 LineState = Literal["verified", "holds", "broken", "not trusted", "not yet signed"]
 
 _RECENT = 20_000

@@ -11,8 +11,6 @@ from .evidence_log import FollowedLog, LineState, RecordedLine
 from .sources import Sources
 from .values import Piece
 
-__all__ = ("LINES", "LineView", "LogView", "first_of", "lines_of", "pages_of")
-
 LINES = 40
 _BEFORE = 3
 _HEAD_PROBLEMS = frozenset(("headless", "unsigned", "wrong_signer", "emptied", "truncated"))

@@ -16,8 +16,6 @@ from ..fleet.opening import open_halts
 from ..fleet.steps import NoAnswerError
 from ..fleet.survey import CellStand, survey
 
-__all__ = ("FleetRow", "FleetState", "FleetView")
-
 MOST = 200
 _FRESH_SECONDS = 1.0
 

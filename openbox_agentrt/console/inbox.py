@@ -14,8 +14,6 @@ from .steps import Step
 from .story import tell
 from .values import Arguments
 
-__all__ = ("PAGE", "Card", "Inbox", "SettledApproval", "card_of", "inbox")
-
 PAGE = 8
 _DAY = 86_400.0
 _SETTLED = 20

@@ -14,8 +14,6 @@ from . import values
 from .evidence_log import Decided, FollowedLog
 from .sources import Sources
 
-__all__ = ("Asked", "Doing", "Five", "Hour", "Overview", "Refused", "Ungoverned", "overview")
-
 FIVE_MINUTES = 300
 BUCKETS = 12
 _HOUR = 3600.0

@@ -11,8 +11,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from . import values, words
 from .steps import ICONS, WORDS
 
-__all__ = ("TABS", "Pages")
-
 TABS = (
     ("/", "Overview", "home"),
     ("/approvals", "Approvals", "approval"),

@@ -19,8 +19,6 @@ from .shadow import Shadow
 from .sources import Sources
 from .steps import Unblock
 
-__all__ = ("DryRun", "Reports", "WritesPages")
-
 ROWS = 60
 _NEAR = 5
 _CLOSE = 80.0

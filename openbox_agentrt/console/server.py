@@ -14,8 +14,6 @@ from .._extras import require
 from ..local_core.server import bound_to, in_thread, is_loopback
 from .sources import Sources
 
-__all__ = ("DEFAULT_PORT", "Place", "running_console", "serve_console")
-
 DEFAULT_PORT = 8087
 
 

@@ -29,8 +29,6 @@ from . import words
 from .evidence_log import FollowedLog
 from .sources import Sources
 
-__all__ = ("KnownSession", "LiveSessions", "StateRow", "near_limits", "rows_of", "tells_apart")
-
 MOST_SESSIONS = 20
 MOST_STEPS = 20_000
 NEAR = 50.0

@@ -22,8 +22,6 @@ from . import values, words
 from .sources import Sources
 from .values import Piece
 
-__all__ = ("Broke", "NeverBroken", "Row", "Shadow", "ShadowReport")
-
 _NO_CALLS = frozenset(("run_started", "run_ended", "session_ended", "user_prompt"))
 
 

@@ -20,8 +20,6 @@ from ..local_core.reading import CoreReader
 from .evidence_log import FollowedLog
 from .fleet_state import FleetState
 
-__all__ = ("Sources",)
-
 logger = logging.getLogger(__name__)
 
 

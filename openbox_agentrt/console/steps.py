@@ -9,8 +9,6 @@ from ..local_core.approvals import Approval
 from ..local_core.reading import RunRow
 from .values import Piece
 
-__all__ = ("ICONS", "WORDS", "Judge", "Kind", "Outcome", "Spent", "Step", "Story", "Unblock")
-
 Kind = Literal["prompt", "model", "tool", "end"]
 Outcome = Literal["ran", "ran ungoverned", "failed", "did not run", "waits", "is running", ""]
 

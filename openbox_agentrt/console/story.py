@@ -15,8 +15,6 @@ from .sources import Sources
 from .steps import WORDS, Judge, Kind, Step, Story, Unblock
 from .values import Piece
 
-__all__ = ("MOST_EVENTS", "tell")
-
 MOST_EVENTS = 2_000
 """So many events of a run are read; a longer one is told up to there, and says so."""
 

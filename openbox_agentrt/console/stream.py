@@ -18,8 +18,6 @@ import anyio
 
 from ..local_core.reading import CoreReader, SeenEvent
 
-__all__ = ("HEARTBEAT_SECONDS", "Pulse")
-
 HEARTBEAT_SECONDS = 15.0
 LOOK_SECONDS = 0.02
 APART_SECONDS = 0.04

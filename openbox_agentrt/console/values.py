@@ -19,21 +19,6 @@ from typing import Any, Literal
 from .._plain.digest import text_digest
 from . import words
 
-__all__ = (
-    "Argument",
-    "Arguments",
-    "Piece",
-    "arguments_of",
-    "json_pieces",
-    "listed_values",
-    "named_values",
-    "pieces",
-    "some",
-    "text_of",
-    "title_of",
-    "visible",
-)
-
 INLINE = 2_000
 """Longer text is loaded when a person opens it."""
 

@@ -21,15 +21,6 @@ from openbox_agentrt.doors.validated import validated
 
 from .._picklable import PicklableError
 
-__all__ = (
-    "BoundCall",
-    "ChangedArgumentsError",
-    "Parameters",
-    "UnfitArgumentsError",
-    "in_form_of",
-    "is_coroutine_function",
-)
-
 _FLAT = frozenset({str, int, float, bool, type(None), bytes})
 
 

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from openbox_agentrt.acel import Reservation, Session, Violation
     from openbox_agentrt.acel.events import Outcome
 
-__all__ = ("Governance", "GovernedCall", "JudgedWork", "told_of")
-
-
 # Types of results that nobody has to wait for: most are, and asking what they can do takes time.
 _AT_ONCE = frozenset({str, int, float, bool, type(None), bytes, dict, list, tuple})
 

@@ -13,8 +13,6 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-__all__ = ("Ending", "has_yet_to_run", "when_it_has_run")
-
 
 class Ending(Protocol):
     """Report the end of a call: one of these, once. What `done` gives is handed out."""

@@ -10,8 +10,6 @@ from openbox_agentrt.acel.outcome import OutcomeHook, outcome_of
 if TYPE_CHECKING:
     from openbox_agentrt.acel.events import Outcome
 
-__all__ = ("CallEnd", "PlainAnswers", "Reading")
-
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:

@@ -13,8 +13,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ("Validated", "validated")
-
 
 class Validated:
     """

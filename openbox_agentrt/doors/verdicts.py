@@ -24,8 +24,6 @@ from openbox_agentrt.errors import (
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Refusal, Session
 
-__all__ = ("judges_by", "report_refusal", "stop_of", "stops_the_run", "told_of_verdict", "withheld")
-
 
 def judges_by(session: Session) -> bool:
     """Tell whether the current run judges by this very session, which would count each call twice."""

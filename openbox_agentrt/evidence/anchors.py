@@ -20,8 +20,6 @@ from .keys import Ed25519Signer
 from .merkle import MerkleRange, leaf_hash
 from .witness_client import ask_witness
 
-__all__ = ("AnchorSpec", "Anchors", "GrowingTree")
-
 AnchorSpec: TypeAlias = str | os.PathLike[str] | Callable[[str], object]
 """A folder, the URL of a witness, or a function that is given the text of a checkpoint."""
 

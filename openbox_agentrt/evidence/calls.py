@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from .reading import Entry
 
-__all__ = ("OUTCOMES", "CallRecord", "calls_in")
-
 OUTCOMES: Final = ("ok", "failed", "withheld", "aborted", "did not run", "unknown")
 """What may have become of a call."""
 

@@ -13,8 +13,6 @@ from .._plain.codec import codec, plain_json
 from .._plain.freezing import freeze
 from .._plain.walk import Json
 
-__all__ = ("GENESIS_HASH", "canonical", "decoded", "encode", "legacy_canonical", "sha256_hex")
-
 GENESIS_HASH = "0" * 64
 """What the first entry of a log links to."""
 

@@ -24,18 +24,6 @@ from .keys import Ed25519Signer
 from .merkle import MerkleRange, leaf_hash
 from .notes import SIGNATURE, Note, NoteKey, parse_note, sign
 
-__all__ = (
-    "ORIGIN",
-    "Checkpoint",
-    "check_checkpoint",
-    "checkpoint_path",
-    "leaves_of",
-    "make_checkpoint",
-    "origin_of",
-    "parse_checkpoint",
-    "signed_checkpoint",
-)
-
 ORIGIN: Final = "openbox-agentrt/evidence/"
 """What the name of a log begins with, before its identity."""
 

@@ -2,8 +2,6 @@
 
 from datetime import datetime
 
-__all__ = ("Course",)
-
 _MOST_SESSIONS = 1_000
 
 

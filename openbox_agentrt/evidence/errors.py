@@ -14,15 +14,6 @@ once.
 
 from .._picklable import PicklableError
 
-__all__ = (
-    "DamagedLogError",
-    "EvidenceError",
-    "InvalidKeyError",
-    "KeyFileError",
-    "LogInUseError",
-    "UnreadableLogError",
-)
-
 
 class EvidenceError(PicklableError):
     """

@@ -9,8 +9,6 @@ import threading
 
 from .._plain.objects import error_name
 
-__all__ = ("Failures",)
-
 
 class Failures:
     """

@@ -4,8 +4,6 @@ from collections.abc import Iterable
 
 from .report import Problem
 
-__all__ = ("NO_KEY", "BadEntry", "moved_or_missing")
-
 NO_KEY = (
     "nothing was authenticated: no public key was given, and whoever can write a log can make it consistent"
 )

@@ -22,19 +22,6 @@ from .errors import InvalidKeyError, KeyFileError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = (
-    "Ed25519Signer",
-    "Signer",
-    "Verifier",
-    "ed25519_signer",
-    "ed25519_verifier",
-    "key_id_of",
-    "marker_key_of",
-    "public_key_path",
-    "read_public_key",
-    "read_redaction_key",
-)
-
 Signer: TypeAlias = Callable[[bytes], str]
 """Takes the bytes to sign and gives the signature in hexadecimal."""
 

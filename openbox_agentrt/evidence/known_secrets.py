@@ -9,8 +9,6 @@ it would hide every digest.
 
 from typing import Final
 
-__all__ = ("KEY_FORMS", "SECRET_PATTERNS")
-
 _WORD: Final = r"[A-Za-z0-9_-]"
 
 _KEYS: Final = (

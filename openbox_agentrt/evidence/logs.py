@@ -13,8 +13,6 @@ from .errors import UnreadableLogError
 from .format2.parts import header_of, is_put_away, parts_of
 from .reading import Entry, format_of, read_entries
 
-__all__ = ("logs_in", "merged_entries")
-
 _BUNDLE = b'"bundle_hash"'
 _EMPTY_LIST = b"[] \t\r\n\xef\xbb\xbf"
 _BESIDE = frozenset((".head", ".lock", ".pub", ".checkpoint"))

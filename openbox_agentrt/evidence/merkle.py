@@ -8,17 +8,6 @@ them, or that one log is how another began, without the lines. Everything here i
 import hashlib
 from collections.abc import Iterable, Sequence
 
-__all__ = (
-    "EMPTY_ROOT",
-    "MerkleRange",
-    "consistency_proof",
-    "inclusion_proof",
-    "leaf_hash",
-    "root_of",
-    "verify_consistency",
-    "verify_inclusion",
-)
-
 EMPTY_ROOT = hashlib.sha256(b"").digest()
 
 

@@ -4,8 +4,6 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ("MARKED", "conceal_values", "quote_of")
-
 # Possessive throughout: text comes from whoever talks to the agent, and must cost no more than its length.
 _ASSIGNMENT = re.compile(r"(?<![\w.$-])([\w.$-]++)(\\*+[\"']?+\s*+(?:=>|:=|[:=])\s*+)")
 _QUOTED = re.compile(r"\\*+(?:\"(?:[^\"\\]|\\.)*+\"?+|'(?:[^'\\]|\\.)*+'?+)", re.DOTALL)

@@ -20,8 +20,6 @@ from typing import Final
 from .errors import InvalidKeyError
 from .keys import Ed25519Signer, ed25519_verifier
 
-__all__ = ("COSIGNATURE", "SIGNATURE", "Note", "NoteKey", "NoteSignature", "cosign", "parse_note", "sign")
-
 SIGNATURE: Final = 1
 COSIGNATURE: Final = 4
 _LINE: Final = re.compile(r"— ([^ +\n]+) ([A-Za-z0-9+/]+={0,2})")

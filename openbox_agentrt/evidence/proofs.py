@@ -18,8 +18,6 @@ from .keys import ed25519_verifier, key_id_of
 from .merkle import inclusion_proof, leaf_hash, verify_inclusion
 from .notes import NoteKey
 
-__all__ = ("check_proof", "prove_line")
-
 _MARK = b'"type":"key"'
 
 

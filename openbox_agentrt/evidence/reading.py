@@ -18,8 +18,6 @@ from .format2.verification import Expectation, verify_lines
 from .keys import ed25519_verifier, key_id_of
 from .report import Report
 
-__all__ = ("Entry", "format_of", "read_bundles", "read_entries", "verify_file")
-
 _MAX_DOCUMENT = 1 << 30
 
 

@@ -25,15 +25,6 @@ from .canonical import canonical, legacy_canonical, sha256_hex
 from .known_secrets import SECRET_PATTERNS
 from .named_values import MARKED, conceal_values, quote_of
 
-__all__ = (
-    "Redactor",
-    "keyed_digest",
-    "redact_record",
-    "redact_violation",
-    "redaction_marker",
-    "redactor_of",
-)
-
 _MAX_JSON_TEXT = 1 << 20
 _MAX_JSON_DEPTH = 64
 _MAX_REMEMBERED_NAMES = 2048

@@ -3,8 +3,6 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-__all__ = ("Problem", "Report")
-
 Problem: TypeAlias = Literal[
     "malformed",  # not what a writer of this format writes
     "changed",  # a record does not have the hash that it carries

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-__all__ = ("Recordable", "SessionEvidence", "SharedLog")
-
 
 class Recordable(Protocol):
     """Describe what can be recorded: a violation."""

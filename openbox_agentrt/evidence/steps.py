@@ -10,8 +10,6 @@ from .._plain.walk import Json
 from .canonical import encode
 from .redaction import Redactor
 
-__all__ = ("hidden_fields", "step_body")
-
 _STEP_ROOM: Final = 16_000
 _OF_THE_USER: Final = frozenset(
     ("args", "final", "learnt", "measured", "deferred", "set", "state", "memory", "subject")

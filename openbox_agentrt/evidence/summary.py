@@ -8,8 +8,6 @@ from typing import Any, Final
 from .reading import Entry
 from .ungoverned import is_ungoverned
 
-__all__ = ("ContractSummary", "Example", "RefusedSummary", "Summary", "summarise")
-
 _APPROVALS: Final = {"rejected": "a person", "expired": "nobody in time", "timeout": "nobody in time"}
 _SOURCES: Final = {"core": "core", "unreachable": "no answer of core", "halted": "a halt"}
 _MOST_PEOPLE: Final = 10

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ("is_always_kept", "is_ungoverned")
-
 _REFUSING = frozenset(("block", "halt"))
 
 

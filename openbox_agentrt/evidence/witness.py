@@ -25,8 +25,6 @@ from .keys import Ed25519Signer
 from .merkle import EMPTY_ROOT, verify_consistency
 from .notes import COSIGNATURE, NoteKey, cosign
 
-__all__ = ("Witness", "WitnessAnswer", "write_request")
-
 _MAX_PROOF: Final = 64
 _OLD: Final = re.compile(rb"old (0|[1-9][0-9]{0,17})\n((?:[A-Za-z0-9+/=]+\n)*)\n(.+)", re.DOTALL)
 

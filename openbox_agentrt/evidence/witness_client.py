@@ -11,8 +11,6 @@ from .merkle import consistency_proof
 from .notes import Note, parse_note
 from .witness import write_request
 
-__all__ = ("WitnessRefusedError", "ask_witness", "cosigned_checkpoint")
-
 _TIMEOUT_SECONDS: Final = 5.0
 
 

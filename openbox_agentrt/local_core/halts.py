@@ -7,8 +7,6 @@ from typing import Any
 
 from .._halt import HaltKind
 
-__all__ = ("Opening", "all_subjects_of", "subjects_of")
-
 Opening = tuple[str, Mapping[str, Any]]
 """The id of a run, and its first event."""
 

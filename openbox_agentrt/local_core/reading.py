@@ -17,8 +17,6 @@ from .database import StoreError
 from .file_store import APPROVAL_COLUMNS, RECORD_COLUMNS, approval_of, halt_from, halt_query, record_of
 from .store import Record
 
-__all__ = ("CoreReader", "RunRow", "SeenEvent")
-
 # Rows that are a question about work, first time asked. A hook is about an operation inside that work.
 _ASKS = (
     "NOT hook AND same_as IS NULL AND (event_type = 'ActivityStarted' OR"

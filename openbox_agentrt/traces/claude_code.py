@@ -16,8 +16,6 @@ from .events import NOT_RECORDED, Began, TraceEvent
 from .pairing import Pairing, arguments, said, texts_of
 from .source import RecordedFile
 
-__all__ = ("is_claude_code", "read_claude_code")
-
 _TYPES = frozenset({"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation"})
 
 

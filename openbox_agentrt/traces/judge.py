@@ -23,8 +23,6 @@ from ..acel.session import Session, engine_of
 from ..acel.violations import Violation
 from .events import Began, Ended, Resumed, RunEnded, StateSet, Unrecorded
 
-__all__ = ("Judged", "TraceJudge")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:

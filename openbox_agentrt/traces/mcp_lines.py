@@ -9,8 +9,6 @@ from .events import NOT_RECORDED, Began, TraceEvent
 from .pairing import Pairing, arguments
 from .source import RecordedFile
 
-__all__ = ("is_mcp", "read_mcp")
-
 
 def is_mcp(first: Any) -> bool:
     """Tell whether the first value of a file is of this kind."""

@@ -14,8 +14,6 @@ from .events import NOT_RECORDED, Began, TraceEvent
 from .pairing import Pairing, arguments, said, texts_of
 from .source import RecordedFile
 
-__all__ = ("is_openai", "read_openai")
-
 
 def is_openai(first: Any) -> bool:
     """Tell whether the first value of a file is of this kind."""

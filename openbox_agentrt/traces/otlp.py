@@ -21,8 +21,6 @@ from .events import NOT_RECORDED, Began, Ended, TraceEvent
 from .pairing import arguments
 from .source import RecordedFile
 
-__all__ = ("is_otlp", "read_otlp")
-
 IN_MEMORY = 50_000
 """How many spans are put in order in memory."""
 

@@ -11,8 +11,6 @@ from ..acel.events import ASSISTANT_TEXT, USER_PROMPT
 from ..acel.outcome import outcome_of
 from .events import NOT_RECORDED, Began, Ended, TraceEvent
 
-__all__ = ("Pairing", "arguments", "said", "texts_of")
-
 
 class Pairing:
     """

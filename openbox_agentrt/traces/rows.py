@@ -14,8 +14,6 @@ from ..acel.outcome import outcome_of
 from .events import NOT_RECORDED, Began, Ended, TraceEvent
 from .source import RecordedFile, TraceSourceError
 
-__all__ = ("is_rows", "read_calls", "read_rows", "read_trace")
-
 _YAML = (".yaml", ".yml")
 _LINES = (".jsonl", ".ndjson")
 _MAX_VALUES = 20_000_000

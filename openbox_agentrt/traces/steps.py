@@ -20,8 +20,6 @@ from ..evidence.reading import Entry, read_entries
 from .events import Began, Ended, Resumed, RunEnded, StateSet, TraceEvent
 from .source import RecordedFile, TraceSourceError
 
-__all__ = ("read_steps",)
-
 _OUTCOMES: Final[Mapping[str, Outcome]] = {
     "commit": "ok",
     "fail": "failed",

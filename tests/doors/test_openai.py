@@ -31,7 +31,7 @@ from openbox_agentrt.acel import (
     at_most_total,
     must_precede,
 )
-from openbox_agentrt.doors.openai.tools import (
+from openbox_agentrt.doors.openai import (
     MalformedToolCallError,
     arun_tool_calls,
     guard_openai_tool_call,

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from openbox_agentrt.acel import Session
     from openbox_agentrt.acel.outcome import OutcomeHook
 
-__all__ = ("guard",)
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -25,8 +25,6 @@ from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.doors.claude_code.history import end_call
 from openbox_agentrt.doors.claude_code.log import SessionLog, file_stem, open_log
 
-__all__ = ("DEFAULT_STATE_DIR", "main_posttooluse", "main_pretooluse", "posttooluse", "pretooluse")
-
 DEFAULT_STATE_DIR = ".claude/acel_state"
 
 _MAX_NAME = 128

@@ -33,19 +33,6 @@ if TYPE_CHECKING:
     from openbox_agentrt.doors.claude_code.session import OnRulesChange, Ruling
     from openbox_agentrt.evidence import EvidenceFile
 
-__all__ = (
-    "HookAnswer",
-    "HookSettings",
-    "after_tool",
-    "at_end",
-    "at_idle",
-    "at_prompt",
-    "before_tool",
-    "default_state_dir",
-    "deny_output",
-    "fault_line",
-)
-
 
 class HookSettings:
     """

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     Comparison: TypeAlias = dict[str, Any]
     """Of the tools in "of": "fewer" calls than so many began, or so many are "done"."""
 
-__all__ = ("clear_tools", "guarding_roles", "is_clear")
-
 # What is remembered of a call by its being made: nothing of its arguments, and nothing of its result.
 _NOTED = ("tally", "stamps", "marks", "tokens")
 _COUNTED = ("tally", "stamps")

@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ("POST_EVENTS", "PROMPT_EVENT", "HookEvent", "event_from", "read_event")
-
 # How a call can end, as the client reports it.
 POST_EVENTS = ("PostToolUse", "PostToolUseFailure", "PermissionDenied")
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from openbox_agentrt.doors.claude_code.event import HookEvent
     from openbox_agentrt.fleet import How
 
-__all__ = ("finish_in_fleet", "halted_in_fleet", "lease_line", "reserve_in_fleet")
-
 SECONDS = 5.0
 """How long a hook waits for the store. Nothing else waits for the hook but the call."""
 

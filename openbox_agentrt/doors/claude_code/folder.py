@@ -17,8 +17,6 @@ from openbox_agentrt._files.whole_write import write_private
 
 from ..._picklable import PicklableError
 
-__all__ = ("LOCK_WAIT_SECONDS", "HookFault", "StateFolder", "lock_file")
-
 # Shorter than any sensible hook timeout: a hook that is killed while it waits has not denied.
 LOCK_WAIT_SECONDS = 20.0
 

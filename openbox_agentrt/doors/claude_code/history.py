@@ -30,18 +30,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = (
-    "MAX_RESULT",
-    "SNAPSHOT_AFTER",
-    "SNAPSHOT_VERSION",
-    "Calls",
-    "History",
-    "OpenCall",
-    "end_call",
-    "read_history",
-)
-
-
 SNAPSHOT_AFTER = 64
 """So many lines may follow a snapshot before the next is taken; eight times as many where calls overlap."""
 

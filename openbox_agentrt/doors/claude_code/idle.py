@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from openbox_agentrt.doors.claude_code.event import HookEvent
 
-__all__ = ("IDLE_SECONDS", "end_idle_sessions")
-
 IDLE_SECONDS = 86_400.0
 """How long a session has given no sign of life that is taken to be over."""
 

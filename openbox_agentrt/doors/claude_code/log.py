@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ("SessionLog", "file_stem", "open_log")
-
 _VERSION = 2
 
 

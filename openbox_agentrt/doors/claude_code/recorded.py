@@ -11,8 +11,6 @@ from openbox_agentrt.evidence.redaction import redactor_of
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Violation
 
-__all__ = ("RecordOptions", "record_in")
-
 
 class RecordOptions(Protocol):
     """Say how evidence is written, see `HookSettings`."""

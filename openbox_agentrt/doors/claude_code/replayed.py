@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from openbox_agentrt.acel import Reservation, Violation
     from openbox_agentrt.doors.claude_code.rules import HookRules
 
-__all__ = ("TRACE", "Replica", "StaleSnapshotError", "outcome_of")
-
 TRACE = 20
 """How many calls a violation in the evidence shows."""
 

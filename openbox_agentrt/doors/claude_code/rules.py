@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from openbox_agentrt.acel.contracts.template import Template
 
-__all__ = ("HookRules", "load_hook_rules")
-
 _MAX_BYTES = 4 << 20
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     OnRulesChange = Literal["deny", "replay"]
 
-__all__ = ("LOST_AFTER", "Ruling", "begin_call", "unmet_obligations")
-
 LOST_AFTER = 512
 """
 How many lines a call may be under way for.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from openbox_agentrt.doors.claude_code.rules import HookRules
     from openbox_agentrt.evidence import EvidenceFile
 
-__all__ = ("record_steps",)
-
 
 class _Steps:
     """Pass steps on. The violations were recorded when they happened."""

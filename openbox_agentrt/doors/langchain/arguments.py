@@ -21,8 +21,6 @@ from langchain_core.tools import base as tools_base
 from openbox_agentrt._plain.arguments import plain_arguments
 from openbox_agentrt.doors.arguments import UnfitArgumentsError, in_form_of
 
-__all__ = ("ToolArguments",)
-
 # Added by `BaseTool.run` and by tools made from functions, whatever the annotation.
 _ADDED_BY_NAME = frozenset({"run_manager", "callbacks"})
 # The base of `langgraph.prebuilt.ToolRuntime`, which needs no `Annotated`.

@@ -23,8 +23,6 @@ from openbox_agentrt.doors.arguments import ChangedArgumentsError
 from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
 from openbox_agentrt.doors.langchain.tool import ToolReading, gate_of, govern, refusal_message
 
-__all__ = ("ContractMiddleware",)
-
 ToolAnswer = ToolMessage | Command[Any]
 FindSession = Callable[[ToolCallRequest], Session]
 

@@ -31,16 +31,6 @@ from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
 from openbox_agentrt.doors.ending import PlainAnswers, Reading
 from openbox_agentrt.doors.langchain.arguments import ToolArguments
 
-__all__ = (
-    "ToolGate",
-    "ToolReading",
-    "ToolRefusedError",
-    "ToolStoppedError",
-    "gate_of",
-    "govern",
-    "refusal_message",
-)
-
 ToolT = TypeVar("ToolT", bound=BaseTool)
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from mcp.server import Server
     from mcp.server.mcpserver import MCPServer
 
-__all__ = ("attach",)
-
 
 def attach(server: "MCPServer[Any] | Server[Any]", gate: ACELMiddleware) -> ACELMiddleware:
     """

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ("CALL", "GATEABLE", "InvalidCallError", "ServerCall", "gated_methods", "read_call", "rewritten")
-
 CALL = "tools/call"
 
 

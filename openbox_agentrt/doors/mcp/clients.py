@@ -16,8 +16,6 @@ from ...acel import Session
 from .keys import ClientKey, KeyResolver, find_key
 from .sessions import SessionTable, TooManySessionsError
 
-__all__ = ("Clients", "EachItsOwn", "NoSessionError", "OneForAll", "SessionFactory")
-
 log = logging.getLogger(__name__)
 
 NO_KEY = "this server cannot tell its clients apart on this transport"

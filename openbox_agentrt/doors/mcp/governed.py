@@ -20,8 +20,6 @@ from ..call import Governance, JudgedWork
 from ..verdicts import told_of_verdict
 from .refusal import refused_data, text_of
 
-__all__ = ("ClientRuns", "ToolGovernance", "told_of_policy")
-
 log = logging.getLogger(__name__)
 
 _UNBOUND = object()

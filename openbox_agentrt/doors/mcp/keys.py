@@ -23,8 +23,6 @@ from typing import Any, Literal
 
 from ...acel.callbacks import discard
 
-__all__ = ("ClientKey", "KeyResolver", "by_connection", "by_principal", "find_key")
-
 KeyKind = Literal["resolver", "session", "connection", "principal"]
 KeyResolver = Callable[[Any], Hashable | None]
 """Takes the SDK's request context; returns what tells this client from every other, `None` if unknown."""

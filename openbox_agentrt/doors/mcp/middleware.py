@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from .governed import ClientRuns, ToolGovernance
 
-__all__ = ("ACELMiddleware",)
-
 
 class ACELMiddleware:
     """

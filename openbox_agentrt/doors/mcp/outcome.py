@@ -24,8 +24,6 @@ from .calls import CALL
 if TYPE_CHECKING:
     from ...acel.events import Outcome
 
-__all__ = ("ServerReading", "is_waiting_error", "read_answer")
-
 URL_ELICITATION_REQUIRED = -32042
 
 

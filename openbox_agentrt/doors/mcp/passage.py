@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from .governed import ClientRuns
 
-__all__ = ("answer", "could_not_be_judged", "finished", "judged", "protocol_error")
-
 log = logging.getLogger(__name__)
 
 

@@ -12,18 +12,6 @@ from typing import Any
 from ...acel import Broken, ContractViolation, Refusal, Violation
 from ...acel.refusal import MAX_NAME
 
-__all__ = (
-    "HALT",
-    "OFF_SCHEMA_REMEDY",
-    "error_result",
-    "halted",
-    "refused_data",
-    "text_of",
-    "told_to_client",
-    "unjudged",
-    "withheld_data",
-)
-
 HALT = "ACEL HALT: "
 OFF_SCHEMA_REMEDY = "send it as the tool's schema says"
 

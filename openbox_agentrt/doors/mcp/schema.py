@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ("OffSchemaError", "read_by_schema")
-
 _MAX_DEPTH = 64
 _WORDS = {
     "string": "a text",

@@ -25,8 +25,6 @@ from .attach import attach
 from .middleware import ACELMiddleware
 from .server_module import Served, ServerModuleError, build
 
-__all__ = ("serve",)
-
 _WIND_UP_SECONDS = 0.5
 
 

@@ -16,8 +16,6 @@ from .middleware import ACELMiddleware
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
-__all__ = ("Served", "ServerModuleError", "build", "load_module")
-
 
 class ServerModuleError(Exception):
     """A module cannot be served. Nothing was started."""

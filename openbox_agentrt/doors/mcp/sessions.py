@@ -21,14 +21,6 @@ from ..._picklable import PicklableError
 from ...acel import Session, Violation
 from .keys import ClientKey
 
-__all__ = (
-    "DEFAULT_IDLE_TIMEOUT",
-    "DEFAULT_MAX_SESSIONS",
-    "SessionEnd",
-    "SessionTable",
-    "TooManySessionsError",
-)
-
 log = logging.getLogger(__name__)
 
 DEFAULT_IDLE_TIMEOUT = 30 * 60.0

@@ -20,8 +20,6 @@ from .schema import read_by_schema
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, ServerRequestContext
 
-__all__ = ("ServerArguments", "UnfitForServerError")
-
 _MAX_PAGES = 100
 
 

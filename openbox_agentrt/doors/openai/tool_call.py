@@ -14,15 +14,6 @@ from openbox_agentrt._plain.strict_json import read_json
 
 from ..._picklable import PicklableError
 
-__all__ = (
-    "MalformedToolCallError",
-    "ToolCall",
-    "answer_to",
-    "is_tool_call",
-    "output_field",
-    "read_tool_call",
-)
-
 CallType = Literal["function", "custom", "function_call", "custom_tool_call"]
 
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from openbox_agentrt.acel import Session
     from openbox_agentrt.acel.outcome import OutcomeHook
 
-__all__ = ("MalformedToolCallError", "arun_tool_calls", "guard_openai_tool_call", "run_tool_calls")
-
 log = logging.getLogger(__name__)
 
 OnToolError = Literal["raise", "message"]

@@ -15,8 +15,6 @@ from ..mcp.calls import CALL, gated_methods
 from .gate import StdioGate
 from .process import run_proxy
 
-__all__ = ("proxy",)
-
 _MAX_TRACE = 10_000
 
 

@@ -30,8 +30,6 @@ from .owed import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Owed, error_of, 
 from .reading import Message, Noise, Unclear, id_key, read_client_line
 from .spelling import NamedFields
 
-__all__ = ("Passage", "StdioGate")
-
 log = logging.getLogger(__name__)
 
 _MAX_SPENT = 10_000

@@ -13,8 +13,6 @@ from typing import Any
 
 from ..mcp.schema import OffSchemaError, read_by_schema
 
-__all__ = ("Listing",)
-
 _METHOD_NOT_FOUND = -32601
 _LIST_CHANGED = b"notifications/tools/list_changed"
 

@@ -8,8 +8,6 @@ from ...acel import Reservation
 from ..mcp.calls import CALL
 from ..mcp.refusal import HALT, halted
 
-__all__ = ("INTERNAL_ERROR", "INVALID_REQUEST", "PARSE_ERROR", "Owed", "error_of", "line_of")
-
 PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
 
 

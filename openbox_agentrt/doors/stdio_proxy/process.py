@@ -15,8 +15,6 @@ from types import FrameType
 
 from .gate import Passage, StdioGate
 
-__all__ = ("LISTING_SECONDS", "run_proxy")
-
 log = logging.getLogger(__name__)
 
 LISTING_SECONDS = 10.0

@@ -21,8 +21,6 @@ from typing import Any
 from ..mcp.calls import CALL, InvalidCallError, ServerCall, read_call
 from .spelling import folded
 
-__all__ = ("Message", "Noise", "Unclear", "id_key", "read_client_line")
-
 _ENVELOPE = {folded(key): key for key in ("jsonrpc", "id", "method", "params", "result", "error")}
 _CALL_PARAMS = {
     folded(key): key for key in ("name", "uri", "arguments", "_meta", "inputResponses", "requestState")

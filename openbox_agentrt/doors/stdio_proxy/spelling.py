@@ -17,8 +17,6 @@ from ..._plain.spelling import spelt_text
 from ...acel import TemporalContract
 from ...acel.contracts.fields import fields_of
 
-__all__ = ("NamedFields", "folded")
-
 
 @functools.lru_cache(maxsize=4096)
 def folded(key: str) -> str:

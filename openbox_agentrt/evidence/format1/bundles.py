@@ -22,8 +22,6 @@ from ..redaction import Redactor, redact_record
 from ..session_evidence import Recordable
 from .verification import verify_bundles
 
-__all__ = ("EvidenceBundle", "EvidenceLog", "payload_of")
-
 
 @dataclass(frozen=True, slots=True)
 class EvidenceBundle:

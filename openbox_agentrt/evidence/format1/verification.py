@@ -14,8 +14,6 @@ from ..findings import NO_KEY, BadEntry, moved_or_missing
 from ..keys import Verifier, ed25519_verifier
 from ..report import Problem, Report
 
-__all__ = ("verify_bundles",)
-
 _NO_HEAD = "format 1 does not show whether entries were cut from the end"
 _BUNDLE = {
     "index": int,

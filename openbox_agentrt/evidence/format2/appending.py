@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-__all__ = ("AppendFile",)
-
 
 class AppendFile:
     """

@@ -31,8 +31,6 @@ from .writing import LogIdentity
 if TYPE_CHECKING:
     from ..anchors import Anchors, AnchorSpec
 
-__all__ = ("EvidenceFile",)
-
 _MAX_BYTES = 64 << 20
 _SEAL_INTERVAL = 0.05
 _ANCHOR_INTERVAL = 60.0

@@ -18,8 +18,6 @@ from typing import Any, Literal, TypeAlias
 from ..._files.whole_write import write_private
 from ..canonical import canonical, decoded
 
-__all__ = ("Head", "HeadState", "head_path", "parse_head", "read_head", "write_head")
-
 HeadState: TypeAlias = Literal["open", "closed", "rotated"]
 
 _DOMAIN = b"openbox-agentrt evidence head, format 2\n"

@@ -26,8 +26,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from ..canonical import canonical, decoded, sha256_hex
 
-__all__ = ("LineType", "LogLine", "parse_line", "session_text", "write_line")
-
 LineType: TypeAlias = Literal[
     "header", "violation", "decision", "outcome", "session", "gap", "resumed", "rules", "step", "key"
 ]

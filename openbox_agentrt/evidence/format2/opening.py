@@ -20,8 +20,6 @@ from .succession import handover
 from .verification import Expectation, verify_lines
 from .writing import LogIdentity, LogWriter
 
-__all__ = ("open_log",)
-
 # How every log begins, as far as a crash in the first write may have left it.
 _BEGINNING = b'{"body":{"format":2,'
 _SET_ASIDE = "keep it for whoever looks into it: move it and its .head away, and a new log begins"

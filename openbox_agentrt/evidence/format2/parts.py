@@ -12,16 +12,6 @@ from typing import Any
 from ..errors import UnreadableLogError
 from .lines import parse_line
 
-__all__ = (
-    "MAX_LINE",
-    "header_of",
-    "is_put_away",
-    "iterate_lines",
-    "part_path",
-    "parts_of",
-    "torn_end_of",
-)
-
 MAX_LINE = 64 << 20
 
 

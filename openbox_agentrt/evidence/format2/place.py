@@ -9,8 +9,6 @@ from ..._files.whole_write import write_private
 from ..errors import LogInUseError
 from ..keys import Ed25519Signer, public_key_path
 
-__all__ = ("file_at", "lock_of", "put_public_key")
-
 
 def file_at(path: str | os.PathLike[str]) -> Path:
     """Give the file of a log; in a folder, one of its own for this process."""

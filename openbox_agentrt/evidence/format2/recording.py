@@ -14,8 +14,6 @@ from ..steps import hidden_fields, step_body
 from ..ungoverned import is_always_kept
 from .lines import LineType
 
-__all__ = ("Recording",)
-
 
 class Recording(ABC):
     """

@@ -3,8 +3,6 @@
 import threading
 from collections.abc import Callable
 
-__all__ = ("SealLane",)
-
 
 class SealLane:
     """

@@ -11,8 +11,6 @@ from typing import Any
 from ..canonical import canonical
 from ..keys import Ed25519Signer, Verifier
 
-__all__ = ("handover", "successor")
-
 _DOMAIN = b"openbox-agentrt evidence key, format 2\n"
 
 

@@ -18,8 +18,6 @@ from .heads import Head
 from .lines import LogLine, parse_line
 from .succession import successor
 
-__all__ = ("Expectation", "verify_lines")
-
 # How the body of a record begins that could not be frozen.
 _NOT_TAKEN_DOWN = b'{"$error":'
 

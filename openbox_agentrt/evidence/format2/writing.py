@@ -17,8 +17,6 @@ from .heads import Head, HeadState, write_head
 from .lines import LineType, session_text, write_line
 from .parts import part_path
 
-__all__ = ("LogIdentity", "LogWriter")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogIdentity:
