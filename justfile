@@ -33,6 +33,10 @@ docs:
 screenshots:
     {{ python }} -m tests.console.screenshots docs/images
 
+# Write the published schema of rules files anew, from the templates
+schema:
+    {{ python }} -m tests.acel.rulesfile.schema openbox_agentrt/acel/rulesfile/rules.schema.json
+
 # Print the figures of docs/performance.md, or some of them: just bench gate
 bench *parts:
     {{ python }} -m benchmarks {{ parts }}

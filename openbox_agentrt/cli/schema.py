@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import typer
+from importlib.resources import files
 
-from ..acel.rulesfile.schema import published_schema
+import typer
 
 app = typer.Typer(add_completion=False)
 
@@ -12,5 +12,6 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def schema() -> int:
     """Print the JSON Schema of rules files, for an editor."""
-    print(published_schema(), end="")
+    published = files("openbox_agentrt.acel.rulesfile").joinpath("rules.schema.json")
+    print(published.read_text(encoding="utf-8"), end="")
     return 0

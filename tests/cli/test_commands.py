@@ -14,9 +14,9 @@ import yaml
 from openbox_agentrt.acel import Session
 from openbox_agentrt.acel.contracts.identity import canonical
 from openbox_agentrt.acel.rulesfile import parse_rules, read_rules
-from openbox_agentrt.acel.rulesfile.schema import rules_schema
 from openbox_agentrt.acel.violations import Violation
 from openbox_agentrt.evidence import EvidenceFile, EvidenceLog, ed25519_signer, verify_file
+from tests.acel.rulesfile.schema import rules_schema
 from tests.cli.conftest import Run
 
 VECTORS = Path(__file__).parent.parent / "evidence" / "vectors"

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pickle
+from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,9 +18,12 @@ from openbox_agentrt.acel.contracts.registry import TEMPLATES
 from openbox_agentrt.acel.events import LIFECYCLE
 from openbox_agentrt.acel.rulesfile import ConfigError, Rules, parse_rules, read_rules
 from openbox_agentrt.acel.rulesfile.document import Format
-from openbox_agentrt.acel.rulesfile.schema import published_schema, rules_schema
+from tests.acel.rulesfile.schema import rules_schema
 
-SCHEMA = jsonschema.Draft202012Validator(json.loads(published_schema()))
+PUBLISHED = json.loads(
+    resources.files("openbox_agentrt.acel.rulesfile").joinpath("rules.schema.json").read_text("utf-8")
+)
+SCHEMA = jsonschema.Draft202012Validator(PUBLISHED)
 
 
 def one(spec: str) -> str:
@@ -543,7 +547,7 @@ def test_the_published_schema_is_the_one_of_the_templates() -> None:
     """A parameter that is added appears in the schema, or this fails."""
     jsonschema.Draft202012Validator.check_schema(rules_schema())
 
-    assert json.loads(published_schema()) == rules_schema()
+    assert rules_schema() == PUBLISHED
 
 
 TOOL = st.sampled_from(["a", "b_*", "", 5, None]) | st.fixed_dictionaries(

@@ -1,27 +1,27 @@
 """
 The JSON Schema of rules files, for editors and other tools.
 
-It is made from the templates, and published as `rules.schema.json` beside this module. It says what can
-be said about the shape of a file: that a pattern compiles, that a group is there and that no id is used
-twice is checked by `read_rules` alone.
+It is made from the templates, and published as `rules.schema.json` with the package: ``just schema`` writes
+that file anew. It says what can be said about the shape of a file: that a pattern compiles, that a group is
+there and that no id is used twice is checked by `read_rules` alone.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Collection, Iterator
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, get_args
 
-from ..contracts.parameters import Parameter, ParameterKind, parameters_of
-from ..contracts.reach import Per, Scope
-from ..contracts.registry import CLASSES
-from ..contracts.sources import PROMPT
-from ..contracts.spec import WORDS
-from ..match.provenance import Match
-from ..match.spelling import Fold
-from ..verdict import Mode, OnViolation, Severity
-
-__all__ = ("published_schema", "rules_schema")
+from openbox_agentrt.acel.contracts.parameters import Parameter, ParameterKind, parameters_of
+from openbox_agentrt.acel.contracts.reach import Per, Scope
+from openbox_agentrt.acel.contracts.registry import CLASSES
+from openbox_agentrt.acel.contracts.sources import PROMPT
+from openbox_agentrt.acel.contracts.spec import WORDS
+from openbox_agentrt.acel.match.provenance import Match
+from openbox_agentrt.acel.match.spelling import Fold
+from openbox_agentrt.acel.verdict import Mode, OnViolation, Severity
 
 _ID = "urn:openbox-agentrt:rules-file"
 _TEXT = {"type": "string", "minLength": 1}
@@ -273,11 +273,6 @@ def rules_schema() -> dict[str, Any]:
     }
 
 
-def published_schema() -> str:
-    """The schema as it is published, as text."""
-    return files(__package__).joinpath("rules.schema.json").read_text(encoding="utf-8")
-
-
 def _result(*, named: bool) -> dict[str, Any]:
     texts = {"named": {"type": "boolean", "description": "Whether it is named in a text there."}}
     return {
@@ -393,3 +388,7 @@ def _choices(names: list[list[str]]) -> list[list[str]]:
 
 def _kind(template: str, parameter: Parameter) -> Any:
     return _CLOSER.get((template, parameter.name), _KINDS[parameter.kind])
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(json.dumps(rules_schema(), indent=1) + "\n", encoding="utf-8")
