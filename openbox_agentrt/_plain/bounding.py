@@ -6,11 +6,10 @@ parts stay whole before large ones: the amount and the customer of a call can be
 megabytes stands beside them.
 """
 
-import hashlib
 from typing import Any, Final
 
 from .codec import Marked, codec
-from .digest import text_digest
+from .digest import sha256, text_digest
 from .walk import Json
 
 __all__ = ("bounded", "short_text", "weight")
@@ -75,7 +74,7 @@ def _lighter(value: Json, mark: Json) -> Json:
 
 
 def _mark(text: str, data: bytes, length: int, room: int) -> Json:
-    mark = {"$cut": "size", "length": length, "sha256": hashlib.sha256(data).hexdigest()}
+    mark = {"$cut": "size", "length": length, "sha256": sha256(data).hexdigest()}
     start = text[:_START]
     while start:
         whole = Marked({**mark, "start": start})

@@ -15,7 +15,11 @@ from collections.abc import Sequence
 
 from .._version import __version__
 
-__all__ = ("COMMANDS", "Command", "main")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+__all__ = ("COMMANDS", "Command", "main", "process")
 
 _PROGRAM = "openbox-agentrt"
 
@@ -64,6 +68,16 @@ COMMANDS: dict[str, Command] = {
     "fleet": Command("fleet", "look at the store that processes share, and settle what is stuck"),
     "core": Command("core", "serve a local Core, and decide the approvals that wait in it"),
 }
+
+
+def process() -> NoReturn:
+    """Run the command line of the process, and end it with the exit code."""
+    if sys.argv[1:2] and sys.argv[1].startswith("hook"):
+        # A hook is a process for each call of a tool, loaded when it is called as everything here.
+        from .leaving import run_and_leave
+
+        run_and_leave(main)
+    sys.exit(main())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

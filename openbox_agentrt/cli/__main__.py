@@ -1,8 +1,6 @@
 """``python -m openbox_agentrt.cli``"""
 
-import sys
-
-from . import main
+from . import process
 
 if __name__ == "__main__":
-    sys.exit(main())
+    process()

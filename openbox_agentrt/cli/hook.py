@@ -7,7 +7,6 @@ not loads argparse, which knows how to say what is wrong.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -56,8 +55,6 @@ def main(argv: Sequence[str]) -> int:
     Returns:
         0 with what standard output says, 1 at the end of a session that owes something, 2 for a fault.
     """
-    # The process is over before there is anything worth collecting.
-    gc.disable()
     options = _read(argv)
     if options is None:
         options = vars(_parser().parse_args(argv))
@@ -82,8 +79,6 @@ def main(argv: Sequence[str]) -> int:
         answer = HookAnswer(code=2, stderr=f"openbox-agentrt: {type(error).__name__}: {error}")
     if answer.stderr:
         print(answer.stderr, file=sys.stderr)
-    # What is left is the system's to free, at once. Python would go through it object by object.
-    gc.freeze()
     return answer.code
 
 

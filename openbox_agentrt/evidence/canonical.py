@@ -5,11 +5,11 @@ Two encodings, one per format. Format 1's is the published one and is recomputed
 is hashed as it stands in the file, so no later version of an encoder can make an old log look changed.
 """
 
-import hashlib
 import json
 from typing import Any
 
 from .._plain.codec import codec, plain_json
+from .._plain.digest import sha256
 from .._plain.freezing import freeze
 from .._plain.walk import Json
 
@@ -19,7 +19,8 @@ GENESIS_HASH = "0" * 64
 
 def sha256_hex(data: bytes) -> str:
     """Give the SHA-256 of data in hexadecimal."""
-    return hashlib.sha256(data).hexdigest()
+    digest: str = sha256(data).hexdigest()
+    return digest
 
 
 def legacy_canonical(payload: object) -> bytes:

@@ -7,13 +7,13 @@ of how they are written: a tool that is *named* like a ban on a pattern is anoth
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
 from ..._plain.amounts import read_amount, show
+from ..._plain.digest import text_digest
 from ..match.selector import select
 from .base import TemporalContract
 from .declaration import Declaration
@@ -43,7 +43,7 @@ def rules_hash(contracts: Iterable[TemporalContract], state: Mapping[str, Any] |
 def forms_hash(forms: Iterable[Mapping[str, Any]]) -> str:
     """Hash the canonical forms of a set of contracts, as `rules_hash` does."""
     rules = sorted(json.dumps(form, sort_keys=True) for form in forms)
-    return hashlib.sha256("\n".join(rules).encode()).hexdigest()
+    return text_digest("\n".join(rules))
 
 
 def canonical(contract: TemporalContract) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def old_rules_hash(contracts: Iterable[TemporalContract]) -> str | None:
     if not all(map(_says_what_it_is, contracts)):
         return None
     rules = sorted(json.dumps(_written(contract)) for contract in contracts)
-    return hashlib.sha256("\n".join(rules).encode()).hexdigest()
+    return text_digest("\n".join(rules))
 
 
 def _terms(contract: Declaration) -> dict[str, Any]:

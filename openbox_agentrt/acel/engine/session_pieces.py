@@ -9,13 +9,13 @@ values of a key are not: there may be many, so they are noted when they change.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from ..._plain.digest import text_digest
 from ...fleet.errors import SessionMemoryError
 from ..contracts.base import SessionRule
 from ..memory.cell import LiveCell
@@ -214,7 +214,7 @@ def _is_of_key(piece: str) -> bool:
 
 @lru_cache(8192)
 def _hashed(name: str) -> str:
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return text_digest(name)[:16]
 
 
 def _written(name: str, value: Any) -> str:

@@ -8,7 +8,6 @@ hundred thousand calls is there at once.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +15,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from ..._plain.bounding import bounded, short_text, weight
+from ..._plain.digest import sha256
 from ..._plain.freezing import freeze
 
 BLOCK = 256
@@ -147,12 +147,12 @@ class Trace:
                 _Kept((row["step"], row["tool"], row["args"], row["result"])) for row in rows
             )
             self._length = length
-            self._hash = hashlib.sha256(f"after {digest}\n".encode()) if length else self._hash
+            self._hash = sha256(f"after {digest}\n".encode()) if length else self._hash
 
     def _drain(self) -> deque[_Kept]:
         if self._rows is None:
             self._rows = deque(maxlen=self._keep)
-            self._hash = hashlib.sha256()
+            self._hash = sha256()
         new = self._new
         block = new[:]
         if block:

@@ -7,10 +7,10 @@ needed and is not what it should be is a `HookFault`.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Mapping
 
+from openbox_agentrt._plain.digest import text_digest
 from openbox_agentrt._plain.strict_json import read_json
 from openbox_agentrt.doors.claude_code.folder import HookFault
 
@@ -73,7 +73,7 @@ class HookEvent:
     def digest(self) -> str:
         """Stands for the tool and its arguments: two calls with one digest are the same call made twice."""
         text = json.dumps([self.tool, self.args], sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return text_digest(text)[:32]
 
 
 def read_event(data: bytes, *, expected: Collection[str]) -> HookEvent:

@@ -8,13 +8,13 @@ folder that keeps others out. A line that was written in part is noticed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from openbox_agentrt._plain.digest import text_digest
 from openbox_agentrt.doors.claude_code.folder import LOCK_WAIT_SECONDS, HookFault, StateFolder, lock_file
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ def file_stem(session_id: str) -> str:
     A digest, so that two sessions never share a file and no session id can leave the folder or name another
     program's file in it.
     """
-    return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+    return text_digest(session_id)[:40]
 
 
 @contextmanager

@@ -8,10 +8,10 @@ engine which calls no contract is about.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 
+from openbox_agentrt._plain.digest import sha256, text_digest
 from openbox_agentrt._version import __version__
 from openbox_agentrt.doors.claude_code.clear import clear_tools, guarding_roles, is_clear
 from openbox_agentrt.doors.claude_code.folder import HookFault, StateFolder
@@ -121,7 +121,7 @@ def _name_of_compiled(path: str | os.PathLike[str]) -> str:
         raise HookFault(f"the rules cannot be read: {os.fspath(path)}: {error.strerror}") from error
     # The ending says how it is read, the version by whom.
     about = f"{__version__} {os.path.splitext(os.fspath(path))[1]}\n"
-    return f"rules-{hashlib.sha256(about.encode() + data).hexdigest()[:40]}.json"
+    return f"rules-{sha256(about.encode() + data).hexdigest()[:40]}.json"
 
 
 def _read_compiled(folder: StateFolder, name: str) -> dict[str, Any] | None:
@@ -164,7 +164,7 @@ def _compile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], tuple[Templa
         "contracts": specs,
         "state": rules.state,
         "rules_hash": rules.rules_hash,
-        "hash": hashlib.sha256(text.encode()).hexdigest()[:32],
+        "hash": text_digest(text)[:32],
         "names": names,
         "clear": {} if names is None else clear_tools(rules.contracts, list(names)),
     }
