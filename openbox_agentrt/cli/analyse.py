@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from .._files.whole_write import write_private
 from ..acel.analysis import Analysis, analyse
 from ..acel.rulesfile import contract_lines, read_rules
 from .options import AsJson, RulesArgument, Seconds, Tools
-from .running import InputError
+from .running import write_output
 from .sarif import sarif_of
 from .text import print_warnings, printable
 from .tool_names import read_tool_names
@@ -39,7 +38,7 @@ def analyse_rules(
     names = None if tools is None else read_tool_names(tools)
     found = analyse(understood, tools=names, lines=contract_lines(rules), seconds=seconds)
     if sarif is not None:
-        _save(sarif, sarif_of(found, rules))
+        write_output(sarif, json.dumps(sarif_of(found, rules), indent=2).encode())
     if as_json:
         print(json.dumps({"ok": not found.findings, **found.to_dict()}))
     else:
@@ -60,12 +59,3 @@ def _lines(name: str, contracts: int, found: Analysis) -> Iterator[str]:
         yield from (f"    {line}" for line in more)
     yield from (f"undecided: {what}" for what in found.undecided)
     yield from (f"not analysed: {what}" for what in found.not_analysed)
-
-
-def _save(name: str, report: dict[str, Any]) -> None:
-    from pathlib import Path
-
-    try:
-        write_private(Path(name).expanduser(), json.dumps(report, indent=2).encode())
-    except OSError as error:
-        raise InputError(f"could not write {name!r} ({(error.strerror or 'error').lower()})") from error

@@ -8,7 +8,7 @@ import typer
 
 from ..evidence.keys import read_public_key
 from ..local_core import LocalCore
-from .core import DEFAULT_DATABASE, Database, name_of_user, one_line
+from .core import DEFAULT_DATABASE, Database, listening_at, name_of_user
 from .options import Fleet, Host, Port, PublicKey, RedactField
 
 app = typer.Typer(add_completion=False)
@@ -70,8 +70,8 @@ def console(
         tls_cert=tls_cert,
         tls_key=tls_key,
     )
-    remedy = "use 127.0.0.1, or --allow-other-machines with --tls-cert"
-    with one_line(f"{host}:{port}", remedy=remedy), LocalCore(path=db) as core:
+    other_machines = "--allow-other-machines with --tls-cert"
+    with listening_at(host, port, other_machines=other_machines), LocalCore(path=db) as core:
         sources = Sources.open(
             core,
             db,

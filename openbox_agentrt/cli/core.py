@@ -14,21 +14,20 @@ from typing import Annotated, Literal
 
 import typer
 
-from .._extras import MissingExtraError
-from .._webhook import Webhook, WebhookError
+from .._webhook import Webhook
 from ..evidence.redaction import Redactor, redactor_of
 from ..local_core import (
     DEFAULT_API_KEY,
     Approval,
     LocalCore,
     NotLoopbackError,
-    PolicyError,
     StoreError,
     UndecidableApprovalError,
     serve,
 )
 from .approvals import as_data, described
 from .options import Host, Port, RedactField
+from .running import InputError
 
 APPROVAL_SECRET = "OPENBOX_AGENTRT_ON_APPROVAL_SECRET"
 DEFAULT_DATABASE = "openbox-core.sqlite3"
@@ -94,7 +93,7 @@ def serve_core(
         typer.echo("Ctrl+C ends it.")
 
     with (
-        one_line(f"{host}:{port}"),
+        listening_at(host, port),
         _hook(on_approval) as hook,
         LocalCore(
             policy,
@@ -146,7 +145,7 @@ def list_approvals(
 ) -> None:
     """List what waits for a person."""
     seen: set[str] = set()
-    with one_line(), existing(db) as core:
+    with existing(db) as core:
         while True:
             for approval in core.pending_approvals():
                 if approval.id not in seen:
@@ -166,7 +165,7 @@ def show(
     as_json: AsJSON = False,
 ) -> None:
     """Show an approval, whatever became of it, with its whole event."""
-    with one_line(), existing(db) as core:
+    with existing(db) as core:
         found = [one for one in core.approvals() if approval_id in (one.id, one.activity_id)]
         if not found:
             raise UndecidableApprovalError(f"no approval has the id {approval_id!r}")
@@ -181,7 +180,7 @@ def show(
 @app.command("approve")
 def approve(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = "", by: By = None) -> None:
     """Let the work of an approval happen."""
-    with one_line(), existing(db) as core:
+    with existing(db) as core:
         decided = core.approve(approval_id, note, by=name_of_user() if by is None else by)
     typer.echo(f"approved {decided.activity_type} {decided.id}")
 
@@ -189,7 +188,7 @@ def approve(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = 
 @app.command("reject")
 def reject(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = "", by: By = None) -> None:
     """Refuse the work of an approval."""
-    with one_line(), existing(db) as core:
+    with existing(db) as core:
         decided = core.reject(approval_id, note, by=name_of_user() if by is None else by)
     typer.echo(f"rejected {decided.activity_type} {decided.id}")
 
@@ -201,7 +200,7 @@ def check(db: Database = DEFAULT_DATABASE) -> None:
 
     The exit code is 1 if there are any.
     """
-    with one_line(), existing(db) as core:
+    with existing(db) as core:
         problems = [*map(str, core.orphans()), *map(str, core.open_workflows())]
         problems += [f"refused {r.path}: {r.status} {r.message}" for r in core.refused()]
         count = len(core.records())
@@ -214,38 +213,31 @@ def check(db: Database = DEFAULT_DATABASE) -> None:
 
 @contextmanager
 def existing(db: str) -> Iterator[LocalCore]:
-    """Open the database of a local Core that is there."""
+    """Open the database of a local Core that is there. What cannot be decided there is exit code 1."""
     if not Path(db).is_file():
         raise StoreError(path=db, problem="no such file")
     with LocalCore(path=db) as core:
-        yield core
+        try:
+            yield core
+        except UndecidableApprovalError as error:
+            raise InputError(str(error), code=1) from error
 
 
 @contextmanager
-def one_line(
-    address: str = "", *, remedy: str = "use 127.0.0.1, or --allow-other-machines"
-) -> Iterator[None]:
-    """Say what cannot be done in one line, and end with the exit code that goes with it."""
+def listening_at(host: str, port: int, *, other_machines: str = "--allow-other-machines") -> Iterator[None]:
+    """Say in the words of the command line why an address cannot be listened on."""
     try:
         yield
-    except UndecidableApprovalError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from error
     except NotLoopbackError as error:
-        typer.echo(f"error: {error}; {remedy}", err=True)
-        raise typer.Exit(2) from error
-    except (PolicyError, StoreError, MissingExtraError, WebhookError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from error
+        raise InputError(f"{error}; use 127.0.0.1, or {other_machines}") from error
     except UnicodeError as error:
-        typer.echo(f"error: cannot listen on {address}: not a name that a machine can have", err=True)
-        raise typer.Exit(2) from error
+        problem = "not a name that a machine can have"
+        raise InputError(f"cannot listen on {host}:{port}: {problem}") from error
     except OSError as error:
         # The address: in use, unknown, not of this machine, or not ours to listen on.
         number = error.errno or 0
-        problem = os.strerror(number) if number > 0 else error.strerror or str(error)
-        typer.echo(f"error: cannot listen on {address}: {problem.lower()}; see --host and --port", err=True)
-        raise typer.Exit(2) from error
+        problem = (os.strerror(number) if number > 0 else error.strerror or str(error)).lower()
+        raise InputError(f"cannot listen on {host}:{port}: {problem}; see --host and --port") from error
 
 
 def _show(approval: Approval, *, as_json: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from ..evidence.checkpoints import (
     make_checkpoint,
     parse_checkpoint,
 )
-from ..evidence.keys import Ed25519Signer, ed25519_signer, read_public_key
+from ..evidence.keys import ed25519_signer, read_public_key
 from ..evidence.merkle import consistency_proof
 from ..evidence.notes import NoteKey
 from ..evidence.proofs import check_proof, prove_line
@@ -33,7 +34,12 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 _TIMEOUT_SECONDS = 30.0
 
-_Log = Annotated[str, typer.Argument(help="The log, format 2.", metavar="LOG")]
+
+def _path(given: str) -> Path:
+    return Path(given).expanduser()
+
+
+_Log = Annotated[Path, typer.Argument(help="The log, format 2.", metavar="LOG", parser=_path)]
 _Witnesses = Annotated[
     list[str] | None,
     typer.Option("--witness", help="Key of a witness that has to have seen it.", metavar="NAME+ID+BASE64"),
@@ -47,15 +53,15 @@ def evidence() -> None:
 
 @app.command()
 def checkpoint(
-    log: _Log, key: Annotated[str, typer.Option(help="The private key of the log.", metavar="FILE")]
+    log: _Log,
+    key: Annotated[Path, typer.Option(help="The private key of the log.", metavar="FILE", parser=_path)],
 ) -> int:
     """Sign what the log is now, and put it beside the log. Keep a copy elsewhere."""
-    if not Path(key).expanduser().exists():
-        raise InputError(f"there is no key file {key!r}; give the one that signs the log")
-    path, signer = Path(log).expanduser(), _signer(key)
-    made = make_checkpoint(path, signer)
-    write_private(checkpoint_path(path), made.note.write().encode(), sync=True)
-    print(made.note.write(), end="")
+    if not key.exists():
+        raise InputError(f"there is no key file {str(key)!r}; give the one that signs the log")
+    signer, _ = ed25519_signer(key)
+    made = make_checkpoint(log, signer)
+    _put(log, made)
     print(printable(f"key for witnesses: {made.key(signer.public_key_hex).write()}"), file=sys.stderr)
     return 0
 
@@ -66,7 +72,11 @@ def request(
     old: Annotated[int, typer.Option(help="How many lines the witness has seen.", min=0)] = 0,
 ) -> int:
     """Print the request for a witness that is reached by file."""
-    print(_request(Path(log).expanduser(), _latest(log), old), end="")
+    latest = _latest(log)
+    leaves = list(leaves_of(log))[: latest.size]
+    if old > len(leaves):
+        raise InputError(f"the checkpoint is of {len(leaves)} lines, fewer than {old}")
+    print(write_request(latest, old, consistency_proof(leaves, old)), end="")
     return 0
 
 
@@ -75,8 +85,8 @@ def submit(
     log: _Log, witness: Annotated[str, typer.Option(help="Address of the witness.", metavar="URL")]
 ) -> int:
     """Ask a witness to sign the latest checkpoint."""
-    path, latest = Path(log).expanduser(), _latest(log)
-    leaves = list(leaves_of(path))[: latest.size]
+    latest = _latest(log)
+    leaves = list(leaves_of(log))[: latest.size]
     try:
         signed = ask_witness(witness, latest, leaves, seconds=_TIMEOUT_SECONDS)
     except WitnessRefusedError as error:
@@ -86,26 +96,26 @@ def submit(
         raise InputError(f"the witness at {witness!r} does not answer ({error})") from error
     except ValueError as error:
         raise InputError(str(error)) from error
-    return _put(path, signed)
+    _put(log, signed)
+    return 0
 
 
 @app.command()
 def add(
-    log: _Log, signature: Annotated[str, typer.Argument(help="What the witness gave.", metavar="FILE")]
+    log: _Log,
+    signature: Annotated[Path, typer.Argument(help="What the witness gave.", metavar="FILE", parser=_path)],
 ) -> int:
     """Add the signature of a witness to the latest checkpoint."""
-    line = _read(signature).decode("utf-8", "replace")
-    try:
-        return _put(Path(log).expanduser(), cosigned_checkpoint(_latest(log), line))
-    except WitnessRefusedError as error:
-        raise InputError(str(error)) from error
+    line = signature.read_bytes().decode("utf-8", "replace")
+    _put(log, cosigned_checkpoint(_latest(log), line))
+    return 0
 
 
 @app.command()
 def prove(log: _Log, seq: Annotated[int, typer.Option(help="Number of the line.", min=0)]) -> int:
     """Print a line with a proof that the latest checkpoint has it."""
     try:
-        print(json.dumps(prove_line(Path(log).expanduser(), seq, _latest(log))))
+        print(json.dumps(prove_line(log, seq, _latest(log))))
     except IndexError as error:
         raise InputError(f"{error}; make a checkpoint first") from error
     return 0
@@ -113,7 +123,7 @@ def prove(log: _Log, seq: Annotated[int, typer.Option(help="Number of the line."
 
 @app.command()
 def check(
-    proof: Annotated[str, typer.Argument(help="What `prove` printed.", metavar="FILE")],
+    proof: Annotated[Path, typer.Argument(help="What `prove` printed.", metavar="FILE", parser=_path)],
     public_key: Annotated[
         str, typer.Option("--key", "--public-key", help="Public key of the log.", metavar="HEX|FILE")
     ],
@@ -121,9 +131,9 @@ def check(
 ) -> int:
     """Check a single line without its log."""
     try:
-        data: Any = read_json(_read(proof))
+        data: Any = read_json(proof.read_bytes())
     except JsonError as error:
-        raise InputError(f"{proof!r} is not JSON ({error.reason})") from error
+        raise InputError(f"{str(proof)!r} is not JSON ({error.reason})") from error
     wrong, said = check_proof(data, read_public_key(public_key), _keys(witness))
     for each in wrong:
         print(printable(f"FAIL — {each}"), file=sys.stderr)
@@ -135,66 +145,45 @@ def check(
 
 @app.command()
 def witness(
-    state: Annotated[str, typer.Option(help="Folder in which it remembers.", metavar="DIR")],
+    state: Annotated[Path, typer.Option(help="Folder in which it remembers.", metavar="DIR", parser=_path)],
     key: Annotated[str, typer.Option(help="Its private key.", metavar="FILE")],
     log: Annotated[
         list[str], typer.Option("--log", help="Key of a log that it knows.", metavar="NAME+ID+BASE64")
     ],
     name: Annotated[str, typer.Option(help="Its name.")] = "openbox-agentrt-witness",
     port: Annotated[int | None, typer.Option("--serve", help="Answer on this port.", metavar="PORT")] = None,
-    file: Annotated[str | None, typer.Argument(help="One request.", metavar="REQUEST")] = None,
+    file: Annotated[Path | None, typer.Argument(help="One request.", metavar="REQUEST", parser=_path)] = None,
 ) -> int:
     """Sign as a witness, only if a log goes on from what was seen."""
     if (port is None) is (file is None):
         raise InputError("give a REQUEST or --serve PORT")
     try:
-        own = Witness(Path(state).expanduser(), _signer(key), name, _keys(log))
+        own = Witness(state, ed25519_signer(key)[0], name, _keys(log))
     except FileLockedError as error:
-        raise InputError(f"another witness has {state!r}") from error
+        raise InputError(f"another witness has {str(state)!r}") from error
     print(printable(f"key of this witness: {own.key.write()}"), file=sys.stderr)
-    try:
-        if port is not None:
-            return serve(own, port)
-        answer = own.add_checkpoint(_read(str(file)))
-    finally:
-        own.close()
+    with closing(own):
+        if file is None:
+            return serve(own, port or 0)
+        answer = own.add_checkpoint(file.read_bytes())
     print(answer.body, end="", file=sys.stdout if answer.status == 200 else sys.stderr)
     return 0 if answer.status == 200 else 1
-
-
-def _signer(key: str) -> Ed25519Signer:
-    return ed25519_signer(key)[0]
 
 
 def _keys(texts: list[str] | None) -> list[NoteKey]:
     return [NoteKey.read(text) for text in texts or ()]
 
 
-def _latest(log: str) -> Checkpoint:
-    path = checkpoint_path(Path(log).expanduser())
+def _latest(log: Path) -> Checkpoint:
+    path = checkpoint_path(log)
     if not path.exists():
-        raise InputError(f"{log!r} has no checkpoint; make one with: evidence checkpoint")
+        raise InputError(f"{str(log)!r} has no checkpoint; make one with: evidence checkpoint")
     try:
-        return parse_checkpoint(_read(str(path)))
+        return parse_checkpoint(path.read_bytes())
     except ValueError as error:
         raise InputError(f"{str(path)!r} is not a checkpoint") from error
 
 
-def _request(log: Path, latest: Checkpoint, old: int) -> str:
-    leaves = list(leaves_of(log))[: latest.size]
-    if old > len(leaves):
-        raise InputError(f"the checkpoint is of {len(leaves)} lines, fewer than {old}")
-    return write_request(latest, old, consistency_proof(leaves, old))
-
-
-def _put(log: Path, signed: Checkpoint) -> int:
+def _put(log: Path, signed: Checkpoint) -> None:
     write_private(checkpoint_path(log), signed.note.write().encode(), sync=True)
     print(signed.note.write(), end="")
-    return 0
-
-
-def _read(name: str) -> bytes:
-    try:
-        return Path(name).expanduser().read_bytes()
-    except OSError as error:
-        raise InputError(f"could not read {name!r} ({(error.strerror or 'error').lower()})") from error

@@ -12,7 +12,7 @@ import typer
 from .._halt import Halt, halt_of
 from ..fleet.halts import halts_in_force, write_halt
 from ..fleet.opening import open_halts
-from .core import DEFAULT_DATABASE, Database, existing, name_of_user, one_line
+from .core import DEFAULT_DATABASE, Database, existing, name_of_user
 from .running import InputError
 from .text import printable
 
@@ -75,7 +75,7 @@ def halt(
 
 def _tell_core(db: str, meant: Halt, *, lift: bool) -> None:
     named = {"run": "run_id", "session": "session_id", "agent": "agent"}[meant.kind]
-    with one_line(), existing(db) as core:
+    with existing(db) as core:
         if lift:
             core.lift_halt(**{named: meant.value})
         else:
@@ -85,7 +85,7 @@ def _tell_core(db: str, meant: Halt, *, lift: bool) -> None:
 def _list(db: str | None, fleet: str | None) -> None:
     halts: list[Halt] = []
     if db is not None:
-        with one_line(), existing(db) as core:
+        with existing(db) as core:
             halts += core.halts()
     if fleet is not None:
         with closing(open_halts(fleet)) as rows:

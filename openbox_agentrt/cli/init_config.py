@@ -26,8 +26,6 @@ def init_config(
             file.write(starter)
     except FileExistsError as error:
         raise InputError(f"{path} already exists (use --force to overwrite)") from error
-    except OSError as error:
-        raise InputError(f"could not write {path!r} ({(error.strerror or 'error').lower()})") from error
     print(
         printable(f"Wrote a starter rules file to {path}. Edit it, then try: openbox-agentrt validate {path}")
     )

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from .._files.whole_write import write_private
 from ..acel.rulesfile import read_rules
 from ..acel.violations import Violation
 from ..evidence import EvidenceFile, EvidenceLog, ed25519_signer
 from .options import AsJson, RulesOption
 from .progress import Progress
 from .replayed import FoundViolation, ReplayedSessions, counted
-from .running import InputError
+from .running import InputError, write_output
 from .text import print_warnings, printable
 
 app = typer.Typer(add_completion=False)
@@ -120,15 +118,10 @@ def _lines(result: Mapping[str, Any], found: Sequence[FoundViolation]) -> Iterat
 
 
 def _save(name: str, log: EvidenceLog, violations: list[Violation], signer: Any, rules_hash: str) -> None:
-    path = Path(name).expanduser()
-    if path.suffix != ".jsonl":
-        try:
-            write_private(path, log.to_json().encode())
-        except OSError as error:
-            # Its own file name is a temporary one.
-            raise InputError(f"could not write {name!r} ({(error.strerror or 'error').lower()})") from error
+    if not name.endswith(".jsonl"):
+        write_output(name, log.to_json().encode())
         return
-    with EvidenceFile(path, signer=signer, rules_hash=rules_hash) as file:
+    with EvidenceFile(name, signer=signer, rules_hash=rules_hash) as file:
         for violation in violations:
             file.record(violation)
         if file.failures:

@@ -17,7 +17,16 @@ _BROKEN_PIPE = 141
 
 
 class InputError(Exception):
-    """The input of a command cannot be used. The command did nothing; its exit code is 2."""
+    """
+    The input of a command cannot be used. The command did nothing.
+
+    Attributes:
+        code: With which exit code the command ends.
+    """
+
+    def __init__(self, problem: str, *, code: int = 2) -> None:
+        self.code = code
+        super().__init__(problem)
 
 
 def run(module: str, arguments: Sequence[str], *, prog: str) -> int:
@@ -46,8 +55,23 @@ def run(module: str, arguments: Sequence[str], *, prog: str) -> int:
             raise
         # Whatever it is, a user gets one line and no traceback.
         print(f"error: {_in_one_line(error)}", file=sys.stderr)
-        return 2
+        return error.code if isinstance(error, InputError) else 2
     return code
+
+
+def write_output(name: str, data: bytes) -> None:
+    """
+    Write a file that a command was asked for, whole or not at all.
+
+    Raises:
+        InputError: It could not be written. The system's error names a temporary file.
+    """
+    from .._files.whole_write import write_private
+
+    try:
+        write_private(os.path.expanduser(name), data)
+    except OSError as error:
+        raise InputError(f"could not write {name!r} ({(error.strerror or 'error').lower()})") from error
 
 
 def _call(module: str, arguments: Sequence[str], prog: str) -> int:
@@ -84,24 +108,12 @@ def _call(module: str, arguments: Sequence[str], prog: str) -> int:
 
 
 def _expected() -> tuple[type[Exception], ...]:
-    """Errors that mean that the input was wrong."""
+    """Errors that say themselves what is wrong: those of this package, and the system's."""
     from .._extras import MissingExtraError
-    from ..acel.events import TraceError
-    from ..acel.rulesfile.errors import ConfigError
-    from ..evidence.errors import EvidenceError
-    from ..fleet.errors import FleetError
-    from ..traces.source import TraceSourceError
+    from .._picklable import PicklableError
+    from .._webhook import WebhookError
 
-    return (
-        InputError,
-        ConfigError,
-        EvidenceError,
-        FleetError,
-        TraceError,
-        TraceSourceError,
-        MissingExtraError,
-        OSError,
-    )
+    return InputError, PicklableError, MissingExtraError, WebhookError, OSError
 
 
 def _in_one_line(error: Exception) -> str:

@@ -21,8 +21,6 @@ def read_tool_names(name: str) -> tuple[str, ...]:
         text = Path(name).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{name!r} is not UTF-8") from error
-    except OSError as error:
-        raise InputError(f"could not read {name!r} ({(error.strerror or 'error').lower()})") from error
     names = tuple(dict.fromkeys(_names(text, name)))
     if not names:
         raise InputError(f"{name!r} holds no tools")

@@ -179,8 +179,6 @@ def _refuse_what_is_none(name: str, report: Report) -> None:
 def _checkpoint(name: str) -> Checkpoint:
     try:
         return parse_checkpoint(Path(name).expanduser().read_bytes())
-    except OSError as error:
-        raise InputError(f"could not read {name!r} ({(error.strerror or 'error').lower()})") from error
     except ValueError as error:
         raise InputError(f"{name!r} is not a checkpoint") from error
 
@@ -188,8 +186,6 @@ def _checkpoint(name: str) -> Checkpoint:
 def _head(name: str) -> dict[str, Any]:
     try:
         data = read_json(Path(name).read_bytes())
-    except OSError as error:
-        raise InputError(f"could not read {name!r} ({(error.strerror or 'error').lower()})") from error
     except JsonError as error:
         raise InputError(f"{name!r} is not JSON ({error.reason})") from error
     if not isinstance(data, dict):

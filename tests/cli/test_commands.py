@@ -279,7 +279,9 @@ def test_replay_of_many_events(run: Run, tmp_path: Path) -> None:
         pytest.param(
             ["verify", "object.json"], "must contain a JSON list of evidence bundles", id="verify an object"
         ),
-        pytest.param(["verify", "e.jsonl", "--head", "no.head"], "could not read 'no.head'", id="no head"),
+        pytest.param(
+            ["verify", "e.jsonl", "--head", "no.head"], "no such file or directory: 'no.head'", id="no head"
+        ),
         pytest.param(
             ["verify", "e.jsonl", "--head", "rules.yaml"],
             "'rules.yaml' is not JSON",
@@ -315,9 +317,7 @@ def test_replay_of_many_events(run: Run, tmp_path: Path) -> None:
         pytest.param(
             ["init-config"], "rules.yaml already exists (use --force to overwrite)", id="rules are there"
         ),
-        pytest.param(
-            ["init-config", "no/rules.yaml"], "could not write 'no/rules.yaml'", id="rules into nowhere"
-        ),
+        pytest.param(["init-config", "no/rules.yaml"], "directory: 'no/rules.yaml'", id="rules into nowhere"),
     ],
 )
 def test_what_is_wrong_with_the_input_is_one_line(

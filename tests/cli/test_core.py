@@ -11,15 +11,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
 from openbox_agentrt.cli import main
-from openbox_agentrt.cli.core import app
 from openbox_agentrt.local_core import DEFAULT_API_KEY, LocalCore
 
 POLICY = 'package p\nresult := {"decision": "REQUIRE_APPROVAL", "reason": "always"}\n'
@@ -40,8 +40,16 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, arguments)
+class Result(NamedTuple):
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: str) -> Result:
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        code = main(["core", *arguments])
+    return Result(code, out.getvalue(), err.getvalue())
 
 
 def ask(core: LocalCore) -> None:
