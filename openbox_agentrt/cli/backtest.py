@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -13,8 +13,7 @@ from ..evidence.redaction import Redactor, redactor_of
 from ..traces.backtest import Backtest, ChangedVerdict, ContractFindings, backtest
 from ..traces.events import Began
 from ..traces.formats import Recordings
-from .formats import Format
-from .options import AsJson, RedactField, RulesOption
+from .options import AsJson, Format, RedactField, RulesOption
 from .progress import Progress
 from .running import InputError
 from .text import print_warnings, printable
@@ -38,7 +37,7 @@ def backtest_(
     ] = None,
     format: Format = "auto",
     by: Annotated[
-        str, typer.Option(help='What counts together: calls of one "session", or of one "file".')
+        Literal["session", "file"], typer.Option(help="What counts together: calls of one of these.")
     ] = "session",
     redact: RedactField = None,
     as_json: AsJson = False,
@@ -49,8 +48,6 @@ def backtest_(
     Recordings: our evidence with steps, OTLP JSON, Claude Code transcripts, OpenAI messages, MCP lines, and
     traces as replay reads them.
     """
-    if by not in ("session", "file"):
-        raise InputError(f"--by is session or file, not {by!r}")
     understood = read_rules(rules)
     print_warnings(rules, understood.warnings)
     recordings = Recordings(paths, format=format, by_file=by == "file")

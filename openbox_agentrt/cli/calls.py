@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
 
-from ..evidence.calls import OUTCOMES, CallRecord
+from ..evidence.calls import CallRecord
 from .running import InputError
 from .text import compact_json, printable
 
@@ -14,16 +15,10 @@ _ARGUMENTS = 60
 _TIME = len("2026-01-02T03:04:05.678")
 _BEGINNINGS = tuple(map(len, ("2026", "2026-01", "2026-01-02", "2026-01-02T03", "2026-01-02T03:04")))
 _FIRST_TIME = "0001-01-01T00:00:00"
-_VERDICTS = (
-    "allowed",
-    "refused",
-    "would refuse",
-    "allow",
-    "constrain",
-    "require_approval",
-    "block",
-    "halt",
-)
+Verdict = Literal[
+    "allowed", "refused", "would refuse", "allow", "constrain", "require_approval", "block", "halt"
+]
+"""What calls can be chosen by: whether they were let through, or the very word of the decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,30 +52,6 @@ class CallFilter:
             and (self.since is None or call.time >= self.since)
             and (self.until is None or call.time < self.until)
         )
-
-
-def known_outcome(word: str) -> str:
-    """
-    Give back a word that calls can be chosen by.
-
-    Raises:
-        InputError: No call can have it as its outcome.
-    """
-    if word not in OUTCOMES:
-        raise InputError(f"--outcome {word!r} is none of {', '.join(OUTCOMES)}")
-    return word
-
-
-def known_verdict(word: str) -> str:
-    """
-    Give back a word that calls can be chosen by.
-
-    Raises:
-        InputError: If no call can have it: what is misspelt would look like a log without such calls.
-    """
-    if word not in _VERDICTS:
-        raise InputError(f"--verdict {word!r} is none of {', '.join(_VERDICTS)}")
-    return word
 
 
 def time_in_logs(text: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
 
 from ..evidence.keys import read_public_key
 from ..local_core import LocalCore
-from .core import DEFAULT_DATABASE, Database, listening_at, name_of_user
+from .core import DEFAULT_DATABASE, Database, listening_at, name_of_user, tell_link
 from .options import Fleet, Host, Port, PublicKey, RedactField
 
 app = typer.Typer(add_completion=False)
@@ -71,25 +72,23 @@ def console(
         tls_key=tls_key,
     )
     other_machines = "--allow-other-machines with --tls-cert"
-    with listening_at(host, port, other_machines=other_machines), LocalCore(path=db) as core:
-        sources = Sources.open(
-            core,
-            db,
-            evidence=evidence or (),
-            rules=rules,
-            public_key=None if key is None else read_public_key(key),
-            redact_fields=redact_field or (),
-            who=name_of_user() if who is None else who,
-            fleet=fleet,
-        )
+    with (
+        listening_at(host, port, other_machines=other_machines),
+        LocalCore(path=db) as core,
+        closing(
+            Sources.open(
+                core,
+                db,
+                evidence=evidence or (),
+                rules=rules,
+                public_key=None if key is None else read_public_key(key),
+                redact_fields=redact_field or (),
+                who=name_of_user() if who is None else who,
+                fleet=fleet,
+            )
+        ) as sources,
+    ):
         try:
             serve_console(sources, place, on_link=tell_link)
         except KeyboardInterrupt:
             typer.echo("stopped")
-        finally:
-            sources.close()
-
-
-def tell_link(link: str) -> None:
-    """Print a link that signs one browser in."""
-    typer.echo(f"console: {link}")

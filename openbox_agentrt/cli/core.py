@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -26,7 +26,7 @@ from ..local_core import (
     serve,
 )
 from .approvals import as_data, described
-from .options import Host, Port, RedactField
+from .options import AsJsonLines, By, Host, Port, RedactField
 from .running import InputError
 
 APPROVAL_SECRET = "OPENBOX_AGENTRT_ON_APPROVAL_SECRET"
@@ -37,9 +37,7 @@ _GUARDRAILS: dict[str, bool | Literal["everything"]] = {"off": False, "on": True
 app = typer.Typer(help="A local Core, and what waits in it.", no_args_is_help=True, add_completion=False)
 
 Database = Annotated[str, typer.Option("--db", help="The file with its events.", metavar="FILE")]
-AsJSON = Annotated[bool, typer.Option("--json", help="One JSON object a line, with all of the input.")]
 Note = Annotated[str, typer.Option(help="What the agent is told, and what the evidence keeps.")]
-By = Annotated[str | None, typer.Option(help="Who decides; your login name if left out.", metavar="NAME")]
 Waiting = Annotated[str, typer.Argument(help="The approval, or the activity that waits.", metavar="ID")]
 
 
@@ -94,7 +92,7 @@ def serve_core(
 
     with (
         listening_at(host, port),
-        _hook(on_approval) as hook,
+        nullcontext() if on_approval is None else closing(_webhook(on_approval)) as hook,
         LocalCore(
             policy,
             db,
@@ -122,25 +120,31 @@ def _console(
 ) -> Iterator[None]:
     from ..console import Place, Sources, running_console
 
-    sources = Sources.open(
-        core,
-        db,
-        evidence=evidence or (),
-        rules=rules,
-        redact_fields=redact_fields or (),
-        who=name_of_user(),
-    )
-    try:
-        with running_console(sources, Place(port=port), on_link=lambda link: typer.echo(f"console: {link}")):
-            yield
-    finally:
-        sources.close()
+    with (
+        closing(
+            Sources.open(
+                core,
+                db,
+                evidence=evidence or (),
+                rules=rules,
+                redact_fields=redact_fields or (),
+                who=name_of_user(),
+            )
+        ) as sources,
+        running_console(sources, Place(port=port), on_link=tell_link),
+    ):
+        yield
+
+
+def tell_link(link: str) -> None:
+    """Print a link that signs one browser in."""
+    typer.echo(f"console: {link}")
 
 
 @app.command("approvals")
 def list_approvals(
     db: Database = DEFAULT_DATABASE,
-    as_json: AsJSON = False,
+    as_json: AsJsonLines = False,
     watch: Annotated[bool, typer.Option("--watch", help="Go on, and list what comes, until Ctrl+C.")] = False,
 ) -> None:
     """List what waits for a person."""
@@ -162,7 +166,7 @@ def list_approvals(
 def show(
     approval_id: Annotated[str, typer.Argument(help="The approval, or its activity.", metavar="ID")],
     db: Database = DEFAULT_DATABASE,
-    as_json: AsJSON = False,
+    as_json: AsJsonLines = False,
 ) -> None:
     """Show an approval, whatever became of it, with its whole event."""
     with existing(db) as core:
@@ -253,14 +257,8 @@ def name_of_user() -> str:
         return ""  # an account without a name: nobody is named rather than somebody else
 
 
-@contextmanager
-def _hook(url: str | None) -> Iterator[Webhook | None]:
-    hook = None if url is None else Webhook(url, secret=os.environ.get(APPROVAL_SECRET))
-    try:
-        yield hook
-    finally:
-        if hook is not None:
-            hook.close()
+def _webhook(url: str) -> Webhook:
+    return Webhook(url, secret=os.environ.get(APPROVAL_SECRET))
 
 
 def _tell(approval: Approval, *, hook: Webhook | None, redactor: Redactor) -> None:

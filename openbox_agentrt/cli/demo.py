@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
@@ -92,11 +92,8 @@ def _with_console(
             sources = Sources.open(
                 core, database, evidence=[evidence], rules=rules, public_key=public_key, who=name_of_user()
             )
-        try:
-            with running_console(sources, Place(port=port), on_link=links.tell):
-                yield
-        finally:
-            sources.close()
+        with closing(sources), running_console(sources, Place(port=port), on_link=links.tell):
+            yield
 
     async def afterwards() -> None:
         terminal.print("\n[bold]On the page[/bold]")

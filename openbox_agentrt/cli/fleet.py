@@ -6,15 +6,16 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
+from ..console.words import iso
 from ..fleet.amounts import from_units
 from ..fleet.client.settling import settle_worker
 from ..fleet.steps import Finish, NoAnswerError
 from ..fleet.survey import CellStand, LeaseStand, Survey, survey
+from .options import AsJsonLines
 from .running import InputError
 
 _STATES = {"r": "reserved", "s": "started", "g": "given back", "u": "unknown"}
@@ -29,11 +30,10 @@ Url = Annotated[
         envvar="OPENBOX_AGENTRT_FLEET",
     ),
 ]
-AsJSON = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
 @app.command()
-def check(url: Url, as_json: AsJSON = False) -> int:
+def check(url: Url, as_json: AsJsonLines = False) -> int:
     """
     Say whether a store is fit.
 
@@ -58,7 +58,7 @@ def show(
     url: Url,
     key: Annotated[str | None, typer.Option(help="Only cells of this key.", metavar="KEY")] = None,
     most: Annotated[int, typer.Option(help="Read so many cells at most.", min=1)] = 1000,
-    as_json: AsJSON = False,
+    as_json: AsJsonLines = False,
 ) -> None:
     """List the cells with what is spent and free, and the workers."""
     with _surveyed(url) as store:
@@ -83,7 +83,7 @@ def show(
 
 
 @app.command()
-def leases(url: Url, as_json: AsJSON = False) -> None:
+def leases(url: Url, as_json: AsJsonLines = False) -> None:
     """List what is reserved or under way."""
     with _surveyed(url) as store:
         found = store.leases()
@@ -176,7 +176,7 @@ def _cell_data(cell: CellStand) -> dict[str, Any]:
         "free": shown(cell.free),
         "unread": cell.unread,
         "ahead_seconds": round(cell.ahead, 1),
-        "since": None if cell.period is None else _time(cell.period),
+        "since": None if cell.period is None else iso(cell.period / 1e6),
     }
 
 
@@ -188,7 +188,3 @@ def _lease_data(lease: LeaseStand) -> dict[str, Any]:
         "seconds_left": round(lease.seconds_left, 1),
         "cells": [cell.id for cell in lease.plan.c],
     }
-
-
-def _time(microseconds: int) -> str:
-    return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

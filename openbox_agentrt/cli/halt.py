@@ -13,6 +13,7 @@ from .._halt import Halt, halt_of
 from ..fleet.halts import halts_in_force, write_halt
 from ..fleet.opening import open_halts
 from .core import DEFAULT_DATABASE, Database, existing, name_of_user
+from .options import By, Fleet
 from .running import InputError
 from .text import printable
 
@@ -25,20 +26,10 @@ def halt(
     session: Annotated[str | None, typer.Option("--session", help="The session.", metavar="ID")] = None,
     agent: Annotated[str | None, typer.Option("--agent", help="The agent.", metavar="NAME")] = None,
     reason: Annotated[str, typer.Option(help="Why: the agent is told, and the evidence keeps it.")] = "",
-    by: Annotated[
-        str | None, typer.Option(help="Who halts it; your login name if left out.", metavar="NAME")
-    ] = None,
+    by: By = None,
     lift: Annotated[bool, typer.Option("--lift", help="Let a session or an agent go on.")] = False,
     db: Database = DEFAULT_DATABASE,
-    fleet: Annotated[
-        str | None,
-        typer.Option(
-            help="The store that processes share, such as sqlite:///fleet.db: each hears of the halt.",
-            metavar="URL",
-            envvar="OPENBOX_AGENTRT_FLEET",
-            show_envvar=False,
-        ),
-    ] = None,
+    fleet: Fleet = None,
     listed: Annotated[bool, typer.Option("--list", help="List what is halted, and halt nothing.")] = False,
 ) -> None:
     """
@@ -52,15 +43,9 @@ def halt(
         _list(db if core_too else None, fleet)
         return
     who = name_of_user() if by is None else by
+    named = {"run_id": run, "session_id": session, "agent": agent}
     try:
-        meant = halt_of(
-            run_id=run,
-            session_id=session,
-            agent=agent,
-            reason="lifted" if lift else reason,
-            by=who,
-            at=time.time(),
-        )
+        meant = halt_of(**named, reason="lifted" if lift else reason, by=who, at=time.time())
         if lift and meant.kind == "run":
             raise ValueError("a run that was halted stays so")
     except ValueError as error:
@@ -69,17 +54,12 @@ def halt(
         with closing(open_halts(fleet, create=True)) as rows:
             write_halt(rows, meant, lifted=lift)
     if core_too:
-        _tell_core(db, meant, lift=lift)
+        with existing(db) as core:
+            if lift:
+                core.lift_halt(session_id=session, agent=agent)
+            else:
+                core.halt(**named, reason=reason, by=who)
     typer.echo(f"{'lifted the halt of' if lift else 'halted'} {meant.kind} {meant.value}")
-
-
-def _tell_core(db: str, meant: Halt, *, lift: bool) -> None:
-    named = {"run": "run_id", "session": "session_id", "agent": "agent"}[meant.kind]
-    with existing(db) as core:
-        if lift:
-            core.lift_halt(**{named: meant.value})
-        else:
-            core.halt(**{named: meant.value}, reason=meant.reason, by=meant.by)
 
 
 def _list(db: str | None, fleet: str | None) -> None:

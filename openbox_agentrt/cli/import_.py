@@ -11,8 +11,7 @@ import typer
 from ..evidence.redaction import redactor_of
 from ..traces.formats import Recordings
 from ..traces.written import rows_of
-from .formats import Format
-from .options import RedactField
+from .options import Format, RedactField
 from .progress import Progress
 
 app = typer.Typer(add_completion=False)

@@ -14,8 +14,7 @@ from ..acel.analysis.recorded import Recorded
 from ..acel.events import LIFECYCLE, Outcome, ToolCallEvent
 from ..traces.events import Began, Ended, TraceEvent, Unrecorded
 from ..traces.formats import Recordings
-from .formats import Format
-from .options import AsJson
+from .options import AsJson, Format
 from .progress import Progress
 from .running import InputError
 from .text import printable

@@ -6,6 +6,12 @@ from typing import Annotated, Literal
 
 import typer
 
+AsJsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line, with everything.")]
+By = Annotated[str | None, typer.Option(help="Who decides; your login name if left out.", metavar="NAME")]
+Format = Annotated[
+    Literal["auto", "evidence", "otlp", "claude-code", "mcp", "rows", "openai"],
+    typer.Option(help="auto, or one of evidence, otlp, claude-code, mcp, rows, openai.", metavar="NAME"),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 RulesArgument = Annotated[str, typer.Argument(help="The rules file, JSON or YAML.", metavar="RULES")]
 RulesOption = Annotated[str, typer.Option(help="The rules file, JSON or YAML.", metavar="FILE")]
@@ -18,7 +24,7 @@ Tools = Annotated[
 Fleet = Annotated[
     str | None,
     typer.Option(
-        help="The store that contracts with scope: fleet count in: sqlite:///fleet.db, redis://host/0.",
+        help="The store that processes share: sqlite:///fleet.db, redis://host/0.",
         metavar="URL",
         envvar="OPENBOX_AGENTRT_FLEET",
         show_envvar=False,

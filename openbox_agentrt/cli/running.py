@@ -99,7 +99,7 @@ def _call(module: str, arguments: Sequence[str], prog: str) -> int:
             # The command of a group, where it is one of these.
             at: Any = getattr(error, "ctx", None)
             hint = f"; see {at.command_path if at is not None else prog} --help"
-        problem = error.format_message().rstrip(".")
+        problem = error.format_message().replace("Value error, ", "").rstrip(".")
         if type(error).__name__ == "NoArgsIsHelpError":
             print(problem)  # which is the help of a group whose command was left out
             problem = "a command is needed"

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from ..evidence import Entry, Report, UnreadableLogError, freeze, read_entries, verify_file
-from ..evidence.calls import calls_in
+from ..evidence.calls import CallOutcome, calls_in
 from ..evidence.format2.parts import header_of
 from ..evidence.keys import read_public_key
 from ..evidence.logs import logs_in, merged_entries
-from .calls import CallFilter, call_lines, known_outcome, known_verdict, time_in_logs
+from .calls import CallFilter, Verdict, call_lines, time_in_logs
 from .options import AsJson, Logs, PublicKey
 from .progress import Progress
 from .running import InputError
@@ -48,13 +48,13 @@ def show(
     ] = None,
     tool: Annotated[str | None, typer.Option(help="Only calls of this tool.", metavar="NAME")] = None,
     verdict: Annotated[
-        str | None,
+        Verdict | None,
         typer.Option(
             help="Only calls that were: allowed, refused, or a decision's word such as halt.", metavar="WORD"
         ),
     ] = None,
     outcome: Annotated[
-        str | None,
+        CallOutcome | None,
         typer.Option(
             help="Only calls that came to this: ok, failed, withheld, aborted, unknown, 'did not run'.",
             metavar="WORD",
@@ -72,8 +72,8 @@ def show(
     chosen = CallFilter(
         tool=tool,
         session=session,
-        verdict=None if verdict is None else known_verdict(verdict),
-        outcome=None if outcome is None else known_outcome(outcome),
+        verdict=verdict,
+        outcome=outcome,
         since=None if since is None else time_in_logs(since),
         until=None if until is None else time_in_logs(until),
     )

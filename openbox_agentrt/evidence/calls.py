@@ -7,11 +7,11 @@ here: what stands in a log is told, and whether it can be trusted is for `verify
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from .reading import Entry
 
-OUTCOMES: Final = ("ok", "failed", "withheld", "aborted", "did not run", "unknown")
+CallOutcome = Literal["ok", "failed", "withheld", "aborted", "did not run", "unknown"]
 """What may have become of a call."""
 
 _OUTCOMES: Final = {"commit": "ok", "fail": "failed", "abort": "did not run", "lose": "unknown"}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from openbox_agentrt.cli.options import Format
+from openbox_agentrt.traces.formats import FORMATS
 from tests.cli.conftest import Run
 
 RULES = """
@@ -74,10 +77,15 @@ def test_nothing_refused_and_nothing_changed_is_exit_code_0(run: Run) -> None:
     assert (change["tool"], change["refused"]) == ("pay", False)
 
 
+def test_each_format_can_be_asked_for() -> None:
+    """The option lists what can be read, and "auto" before it."""
+    assert get_args(get_args(Format)[0]) == ("auto", *FORMATS)
+
+
 WRONG = {
-    "no such format": (["--format", "csv"], "there is no format 'csv'"),
+    "no such format": (["--format", "csv"], "invalid value for '--format': 'csv' is not one of 'auto'"),
     "another format": (["--format", "otlp"], "'chat.json' is no otlp; say --format openai"),
-    "by what": (["--by", "day"], "--by is session or file, not 'day'"),
+    "by what": (["--by", "day"], "invalid value for '--by': 'day' is not one of 'session', 'file'"),
 }
 
 

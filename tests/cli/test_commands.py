@@ -298,7 +298,7 @@ def test_replay_of_many_events(run: Run, tmp_path: Path) -> None:
         pytest.param(["show", "no.json"], "could not read file", id="show nothing"),
         pytest.param(
             ["show", "e.jsonl", "--verdict", "refuzed"],
-            "--verdict 'refuzed' is none of allowed, refused",
+            "invalid value for '--verdict': 'refuzed' is not one of 'allowed', 'refused'",
             id="show a word that is none",
         ),
         pytest.param(["show", "e.jsonl", "--since", "yesterday"], "not a time: 'yesterday'", id="no time"),
