@@ -16,8 +16,8 @@ import json
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from ..contracts.base import PersonsHalt, SessionRule, TemporalContract
 from ..contracts.identity import canonical, rules_hash
@@ -64,6 +64,24 @@ class _Noted(NamedTuple):
     more: Mapping[str, Any] = {}
     order: Mapping[int, int] = {}
     rules: Mapping[str, Any] | None = None
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _then_written(
+    method: Callable[Concatenate[SessionStore, P], R],
+) -> Callable[Concatenate[JournaledStore, P], R]:
+    """Let a method of the parent do its work, and write what was noted of it."""
+
+    @functools.wraps(method)
+    def writing(self: JournaledStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        done = method(self, *args, **kwargs)
+        self._write()
+        return done
+
+    return writing
 
 
 class JournaledStore(SessionStore):
@@ -125,28 +143,18 @@ class JournaledStore(SessionStore):
         if warn is not None:
             warn(self._first)
 
-    def reserve(
-        self, call: PlannedCall, *, at: float | None = None, force: bool = False, refuse: object = False
-    ) -> list[Breach] | None:
-        breaches = super().reserve(call, at=at, force=force, refuse=refuse)
-        self._write()
-        return breaches
-
-    def admit(self, call: PlannedCall) -> bool:
-        admitted = super().admit(call)
-        if admitted:
-            self._write()
-        return admitted
-
-    def recheck(self, call: PlannedCall, *, at: float | None = None) -> list[Breach]:
-        breaches = super().recheck(call, at=at)
-        self._write()
-        return breaches
-
-    def would(self, call: PlannedCall) -> list[Breach]:
-        breaches = super().would(call)
-        self._write()  # of calls that were dropped meanwhile
-        return breaches
+    reserve = _then_written(SessionStore.reserve)
+    admit = _then_written(SessionStore.admit)
+    recheck = _then_written(SessionStore.recheck)
+    would = _then_written(SessionStore.would)  # of calls that were dropped meanwhile
+    abort = _then_written(SessionStore.abort)
+    lose = _then_written(SessionStore.lose)
+    take_back = _then_written(SessionStore.take_back)
+    settle = _then_written(SessionStore.settle)
+    replace = _then_written(SessionStore.replace)
+    end_run = _then_written(SessionStore.end_run)
+    halt = _then_written(SessionStore.halt)
+    lift = _then_written(SessionStore.lift)
 
     def commit(
         self,
@@ -168,15 +176,6 @@ class JournaledStore(SessionStore):
         self._write()
         return over
 
-    def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> list[Breach] | None:
-        over = super().abort(call, ran=ran, at=at)
-        self._write()
-        return over
-
-    def take_back(self, call: PlannedCall, breaches: list[Breach]) -> None:
-        super().take_back(call, breaches)
-        self._write()
-
     def hear(self, call: PlannedCall, breaches: list[Breach]) -> None:
         if call.question.is_asked:
             allowed = call.watched or not any(breach.blocks() for breach in breaches)
@@ -186,16 +185,6 @@ class JournaledStore(SessionStore):
             self._noted.append(_Noted("fleet", call, breaches, more=more, order=self._places))
             self._write()
         super().hear(call, breaches)
-
-    def end_run(self, run: str) -> list[Breach]:
-        unmet = super().end_run(run)
-        self._write()
-        return unmet
-
-    def lose(self, call: PlannedCall, *, at: float | None = None) -> list[Breach] | None:
-        over = super().lose(call, at=at)
-        self._write()
-        return over
 
     def skip(self, call: PlannedCall) -> None:
         super().skip(call)
@@ -208,10 +197,6 @@ class JournaledStore(SessionStore):
             self._folded = _folded_keys(self.book.rules) if self._redacts else ()
             self._noted.append(_Noted("add", more={"contract": canonical(contract), "text": contract.spec}))
 
-    def replace(self, rules: RuleSet) -> None:
-        super().replace(rules)
-        self._write()
-
     def end(self, *, at: float | None = None, shut: SessionRule | None = None) -> list[Breach]:
         unmet = super().end(at=at, shut=shut)
         with self.lock:
@@ -219,21 +204,6 @@ class JournaledStore(SessionStore):
             self._noted.append(_Noted("end", None, unmet, self._time(), more, self._places))
         self._write()
         return unmet
-
-    def halt(self, rule: PersonsHalt, *, of: str = "") -> bool:
-        done = super().halt(rule, of=of)
-        self._write()
-        return done
-
-    def lift(self, *, of: str = "") -> bool:
-        done = super().lift(of=of)
-        self._write()
-        return done
-
-    def settle(self) -> int:
-        flying = super().settle()
-        self._write()
-        return flying
 
     def note_restored(self, memory: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         """Take note that the session goes on where a snapshot was taken."""
