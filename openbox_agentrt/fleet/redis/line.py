@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 from itertools import count
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -32,47 +33,22 @@ from ..steps import (
     StepAnswer,
     parked,
 )
-from ..wire import WireGuard, WirePlan, encoded
+from ..wire import WirePlan, encoded
 from .answers import read_answer
 from .scripts import STEPS, script
 
-__all__ = ("Ask", "RedisLine")
+__all__ = ("RedisLine",)
 
 _PLANS = msgspec.json.Decoder(WirePlan)
 
 
-class Ask(msgspec.Struct, omit_defaults=True):
-    """A request as the scripts read it."""
+_ELSEWHERE = frozenset({"plan", "cells", "cell", "session", "changed"})
+"""What of a step is not in the request: it is a key, or an argument of its own."""
 
-    worker: str
-    acked: int
-    fresh: str
-    at: int | None = None
-    lease: str = ""
-    guards: tuple[WireGuard, ...] | None = None
-    by: int | None = None
-    started: bool = False
-    force: bool = False
-    dry: bool = False
-    generation: str | None = None
-    how: str = ""
-    measured: dict[str, int | tuple[str, ...]] | None = None
-    person: bool = False
-    lease_us: int = 0
-    join: bool = False
-    leave: bool = False
-    for_us: int | None = None
-    guardian: str = ""
-    note: str | None = None
-    idle_us: int = 0
-    birth: str | None = None
-    base: int | None = None
-    busy_until: int | None = None
-    version: int | None = None
-    whole: bool = False
-    release: bool = False
-    end: bool = False
-    dropped: tuple[str, ...] = ()
+_ASKED: dict[type[Any], list[str]] = {
+    kind: [field.name for field in fields(kind) if field.name not in _ELSEWHERE] for kind in get_args(Step)
+}
+"""What the request of each kind of step says."""
 
 
 class RedisLine:
@@ -216,58 +192,40 @@ class RedisLine:
         return f"{self._prefix}:l:{lease}"
 
     def _command(self, step: Step) -> tuple[Any, ...]:
-        name, ask, keys, more = self._spell(step)
-        ask.fresh = f"{self._token}{next(self._tokens):x}"
-        ask.at = None if self._clock is None else self._clock()
-        lease = self._lease(ask.lease) if ask.lease else f"{self._prefix}:none"
+        ask = {name: said for name in _ASKED[type(step)] if (said := getattr(step, name)) is not None}
+        ask["fresh"] = f"{self._token}{next(self._tokens):x}"
+        if self._clock is not None:
+            ask["at"] = self._clock()
+        if isinstance(step, Park | Adopt):
+            ask["guardian"] = parked(step.lease)
+        lease = self._lease(ask["lease"]) if ask.get("lease") else f"{self._prefix}:none"
+        keys, more = self._besides(step)
         every = [f"{self._prefix}:m", self._worker(step.worker), lease, *keys]
-        return ("EVALSHA", self._shas[name], len(every), *every, encoded(ask), *more)
+        # Each kind of step has the script of its name.
+        sha = self._shas[type(step).__name__.lower()]
+        return ("EVALSHA", sha, len(every), *every, encoded(ask), *more)
 
-    def _spell(self, step: Step) -> tuple[str, Ask, list[str], list[bytes]]:
+    def _besides(self, step: Step) -> tuple[list[str], list[bytes]]:
+        """Name the further keys of a step, and give what is sent after the request."""
         workers = f"{self._prefix}:ws"
-        ask = Ask(step.worker, step.acked, "")
         match step:
             case Reserve():
-                ask.lease, ask.guards, ask.by = step.lease, step.guards, step.by
-                ask.started, ask.force, ask.generation = step.started, step.force, step.generation
-                ask.dry = step.dry
-                cells = self._cells(cell.id for cell in step.plan.c)
-                return "reserve", ask, [*cells, workers], [encoded(step.plan)]
+                return [*self._cells(cell.id for cell in step.plan.c), workers], [encoded(step.plan)]
             case Finish():
-                ask.lease, ask.how, ask.person = step.lease, step.how, step.person
-                if step.measured is not None:
-                    ask.measured = {str(position): seen for position, seen in step.measured.items()}
-                return "finish", ask, self._cells(step.cells), []
-            case Beat():
-                ask.lease_us, ask.join, ask.leave = step.lease_us, step.join, step.leave
-                return "beat", ask, [workers], []
-            case Start():
-                ask.lease = step.lease
-                return "start", ask, [], []
-            case Park() | Adopt():
-                ask.lease, ask.guardian = step.lease, parked(step.lease)
-                if isinstance(step, Park):
-                    ask.for_us, ask.note = step.for_us, step.note
-                else:
-                    ask.by = step.by
-                name = "park" if isinstance(step, Park) else "adopt"
-                return name, ask, [self._worker(ask.guardian), workers], []
+                return self._cells(step.cells), []
             case Mend():
-                return "mend", ask, self._cells([step.cell]), []
+                return self._cells([step.cell]), []
+            case Park() | Adopt():
+                return [self._worker(parked(step.lease)), workers], []
             case Hold() | Keep():
-                return self._spell_session(step, ask)
+                changed = step.changed if isinstance(step, Keep) else {}
+                texts = [text.encode() for pair in changed.items() for text in pair]
+                return [*(f"{self._prefix}:{kind}:{step.session}" for kind in ("s", "p")), workers], texts
+            case Beat():
+                return [workers], []
+            case Start():
+                return [], []
 
-    def _spell_session(self, step: Hold | Keep, ask: Ask) -> tuple[str, Ask, list[str], list[bytes]]:
-        keys = [f"{self._prefix}:{kind}:{step.session}" for kind in ("s", "p")]
-        keys.append(f"{self._prefix}:ws")
-        ask.idle_us, ask.birth, ask.version = step.idle_us, step.birth, step.version
-        if isinstance(step, Hold):
-            ask.by, ask.busy_until = step.by, step.busy_until
-            return "hold", ask, keys, []
-        ask.base, ask.dropped = step.base, step.dropped
-        ask.whole, ask.release, ask.end = step.whole, step.release, step.end
-        return "keep", ask, keys, [text.encode() for pair in step.changed.items() for text in pair]
-
-    def _cells(self, ids: Any) -> list[str]:
+    def _cells(self, ids: Iterable[str]) -> list[str]:
         # Two prefixes: a key is somebody else's text, and could end like a suffix.
         return [key for one in ids for key in (f"{self._prefix}:c:{one}", f"{self._prefix}:z:{one}")]
