@@ -19,8 +19,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ("FREE", "Breaker", "Permit")
-
 SHORTEST_OUTAGE = 0.5
 """
 Seconds that failures in a row have to span. A hundred requests that one reset cut off are not an outage.

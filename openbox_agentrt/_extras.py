@@ -8,8 +8,6 @@ that a missing one is an error that names the extra, raised when the feature is 
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ("MissingExtraError", "require")
-
 _DISTRIBUTION = "openbox-agentrt-sdk-python"
 
 

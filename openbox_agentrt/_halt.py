@@ -6,8 +6,6 @@ from typing import Literal
 
 from ._values import dataclass
 
-__all__ = ("Halt", "HaltKind", "halt_of")
-
 HaltKind = Literal["run", "session", "agent"]
 
 

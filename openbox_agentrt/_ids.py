@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 
-__all__ = ("new_id",)
-
 # Not the generator that programs seed: their runs would have the ids of an earlier process. Nor would a fork
 # have its parent's.
 _RANDOM = random.Random()

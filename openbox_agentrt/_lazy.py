@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ("lazy_names",)
-
 
 def lazy_names(
     package: dict[str, Any], home: Mapping[str, str]

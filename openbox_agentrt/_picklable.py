@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ("PicklableError",)
-
 
 class PicklableError(Exception):
     """Keep the attributes of an error through pickling, whatever its constructor looks like."""

@@ -27,8 +27,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ("Webhook", "WebhookError", "check_url")
-
 ATTEMPTS = 6
 MOST_WAITING = 1_000
 _SECONDS = 5.0

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from .life import State, Step
     from .request import DecisionRequest
 
-__all__ = ("Activity", "ApprovalPending")
-
 
 class ApprovalPending(Exception):
     """A person has to decide, and the run can stop for it. No error: the activity is ``waiting``."""

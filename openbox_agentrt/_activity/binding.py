@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .._run.state import RunState
     from .._wire.identity import RunIdentity
 
-__all__ = ("Binding", "activity_context")
 
 log = logging.getLogger(__name__)
 

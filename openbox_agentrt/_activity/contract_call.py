@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ..fleet.answers import Lease
     from .request import DecisionRequest
 
-__all__ = ("ContractCall",)
-
 
 class ContractCall:
     """

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from .._run.state import RunState
     from ..acel.events import Outcome
 
-__all__ = ("GovernedActivity", "custom_activity")
-
 
 class GovernedActivity:
     """

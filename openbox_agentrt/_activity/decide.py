@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from .activity import Activity
     from .request import DecisionRequest
 
-__all__ = ("decide", "decide_again", "reserve", "resume", "start", "take_over")
 
 LONG_WAIT = 1.0
 """Seconds after which the contracts are asked again about what is about to run."""

@@ -12,7 +12,6 @@ from .._wire.error_info import error_info
 if TYPE_CHECKING:
     from ..lifecycle_events import ActivityStatus
 
-__all__ = ("ABANDONED", "NO_RESPONSE", "OUTLIVED_RUN", "SUPERSEDED", "status_of")
 
 ABANDONED: Final = "AbandonedActivity"
 OUTLIVED_RUN: Final = error_info(type=ABANDONED, message="run ended before the activity completed")

@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from .._plain.same import canonical, is_same
 
-__all__ = ("ApprovedInput", "JudgedInput", "own_copy", "snapshot")
-
 _PLAIN_DEPTH: Final = 16
 _PLAIN_ITEMS: Final = 10_000
 _MOST_ITEMS: Final = 1_000_000

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-__all__ = ("MOVES", "State", "Step")
-
 State = Literal["new", "asked", "waiting", "allowed", "ahead", "running", "closed"]
 Step = Literal["ask", "wait", "allow", "keep", "take", "begin", "anew", "close"]
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ..decision import Answer, Decision
     from .activity import Activity
 
-__all__ = ("put_in_place",)
 
 log = logging.getLogger(__name__)
 

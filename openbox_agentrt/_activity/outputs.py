@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ..decision import Answer
     from .activity import Activity
 
-__all__ = ("WITHHELD", "WITHHELD_OUTPUT", "Withheld", "seen", "withheld_error")
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ..errors import GovernanceError
     from .activity import Activity
 
-__all__ = ("check", "guarded", "perform")
 
 T = TypeVar("T")
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ..decision import Answer
     from .request import DecisionRequest
 
-__all__ = ("concealed_prompt", "refused_input")
-
 
 def refused_input(
     run: RunState, request: DecisionRequest, answer: Answer | None, content: Any

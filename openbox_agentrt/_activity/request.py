@@ -28,14 +28,6 @@ if TYPE_CHECKING:
     from .._run.state import RunState
     from ..decision import Answer
 
-__all__ = (
-    "DecisionRequest",
-    "custom_request",
-    "model_request",
-    "prompt_request",
-    "sent_only",
-    "tool_request",
-)
 
 TOKEN_FIELDS = ("input_tokens", "output_tokens", "total_tokens", "cost")
 """What is known of a model call only when it is over."""

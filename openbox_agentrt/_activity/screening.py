@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from .._run.state import RunState
     from ..decision import Answer
 
-__all__ = (
-    "check_elements",
-    "check_redacted",
-    "judge_elements",
-    "judge_input",
-    "screen_prompt",
-    "take_prescreen",
-)
-
 
 async def screen_prompt(
     run: RunState,

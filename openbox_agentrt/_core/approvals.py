@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from ..decision import Answer
 
-__all__ = ("ApprovalKey", "ApprovalState", "ApprovalWait", "PollAnswer", "parse_poll")
 
 log = logging.getLogger(__name__)
 

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
     from openbox_core.runtime import OpenBoxRuntime
 
-__all__ = ("TOO_MANY_REQUESTS", "Outage", "attempt", "stamped")
 
 _STATUS: Final = re.compile(r"\bHTTP (\d{3})\b")
 _LONGEST_RETRY_AFTER: Final = 86_400.0

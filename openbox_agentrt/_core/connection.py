@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from .._options.in_process import InProcessCore
     from ..options import GovernanceOptions
 
-__all__ = ("Connection", "NoCore", "connect")
 
 SETTLE_SECONDS = 10.0
 """How long closing may take to tell Core what it does not know yet."""

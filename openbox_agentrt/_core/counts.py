@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-__all__ = ("GateCounts",)
-
 
 @dataclass(slots=True, eq=False)
 class GateCounts:

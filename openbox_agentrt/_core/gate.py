@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from ..options import GovernanceOptions
 
-__all__ = ("CoreGate",)
 
 log = logging.getLogger(__name__)
 

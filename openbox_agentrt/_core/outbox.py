@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     Heed = Callable[[Answer], None]
 
-__all__ = ("MOST_QUEUED", "SENT_AT_ONCE", "Backlog", "Outbox", "Queued", "Tell")
 
 log = logging.getLogger(__name__)
 

@@ -29,16 +29,6 @@ from .._plain.words import word
 from .._wire.payloads import safe_text
 from ..decision import MISSING, Answer, Guardrails
 
-__all__ = (
-    "UnknownVerdict",
-    "decoded",
-    "not_understood",
-    "parse_answer",
-    "parse_time",
-    "patch_in",
-    "read_answer",
-)
-
 UnknownVerdict = Literal["block", "halt"]
 
 WORDS: Final[Mapping[str, Verdict]] = {

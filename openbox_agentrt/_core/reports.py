@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..decision import Answer
     from .counts import GateCounts
 
-__all__ = ("ReportQueue",)
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,6 @@ from openbox_core.errors import OpenBoxAuthError, OpenBoxConfigError
 from .._picklable import PicklableError
 from .message import one_line
 
-__all__ = ("InsecureURLError", "MalformedKeyError", "OptionError")
-
 
 class OptionError(PicklableError, OpenBoxConfigError):
     """

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..decision import Answer
     from ..errors import GovernanceError
 
-__all__ = ("error_of", "error_of_result", "raise_for_answer")
-
 
 def error_of(answer: Answer, *, event: str | None = None, ran: bool = False) -> GovernanceError | None:
     """

@@ -11,8 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 
-__all__ = ("FileLock", "FileLockedError", "lock_descriptor")
-
 _FIRST_PAUSE = 0.001
 _LONGEST_PAUSE = 0.02
 

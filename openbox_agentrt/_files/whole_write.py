@@ -3,8 +3,6 @@
 import contextlib
 import os
 
-__all__ = ("write_private",)
-
 
 def write_private(
     path: str | os.PathLike[str],

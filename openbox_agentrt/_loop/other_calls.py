@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .._run.runs import Runs
     from .._run.state import RunState
 
-__all__ = ("JUDGED", "create_batch", "embed", "is_asynchronous")
 
 T = TypeVar("T")
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from agent_rt import PROVIDER_STATE_MIME, ContentPart, ModelMessage
 
-__all__ = ("reasoning_text", "without_reasoning")
-
 
 def reasoning_text(message: ModelMessage) -> str:
     """Give the reasoning in `message` that can be read; providers keep some of it encrypted."""

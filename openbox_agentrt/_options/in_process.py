@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-__all__ = ("HaltingCore", "InProcessCore", "WaitingCore")
-
 
 class InProcessCore(Protocol):
     """Answer for a Core in this process: the whole wire is one function."""

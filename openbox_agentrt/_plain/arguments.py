@@ -16,8 +16,6 @@ from .objects import name_of, text_is_value
 from .unseen import Unseen
 from .walk import Walker
 
-__all__ = ("plain", "plain_args", "plain_arguments", "plain_value")
-
 _SCALARS: Final = frozenset({str, int, float, bool, type(None), bytes})
 
 

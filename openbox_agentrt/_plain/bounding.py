@@ -12,8 +12,6 @@ from .codec import Marked, codec
 from .digest import sha256, text_digest
 from .walk import Json
 
-__all__ = ("bounded", "short_text", "weight")
-
 # Objects in memory cost more than their JSON: about this much for each value and each name.
 _NODE: Final = 40
 # What a mark without a beginning weighs.

@@ -13,18 +13,6 @@ from typing import Any
 
 from .._values import dataclass
 
-__all__ = (
-    "CONTAINERS",
-    "MAX_DEPTH",
-    "MAX_SIZE",
-    "TAGS",
-    "Codec",
-    "Marked",
-    "codec",
-    "is_plain",
-    "plain_json",
-)
-
 # A call's arguments come from a model that may be hostile: what one record can cost is bounded. A node
 # costs one, and long text one more for every 64 characters.
 MAX_DEPTH = 64

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ("sha256", "text_digest")
-
 
 def _sha256() -> Callable[..., Any]:
     if "hashlib" not in sys.modules:

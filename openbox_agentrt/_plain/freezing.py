@@ -35,8 +35,6 @@ from .objects import error_name, name_of
 from .unseen import Unseen
 from .walk import Json, Walker, object_text
 
-__all__ = ("Concealed", "Concealer", "freeze", "thawed")
-
 _SHORT_TEXT = 256
 # Python refuses to print very long whole numbers in decimals. Where that begins is a setting; never below
 # this.

@@ -4,8 +4,6 @@ import functools
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ("error_name", "fields_of", "name_of", "scalars", "text_is_value")
-
 
 def name_of(kind: type) -> str:
     """Give the full name of a type, in ASCII."""

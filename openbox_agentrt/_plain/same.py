@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping, Set
 from typing import Any, Final
 
-__all__ = ("canonical", "is_same")
-
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 _PLAIN_DEPTH: Final = 16
 _IMMUTABLE: Final = frozenset({str, int, float, bool, type(None)})

@@ -16,8 +16,6 @@ from typing import Any, Literal, TypeAlias
 
 from .amounts import AmountError, read_amount, show
 
-__all__ = ("Fold", "spelt", "spelt_number", "spelt_text")
-
 Fold: TypeAlias = Literal["case", "number"]
 
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     _Build: TypeAlias = Callable[[list[tuple[str, Any]]], Any]
 
-__all__ = ("JsonError", "read_json")
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[][{}:,]|[^][{}:,"\s]+', re.DOTALL)
 

@@ -9,8 +9,6 @@ from typing import Final
 
 from .codec import codec
 
-__all__ = ("rfc3339", "seconds_of", "utc_clock", "utc_now")
-
 _WITH_MICROSECONDS: Final = len('"2026-01-02T03:04:05.678901Z"')
 
 

@@ -7,8 +7,6 @@ from typing import Any, Literal, TypeAlias
 
 from .._values import dataclass
 
-__all__ = ("Unseen", "WhyUnseen", "unseen_in")
-
 WhyUnseen: TypeAlias = Literal["cycle", "too deep", "unreadable", "opaque"]
 
 

@@ -28,8 +28,6 @@ from .codec import MAX_DEPTH
 from .objects import fields_of, scalars
 from .unseen import Unseen
 
-__all__ = ("Json", "Walker", "object_text")
-
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _Fill: TypeAlias = Callable[[list[Any], int], Any]

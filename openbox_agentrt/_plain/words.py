@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ("word",)
-
 
 def word(value: object) -> str:
     """Give a word in lower case with underscores; the empty text for anything that is none."""

@@ -14,8 +14,6 @@ import msgspec
 
 from .._plain.same import canonical
 
-__all__ = ("changeable_in", "saying")
-
 _IMMUTABLE: Final = frozenset({str, bytes, int, float, bool, type(None)})
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=canonical)
 

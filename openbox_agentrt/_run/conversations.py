@@ -18,8 +18,6 @@ from typing import Final
 from .judged_content import JudgedContent
 from .redactions import Redactions
 
-__all__ = ("Conversation", "Quotes")
-
 MAX_QUOTED: Final = 10_000
 """How many redacted texts are known by their hash, for runs without a session."""
 

@@ -15,8 +15,6 @@ import msgspec
 if TYPE_CHECKING:
     from .state import OpenActivity, RunState
 
-__all__ = ("POSITION", "Position", "current_run")
-
 
 class Position(msgspec.Struct, frozen=True, eq=False):
     """

@@ -15,7 +15,6 @@ from .record import refused
 if TYPE_CHECKING:
     from .state import RunState
 
-__all__ = ("HALTED", "HaltSource", "Halts")
 
 HALTED: Final = "halted"
 """The event of the decision that a halt is."""

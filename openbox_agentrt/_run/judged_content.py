@@ -22,8 +22,6 @@ from .._wire.model_input import Element, message_elements
 from ..message_extraction import last_user_text
 from .changeable import changeable_in, saying
 
-__all__ = ("JudgedContent", "Look")
-
 MAX_ELEMENTS: Final = 100_000
 MAX_MESSAGES: Final = 4_096
 SHORT: Final = 64

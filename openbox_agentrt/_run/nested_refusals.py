@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from .state import OpenActivity, RunState
 
-__all__ = ("NestedRefusals",)
 
 NESTED_REQUEST = "nested request"
 """The event of I/O that belongs to no activity."""

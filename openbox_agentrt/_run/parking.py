@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from ..fleet.answers import Finished, How, Lease, Reserved
     from .state import RunState
 
-__all__ = ("LeaseStore", "ParkedCall", "ParkedRun", "Parking", "call_digest")
 
 log = logging.getLogger(__name__)
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ..errors import GovernanceError
     from .state import RunState
 
-__all__ = ("Facts", "draft", "facts_of", "refused", "write", "write_outcome")
-
 
 class Facts(TypedDict, total=False):
     """Hold what may be known of a decision beside its event, verdict and source: see `Decision`."""

@@ -17,8 +17,6 @@ from agent_rt import PROVIDER_STATE_MIME, ContentPart, ModelMessage, ToolCall
 from ..message_extraction import message_text, with_text
 from .changeable import changeable_in, saying
 
-__all__ = ("RedactedMessages",)
-
 MAX_REMEMBERED_MESSAGES: Final = 4_096
 
 

@@ -24,8 +24,6 @@ from ..errors import GovernanceUnavailableError
 from .redacted_messages import RedactedMessages
 from .telling_pieces import SHORTEST_INSIDE, telling_pieces
 
-__all__ = ("Redactions",)
-
 MAX_REDACTIONS: Final = 10_000
 
 _T = TypeVar("_T")

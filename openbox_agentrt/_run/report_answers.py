@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ..decision import Answer
     from .state import RunState
 
-__all__ = ("RUN_STARTED", "apply_report_answer", "note_start_answer")
 
 log = logging.getLogger(__name__)
 

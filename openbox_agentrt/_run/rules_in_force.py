@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ..acel.contracts.base import TemporalContract
     from ..acel.session import Session
 
-__all__ = ("BuildOwn", "ContractSource", "Reloaded", "RulesFileWatch", "RulesInForce")
 
 log = logging.getLogger(__name__)
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from .services import Services
     from .sessions import ContractSession
 
-__all__ = ("Runs",)
-
 
 class Runs:
     """

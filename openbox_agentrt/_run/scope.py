@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .runs import Runs
     from .state import RunState
 
-__all__ = ("RunScope", "Screen")
 
 log = logging.getLogger(__name__)
 

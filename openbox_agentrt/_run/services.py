@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from .observers import Observers
     from .sessions import Sessions
 
-__all__ = ("Services",)
-
 
 class Services:
     """

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ..acel.session import Session
     from ..acel.violations import Violation
 
-__all__ = ("BuildSession", "ContractSession", "EndedSession", "Sessions")
 
 log = logging.getLogger(__name__)
 

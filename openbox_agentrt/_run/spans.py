@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .._wire.identity import RunIdentity
     from ..decision import Decision
 
-__all__ = ("OPT_IN", "RunSpan", "Spans", "opted_in")
 
 log = logging.getLogger(__name__)
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from .parking import Parking
     from .state import RunState
 
-__all__ = ("SuspendedRuns", "call_key", "leases_in", "marked", "runs_in")
 
 RUN_ID: Final = "openbox_run_id"
 """Name of the run's id in the placeholder of a call that waits."""

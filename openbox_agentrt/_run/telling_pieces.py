@@ -6,8 +6,6 @@ import re
 from difflib import SequenceMatcher
 from typing import Final
 
-__all__ = ("SHORTEST_INSIDE", "telling_pieces")
-
 SHORTEST_INSIDE: Final = 8
 """A shorter text is replaced only where it is the whole of a text: ``no`` is part of too many words."""
 

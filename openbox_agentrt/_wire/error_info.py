@@ -13,8 +13,6 @@ from typing import Any, Final
 from ..evidence.known_secrets import KEY_FORMS
 from .payloads import safe_text
 
-__all__ = ("error_info", "scrub", "whole_error")
-
 MESSAGE_LIMIT: Final = 2_000
 HIDDEN: Final = "[hidden]"
 

@@ -9,8 +9,6 @@ from typing import Any, Final, TypedDict
 
 from .payloads import json_safe
 
-__all__ = ("RESERVED_KEYS", "CommonFields", "RunIdentity")
-
 DEFAULT_WORKFLOW_TYPE: Final = "AgentRTRun"
 
 RESERVED_KEYS: Final = frozenset(

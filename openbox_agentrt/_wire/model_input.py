@@ -17,8 +17,6 @@ from typing import Any, Final
 from .payloads import DEFAULT_MAX_BYTES
 from .redaction_shapes import fit_redaction, unfit_redaction
 
-__all__ = ("Element", "content_elements", "fit_elements", "message_elements")
-
 Element = dict[str, Any]
 
 MEDIA: Final = frozenset({"image", "audio", "video", "pdf", "document", "file"})

@@ -44,8 +44,6 @@ from .._plain.objects import name_of
 from .._plain.times import rfc3339
 from .._plain.walk import Json, Walker
 
-__all__ = ("DEFAULT_MAX_BYTES", "Json", "json_safe", "safe_text", "shown")
-
 DEFAULT_MAX_BYTES: Final = 1_000_000
 
 MOST_VALUES: Final = 4

@@ -14,11 +14,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from .._plain.walk import Json
 from ..decision import MISSING
 from ..errors import GovernanceUnavailableError
-from .payloads import DEFAULT_MAX_BYTES, Json, shown
-
-__all__ = ("fit_redaction", "unfit_redaction")
+from .payloads import DEFAULT_MAX_BYTES, shown
 
 WRAPPERS: Final = ("input", "activity_input", "output", "activity_output", "result")
 SENTINEL: Final = "__openbox"

@@ -20,8 +20,6 @@ from ..fleet.plan import FleetCell, FleetGuard, FleetMove
 from ..fleet.wire import cell_id
 from .engine.fleet_answer import AnsweredPlan
 
-__all__ = ("FleetAccount",)
-
 
 @dataclass(slots=True)
 class _Cell:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from .._halt import Halt
     from .session import Session
 
-__all__ = ("HALTS", "ProcessHalts", "heed")
-
 
 class ProcessHalts:
     """

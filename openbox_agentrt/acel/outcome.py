@@ -13,8 +13,6 @@ from typing import Any, cast
 
 from .events import OUTCOMES, Outcome
 
-__all__ = ("OutcomeHook", "outcome_of")
-
 log = logging.getLogger(__name__)
 
 OutcomeHook = Callable[[Any], Outcome]

@@ -13,8 +13,6 @@ from .rulesfile import Rules
 from .rulesfile.policy_tests import PolicyTest, TestCall
 from .session import Session, engine_of
 
-__all__ = ("FailedTest", "TestResult", "names_of", "run_policy_test", "unrefused")
-
 # A test begins at a time of its own, so that it comes to the same on every day.
 _START = 1_700_000_000.0
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..evidence import Entry, read_entries
 from .engine.divergence import Divergence
-from .engine.rerun import Rerun, RerunError
+from .engine.followed_rules import RerunError
+from .engine.rerun import Rerun
 from .fleet_account import FleetAccount
 
 __all__ = ("Divergence", "RerunReport", "rerun_file")

@@ -17,8 +17,9 @@ from typing import Any
 from .._plain.arguments import plain_args
 from ..acel.contracts.base import SessionRule, TemporalContract
 from ..acel.engine import findings
+from ..acel.engine.followed_rules import RerunError
 from ..acel.engine.planned_call import PlannedCall
-from ..acel.engine.rerun import Rerun, RerunError
+from ..acel.engine.rerun import Rerun
 from ..acel.engine.rule_set import RuleSet
 from ..acel.engine.standing import Standing, standings
 from ..acel.engine.store import SessionStore

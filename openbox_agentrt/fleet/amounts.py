@@ -6,8 +6,6 @@ from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 
 from .errors import UnitsError
 
-__all__ = ("LARGEST", "MIN_SCALE", "from_units", "scale_of", "to_units")
-
 LARGEST = 2**53 - 1
 """Up to here, a double holds every whole number. Lua has no others."""
 

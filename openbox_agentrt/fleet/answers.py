@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ("BrokenGuard", "Finished", "FleetCounts", "How", "Lease", "Measured", "Reserved")
-
 How = Literal["commit", "fail", "undo", "lose"]
 """`commit`: it ran and succeeded. `fail`: it ran and failed. `undo`: it never ran. `lose`: nobody knows."""
 

@@ -13,8 +13,6 @@ from .sqlite import SqliteLine
 from .steps import Beat, NoAnswerError
 from .survey import Survey, survey
 
-__all__ = ("check_store",)
-
 _log = logging.getLogger("openbox_agentrt.fleet")
 
 _LOOKING = Beat(worker="looking", lease_us=0)

@@ -13,15 +13,6 @@ from __future__ import annotations
 
 from .._picklable import PicklableError
 
-__all__ = (
-    "FleetConfigError",
-    "FleetError",
-    "FleetUnavailableError",
-    "SessionBusyError",
-    "SessionMemoryError",
-    "UnitsError",
-)
-
 
 class FleetError(PicklableError):
     """The base of all errors of a shared store."""

@@ -19,8 +19,6 @@ from .plan import FleetPlan
 from .sessions import SharedSession
 from .worker import FleetWorker, closed_error
 
-__all__ = ("PATIENCE", "Fleet", "OnOutage")
-
 OnOutage = Literal["refuse", "local"]
 
 PATIENCE = 0.25

@@ -13,8 +13,6 @@ import weakref
 from functools import cache
 from typing import Protocol
 
-__all__ = ("ReleasedAtFork", "watch")
-
 _PATIENCE = 1.0
 
 

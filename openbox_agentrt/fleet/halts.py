@@ -22,15 +22,6 @@ from .._halt import Halt
 from .errors import FleetConfigError, FleetUnavailableError
 from .steps import NoAnswerError
 
-__all__ = (
-    "LOOK_SECONDS",
-    "HaltListener",
-    "HaltRows",
-    "HaltWatch",
-    "halts_in_force",
-    "write_halt",
-)
-
 LOOK_SECONDS = 1.0
 
 _log = logging.getLogger("openbox_agentrt.fleet")

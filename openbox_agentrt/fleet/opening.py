@@ -10,8 +10,6 @@ from .errors import FleetConfigError
 from .fleet import PATIENCE, Fleet, OnOutage
 from .halts import HaltRows
 
-__all__ = ("open_fleet", "open_halts", "sqlite_path")
-
 _REDIS = ("redis", "rediss", "unix")
 _LOOKS_SECONDS = 5.0
 

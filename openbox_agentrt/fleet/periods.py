@@ -13,7 +13,6 @@ from .plan import Per
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-__all__ = ("PRESENT", "SECOND", "edges_around", "zone")
 
 SECOND = 1_000_000
 

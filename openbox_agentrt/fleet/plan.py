@@ -12,8 +12,6 @@ from typing import Literal
 
 from .._values import dataclass
 
-__all__ = ("CellKind", "FleetCell", "FleetGuard", "FleetMove", "FleetPlan", "GuardKind", "MoveKind", "Per")
-
 CellKind = Literal["tally", "stamps", "marks", "sum", "distinct", "tokens"]
 Per = Literal["hour", "day", "week", "month"]
 

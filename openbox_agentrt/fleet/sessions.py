@@ -12,8 +12,6 @@ from .client.requests import Question
 from .client.sessions import HeldSession, ToHold, ToKeep
 from .errors import SessionBusyError
 
-__all__ = ("HOLD_SECONDS", "SharedSession")
-
 HOLD_SECONDS = 5.0
 """So long whoever wants a session waits for another worker that has it."""
 

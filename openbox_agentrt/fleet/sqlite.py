@@ -33,7 +33,6 @@ from .wire import WirePlan
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ("SqliteFleet", "SqliteHalts", "SqliteLine", "Synchronous")
 
 Synchronous = Literal["normal", "full"]
 

@@ -27,26 +27,6 @@ from typing import Literal, Protocol
 from .answers import BrokenGuard, How, Measured
 from .wire import WireGuard, WirePlan
 
-__all__ = (
-    "Adopt",
-    "Beat",
-    "Finish",
-    "Hold",
-    "Keep",
-    "LeaseState",
-    "Mend",
-    "NoAnswerError",
-    "Park",
-    "Reserve",
-    "Said",
-    "SessionStand",
-    "Start",
-    "Step",
-    "StepAnswer",
-    "StoreLine",
-    "parked",
-)
-
 LeaseState = Literal["", "r", "s", "c", "f", "g", "u"]
 Said = Literal["ok", "no", "dead", "gone", "stale", "edges", "lost", "again", "late", "alive", "open", "busy"]
 

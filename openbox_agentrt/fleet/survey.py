@@ -25,8 +25,6 @@ from .sqlite import SqliteLine
 from .steps import Mend, NoAnswerError, StoreLine
 from .wire import CellDescription, WirePlan
 
-__all__ = ("CellStand", "Health", "LeaseStand", "RedisSurvey", "SqliteSurvey", "Survey", "survey")
-
 _PATIENCE = 5.0
 _OLDEST = (6, 0)
 _CLOCK_SECONDS = 5.0

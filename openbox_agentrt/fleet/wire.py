@@ -16,19 +16,6 @@ import msgspec
 from .._plain.digest import text_digest
 from .plan import CellKind, FleetCell, FleetGuard, FleetMove, FleetPlan, GuardKind, MoveKind, Per
 
-__all__ = (
-    "BUCKETS",
-    "CellDescription",
-    "WireCell",
-    "WireGuard",
-    "WireMove",
-    "WirePlan",
-    "about",
-    "cell_id",
-    "encoded",
-    "wire",
-)
-
 BUCKETS = 100
 """In so many pieces a window is kept: memory and time of a step do not grow with its calls."""
 

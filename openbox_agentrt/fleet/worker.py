@@ -24,8 +24,6 @@ from .errors import FleetConfigError, FleetUnavailableError
 from .halts import HaltRows, HaltWatch
 from .steps import StoreLine
 
-__all__ = ("FleetWorker", "closed_error")
-
 _CONNECTING = 5.0
 """Seconds that the first calls of a process wait besides, until it has tried to connect."""
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from .._run.sessions import Sessions
     from ..fleet import Fleet
 
-__all__ = ("create_openbox_agentrt",)
-
 
 @takes_options
 async def create_openbox_agentrt(

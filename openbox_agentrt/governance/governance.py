@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ..acel.violations import Violation
     from ..fleet import Fleet
 
-__all__ = ("OpenBoxAgentRTGovernance",)
 
 OBSERVERS_SECONDS = 5.0
 """How long closing waits for an ``on_decision`` that has to be awaited."""

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from openbox_agentrt._plain.spelling import Fold
 from openbox_agentrt.acel import (
     Session,
     any_of,
@@ -22,7 +23,7 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
 from openbox_agentrt.acel.match.keys import key_of
-from openbox_agentrt.acel.match.spelling import Fold, key_text
+from openbox_agentrt.acel.match.spelling import key_text
 from openbox_agentrt.acel.rulesfile import parse_rules
 
 NFD = unicodedata.normalize("NFD", "René")

@@ -15,6 +15,7 @@ import pytest
 
 from benchmarks.rechaining import rechained
 from openbox_agentrt._halt import Halt
+from openbox_agentrt._plain.spelling import Fold
 from openbox_agentrt.acel import (
     Session,
     any_of,
@@ -42,7 +43,6 @@ from openbox_agentrt.acel.contracts.identity import canonical
 from openbox_agentrt.acel.contracts.rebuilding import rebuilt
 from openbox_agentrt.acel.contracts.template import Template
 from openbox_agentrt.acel.engine.rerun import Rerun
-from openbox_agentrt.acel.match.spelling import Fold
 from openbox_agentrt.acel.rerun import RerunReport, rerun_file
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import EvidenceFile, Redactor, read_entries, verify_file

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from openbox_core.context import ContextStore
     from openbox_core.contracts.context import ActivityContext
 
-__all__ = ("HookAdapter", "HookRecorder")
-
 
 class HookRecorder(Protocol):
     """Tell a run what became of its nested I/O."""

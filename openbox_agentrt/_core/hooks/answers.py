@@ -20,8 +20,6 @@ from ...decision import Answer
 from ..parsing import SANDBOX, UnknownVerdict, decoded, parse_answer
 from ..transport.exchange import is_outage_status
 
-__all__ = ("LOCAL_MARK", "hardened", "is_completed_stage")
-
 LOCAL_MARK: Final = "openbox_agentrt_local"
 """Key in the raw answer which says that the verdict is not Core's."""
 

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 from openbox_core.context import ContextStore, canonical_trace_key
 from openbox_core.contracts.context import ActivityContext
 
-__all__ = ("BoundedContextStore",)
-
 MAX_TRACES = 4_096
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from openbox_core.instrumentation.manager import InstrumentationManager
     from openbox_core.runtime import OpenBoxRuntime
 
-__all__ = ("HookOwnership", "InstrumentationWarning")
 
 log = logging.getLogger(__name__)
 

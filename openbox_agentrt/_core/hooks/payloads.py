@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from openbox_core.config import PrivacyConfig
     from openbox_core.contracts.events import EventEnvelope
 
-__all__ = ("quiet_payload_builder", "quiet_url")
 
 PayloadBuilder = Callable[["EventEnvelope"], tuple[dict[str, Any], list["Diagnostic"]]]
 

@@ -18,8 +18,6 @@ from .answers import LOCAL_MARK
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
 
-__all__ = ("WholeRequestGate",)
-
 
 class WholeRequestGate(GovernanceGate):
     """openbox_core's gate for hooks, which does not go by what Core says to a part of a request."""

@@ -26,8 +26,6 @@ import httpx
 
 from .loops import PerLoop
 
-__all__ = ("AT_ONCE", "IDLE_SECONDS", "KEPT_IDLE", "LoopClients", "ProcessClient")
-
 AT_ONCE: Final = 128
 """Requests of one loop that are under way at once; the others wait their turn, in order."""
 

@@ -26,8 +26,6 @@ from aiohttp.http import SERVER_SOFTWARE
 
 from .clients import AT_ONCE, IDLE_SECONDS
 
-__all__ = ("Connections", "Read")
-
 Read = Callable[[int, Mapping[str, str], aiohttp.StreamReader], Awaitable[bytes]]
 """Reads the body of an answer that has the given status and headers."""
 

@@ -30,7 +30,6 @@ from .exchange import Exchange, current_exchange
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
 
-__all__ = ("DirectClient", "Line", "LocalLine", "WireAnswer")
 
 _JSON: Final = "application/json"
 _FETCHING: Final = ("okta_bootstrap_private_key", "workload_private_key")

@@ -11,18 +11,6 @@ import httpx
 import msgspec
 from openbox_core.instrumentation.http import suppress_http_instrumentation
 
-__all__ = (
-    "APPROVAL",
-    "EVALUATE",
-    "MAX_ANSWER_BYTES",
-    "AnswerTooLargeError",
-    "CutAnswerError",
-    "Exchange",
-    "current_exchange",
-    "is_outage_status",
-    "recording",
-)
-
 MAX_ANSWER_BYTES: Final = 4_000_000
 EVALUATE: Final = "/governance/evaluate"
 APPROVAL: Final = "/governance/approval"

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from .connections import Connections
 
-__all__ = ("HttpLine", "http_line")
 
 _MOST_ADDRESSES: Final = 32
 _CODINGS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}

@@ -14,8 +14,6 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Generic, TypeVar
 
-__all__ = ("PerLoop",)
-
 T = TypeVar("T")
 
 

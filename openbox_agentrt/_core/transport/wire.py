@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from ..._options.in_process import InProcessCore
     from .http import HttpLine
 
-__all__ = ("CoreTransport", "LocalCoreTransport")
-
 
 class _Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """Do for both ways everything but carrying the bytes."""

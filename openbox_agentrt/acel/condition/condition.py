@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from .runtime import Program
     from .source import Reads
 
-__all__ = ("Condition",)
-
 
 class Condition:
     """

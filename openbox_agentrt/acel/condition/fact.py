@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+from ..._plain.spelling import Fold
 from ..._values import dataclass, field
 from ..match.names import canonical
 from ..match.paths import EACH, MISSING, FieldError, FieldPath
-from ..match.spelling import Fold, key_text
+from ..match.spelling import key_text
 from .values import cel_value, is_small
-
-__all__ = ("Fact", "FactSource", "Told", "fact")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -13,8 +13,6 @@ from ..match.paths import FieldError
 from . import values
 from .source import VARIABLES, ConditionError
 
-__all__ = ("Lookup", "Program", "check", "compiled")
-
 _ERROR = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): ([^\n]*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'.*")
 # What the runtime says of values has their names in it, and they may be values themselves.

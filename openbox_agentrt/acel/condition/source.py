@@ -17,8 +17,6 @@ from typing import Final, NamedTuple
 from ..._values import dataclass, field
 from .fact import Fact
 
-__all__ = ("VARIABLES", "ConditionError", "ConditionToken", "Reads", "read_source", "tokens_of")
-
 VARIABLES: Final = ("args", "facts", "now", "session", "subject")
 """The names that a condition may read."""
 

@@ -18,8 +18,6 @@ from ..._plain.unseen import Unseen
 from ..match.paths import FieldError, UnreadableError
 from ..match.spelling import key_text
 
-__all__ = ("cel_value", "distinct", "is_small", "kind_of", "total")
-
 _LEAST, _MOST = -(2**63), 2**63
 MAX_TEXT = 1 << 16
 MAX_DEPTH = 100

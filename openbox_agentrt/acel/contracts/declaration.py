@@ -12,20 +12,21 @@ import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypedDict, get_args
 
+from ..._plain.spelling import Fold
 from ..._values import dataclass
 from ...fleet.plan import CellKind as FleetKind
+from ...fleet.plan import Per
 from ..condition.condition import Condition
 from ..condition.fact import Fact
 from ..match.keys import KeyGiven, key_of
 from ..match.matchers import ToolMatcher, any_of
 from ..match.paths import FieldError
 from ..match.selector import ById, Selector, select
-from ..match.spelling import Fold
 from ..verdict import Mode, OnViolation, Severity, Verdict
 from ..wording import shown
 from .base import TemporalContract
 from .numbers import check_seconds
-from .reach import Per, Scope, check_window, read_reach
+from .reach import Scope, check_window, read_reach
 from .rules import NOTHING, Cell, CellKind, Guard, Rule, Watch
 from .watched import watches_of
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
+from ..._plain.spelling import Fold
 from ..condition.fact import Fact, fact
-from ..match.spelling import Fold
 from .shapes import Field, Place, SpecError, check_kind, kind_of, shaped
-
-__all__ = ("FACT", "facts_from")
 
 FACT: dict[str, Field] = {
     "tool": Field("names", required=True),

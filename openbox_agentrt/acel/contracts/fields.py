@@ -9,8 +9,6 @@ from ..match.keys import OF_SUBJECT
 from .base import TemporalContract
 from .declaration import Declaration
 
-__all__ = ("fields_of",)
-
 
 def fields_of(contract: TemporalContract) -> Iterator[str]:
     """

@@ -21,8 +21,6 @@ from .parameters import ParameterKind, parameters_of
 from .registry import CLASSES
 from .sources import Source
 
-__all__ = ("canonical", "forms_hash", "old_rules_hash", "rules_hash")
-
 # From here on, seconds were not told apart in the text of a contract.
 _ROUNDED = 1e6
 

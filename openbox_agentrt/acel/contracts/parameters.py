@@ -10,8 +10,6 @@ from .declaration import Options
 from .registry import CLASSES
 from .shapes import Kind
 
-__all__ = ("OPTIONS", "Parameter", "ParameterKind", "parameters_of")
-
 ParameterKind: TypeAlias = Kind | Literal["tool", "source", "sources"]
 
 OPTIONS = tuple(sorted(name.removesuffix("_") for name in Options.__annotations__ if name != "facts"))

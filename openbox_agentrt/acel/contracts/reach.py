@@ -16,8 +16,6 @@ from ...fleet.errors import FleetConfigError
 from ...fleet.plan import Per
 from ..wording import shown
 
-__all__ = ("Per", "Reach", "Scope", "check_window", "read_reach")
-
 Scope: TypeAlias = Literal["run", "session", "fleet"]
 
 _FLEET_ONLY = ("forever", "overshoot", "name")

@@ -16,8 +16,6 @@ from .registry import CLASSES
 from .sources import PROMPT, SourceGiven
 from .template import Template
 
-__all__ = ("rebuilt",)
-
 _REACH = tuple(field.name for field in fields(Reach))
 _MATCHERS = {"matching": matching, "not_matching": not_matching}
 

@@ -13,8 +13,6 @@ from .requires import Requires
 from .state import RequiresState, requires_state
 from .template import Template
 
-__all__ = ("CLASSES", "TEMPLATES")
-
 CLASSES: dict[str, type[Template]] = {
     kind.template: kind
     for kind in (

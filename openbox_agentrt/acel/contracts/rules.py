@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..._plain.amounts import Amount
 from ..._plain.digest import text_digest
+from ..._plain.spelling import Fold
 from ..._values import dataclass, field
 from ...fleet.plan import Per
 from ..condition.condition import Condition
 from ..condition.fact import Fact
 from ..match.keys import Key
 from ..match.selector import is_plain
-from ..match.spelling import Fold
 
 if TYPE_CHECKING:
     from ..match.provenance import Match

@@ -13,8 +13,6 @@ from typing import Any, Literal, TypeAlias
 from ..._picklable import PicklableError
 from ..._values import dataclass
 
-__all__ = ("Field", "Kind", "Place", "SpecError", "check_kind", "kind_of", "shaped", "written")
-
 Place: TypeAlias = tuple[str | int, ...]
 """The way to a value: names in mappings and positions in lists."""
 

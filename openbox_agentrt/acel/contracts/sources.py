@@ -19,8 +19,6 @@ from ..match.paths import FieldPath
 from ..match.selector import Selector, select
 from ..wording import shown
 
-__all__ = ("PROMPT", "Source", "SourceGiven", "listed_in", "read_sources")
-
 PROMPT = "prompt"
 
 SourceGiven: TypeAlias = str | Mapping[str, Any]

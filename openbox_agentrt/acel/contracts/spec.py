@@ -11,19 +11,18 @@ from contextlib import contextmanager
 from typing import Any, get_args
 
 from ..._extras import MissingExtraError
+from ..._plain.spelling import Fold
+from ...fleet.plan import Per
 from ..condition.condition import Condition
 from ..match.matchers import ToolMatcher, any_of, matching, not_matching
-from ..match.spelling import Fold
 from ..verdict import Mode, OnViolation, Severity
 from .fact_spec import facts_from
 from .parameters import OPTIONS, Parameter, parameters_of
-from .reach import Per, Scope
+from .reach import Scope
 from .registry import CLASSES
 from .shapes import Field, Place, SpecError, check_kind, kind_of, shaped
 from .sources import PROMPT, SourceGiven
 from .template import Template
-
-__all__ = ("CONTRACT", "WORDS", "build_contract", "tools_in")
 
 _MAX_NESTED_MATCHERS = 8
 

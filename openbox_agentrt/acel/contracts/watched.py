@@ -10,8 +10,6 @@ from ..match.names import canonical
 from ..match.selector import select
 from .rules import Cell, Move, Watch
 
-__all__ = ("cell_of", "count_of", "watches_of")
-
 
 def count_of(tool: str) -> Cell:
     """Name the cell that counts the calls of a tool. Limits on that tool may share it."""

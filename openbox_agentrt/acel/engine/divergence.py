@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ("Divergence",)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:

@@ -17,8 +17,6 @@ from .snapshot import SnapshotError
 from .store import SessionStore
 from .trace import Trace
 
-__all__ = ("check_durable", "keep_in_store", "kept_of")
-
 _checked: WeakSet[RuleSet] = WeakSet()
 
 

@@ -19,8 +19,6 @@ from ..memory.guard import Breach
 from .fleet_plan import FleetQuestion
 from .planned_call import PlannedCall
 
-__all__ = ("AnsweredPlan", "FollowedAnswer", "answer_form", "answered", "follow_answer")
-
 _NOTHING = asdict(BrokenGuard(guard=0))
 
 

@@ -20,8 +20,6 @@ from ..memory.guard import Breach
 from .fleet_plan import FleetQuestion, question_of
 from .planned_call import PlannedCall
 
-__all__ = ("FleetGate", "FleetStore", "TellLate")
-
 LATE = "it ran after what was reserved for it had been given back, and was counted all the same"
 
 

@@ -29,8 +29,6 @@ from ..memory.total import Sum
 from .planned_call import PlannedCall
 from .rule_set import FiledContract
 
-__all__ = ("FleetQuestion", "question_of")
-
 SECOND = 1_000_000
 
 

@@ -11,8 +11,6 @@ from ..contracts.rebuilding import rebuilt
 from ..contracts.template import Template
 from ..memory.guard import Breach
 
-__all__ = ("SHUT", "FollowedRules", "RerunError", "rules_of")
-
 SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
 """The rules of a session itself, by what they are called."""
 

@@ -15,16 +15,6 @@ from ..memory.cell import LearnsFrom
 from ..memory.keyed import Keyed, Room
 from .planned_call import PlannedCall
 
-__all__ = (
-    "has_hidden",
-    "is_as_seen",
-    "learning_movers",
-    "not_shown",
-    "reading_hidden",
-    "reads_hidden_in_fleet",
-    "seen_in",
-)
-
 _HIDDEN = "***REDACTED("
 
 

@@ -34,8 +34,6 @@ from .rule_set import RuleSet, shared_rules
 from .step_forms import asked_form, ended_form, ended_late_form, keys_form, learnt_form, reserved_form
 from .store import SessionStore
 
-__all__ = ("JournaledStore", "StepSink", "filed_rules")
-
 _EVENTS: dict[End, str] = {"commit": "commit", "fail": "fail", "undo": "abort", "lose": "lose"}
 
 

@@ -34,8 +34,6 @@ from .snapshot import remember
 from .store import SessionStore
 from .unseen_memory import UnseenMemory
 
-__all__ = ("Rerun", "RerunError")
-
 
 class _FollowedStore(SessionStore):
     """Learn what others have read."""

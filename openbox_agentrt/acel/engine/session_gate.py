@@ -19,7 +19,6 @@ from .planned_call import PlannedCall
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-__all__ = ("ANSWERED", "HELD", "KeptSession", "Pieces", "SessionGate", "is_unanswered")
 
 HELD = SessionRule("the session is held by this worker", "ask again, or wait until the other worker is done")
 

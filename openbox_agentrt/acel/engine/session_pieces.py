@@ -27,8 +27,6 @@ from .snapshot import cells_of, common_memory, remember
 from .store import SessionStore
 from .trace import Trace
 
-__all__ = ("SessionPieces",)
-
 MOST_CALLS: Final = 1000
 
 HEAD: Final = "head"

@@ -25,8 +25,6 @@ from ..memory.total import Spend
 from .planned_call import PlannedCall
 from .store import SessionStore
 
-__all__ = ("CallStanding", "Standing", "standings", "standings_for")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:

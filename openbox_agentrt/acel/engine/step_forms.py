@@ -14,8 +14,6 @@ from ..match.keys import Key
 from ..memory.deferred import Guess
 from .planned_call import PlannedCall
 
-__all__ = ("asked_form", "ended_form", "ended_late_form", "keys_form", "learnt_form", "reserved_form")
-
 
 def reserved_form(call: PlannedCall) -> dict[str, Any]:
     """Say what was reserved for a call in the store of the fleet."""

@@ -19,8 +19,6 @@ from .plan_book import PlanBook
 from .planned_call import PlannedCall
 from .rule_set import RuleSet
 
-__all__ = ("UnseenMemory",)
-
 
 class UnseenMemory:
     """

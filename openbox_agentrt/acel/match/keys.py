@@ -14,14 +14,13 @@ from typing import Any, TypeAlias
 
 from ..._plain.arguments import plain_value
 from ..._plain.digest import text_digest
+from ..._plain.spelling import Fold
 from ..._plain.unseen import unseen_in
 from ..._values import dataclass, field
 from ..wording import shown
 from .names import canonical
 from .paths import FieldError, FieldPath, UnreadableError
-from .spelling import Fold, key_text
-
-__all__ = ("ALL", "NOBODY", "OF_SUBJECT", "About", "Key", "KeyGiven", "key_of", "of_run", "read_subject")
+from .spelling import key_text
 
 KeyGiven: TypeAlias = str | Sequence[str] | Mapping[str, str]
 """A key as it is given: a path, several, one for each tool, or ``"*"`` for all arguments."""

@@ -17,8 +17,6 @@ from ..._plain.unseen import unseen_in
 from .paths import UnreadableError
 from .provenance import texts_in
 
-__all__ = ("Searched", "searched_for")
-
 # From this length on, a secret is found inside of a word too.
 _LONG = 8
 _WORD = re.compile(r"[^\W_]+")

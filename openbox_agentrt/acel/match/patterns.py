@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = ("PatternError", "Searcher", "compile_later", "compile_pattern")
 
 # So few texts are as quick one by one.
 _FEW = 2

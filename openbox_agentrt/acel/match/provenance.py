@@ -18,11 +18,9 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
-from ..._plain.spelling import spelt_text
+from ..._plain.spelling import Fold, spelt_text
 from .paths import FieldError
-from .spelling import MAX_KEY, Fold, key_text
-
-__all__ = ("MAX_TEXT", "Match", "ValueReading", "reading_of", "texts_in")
+from .spelling import MAX_KEY, key_text
 
 Match: TypeAlias = Literal["exact", "host", "domain", "links"]
 """What of a value is compared: all of it, a part, or the host of each link that stands in it."""

@@ -14,8 +14,6 @@ from typing import Any
 from ..._plain.arguments import plain_value
 from .paths import FieldPath
 
-__all__ = ("MAX_TEXT", "Result")
-
 MAX_TEXT = 16 * 2**20
 """Text that is longer, in characters, is not read as JSON: whoever waits for it is refused."""
 

@@ -17,8 +17,6 @@ from ..._plain.spelling import Fold, spelt_number, spelt_text
 from ..._plain.unseen import Unseen
 from .paths import FieldError, UnreadableError
 
-__all__ = ("MAX_KEY", "Fold", "key_text")
-
 MAX_KEY = 128
 
 

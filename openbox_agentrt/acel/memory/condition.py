@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from ..contracts.base import SessionRule, TemporalContract
 
-__all__ = ("ConditionAnswer", "Holds", "LiveCondition")
-
 
 class ConditionAnswer(NamedTuple):
     """

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 from ..._plain.amounts import Amount, AmountError, read_amount
 from ..wording import shown
 
-__all__ = ("Guess", "read_deferred", "read_estimate")
-
 
 class Guess(NamedTuple):
     """

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 
-__all__ = ("Digests",)
-
 _SIZE = 8
 
 

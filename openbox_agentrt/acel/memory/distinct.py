@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
+from ..._plain.spelling import Fold
 from ..contracts.rules import MAX_IN_WINDOW
 from ..match.paths import FieldError, FieldPath
-from ..match.spelling import Fold, key_text
+from ..match.spelling import key_text
 from .call import JudgedCall
 from .cell import LiveCell
 from .clock import MonotoneClock

@@ -9,8 +9,6 @@ from ..match.results import Result
 from .call import JudgedCall
 from .cell import LiveCell
 
-__all__ = ("FactMemory", "KnownFact")
-
 
 class KnownFact(NamedTuple):
     """

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..contracts.base import SessionRule, TemporalContract
     from .cell import LiveCell
 
-__all__ = ("KeptOut", "Secrets")
-
 
 class Secrets(LearningCell):
     """

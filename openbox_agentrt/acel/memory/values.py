@@ -27,8 +27,6 @@ from .guard import Breach, LiveGuard
 if TYPE_CHECKING:
     from ..contracts.base import SessionRule, TemporalContract
 
-__all__ = ("AskedValue", "Known", "LearningCell", "Values", "Words", "elements")
-
 
 # So many words of texts that name values are kept, however few values are.
 MAX_WORDS = 20_000

@@ -12,8 +12,6 @@ from ..contracts.shapes import Place, SpecError
 from .errors import ConfigError
 from .yaml_source import Lines, lines_of, parse_yaml
 
-__all__ = ("Document", "Format", "json_lines", "parse_document", "read_document")
-
 Format: TypeAlias = Literal["json", "yaml"]
 
 MAX_BYTES = 4 << 20

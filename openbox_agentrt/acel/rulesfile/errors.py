@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ..._picklable import PicklableError
 
-__all__ = ("ConfigError",)
-
 
 class ConfigError(PicklableError):
     """

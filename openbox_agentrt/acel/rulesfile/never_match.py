@@ -11,8 +11,6 @@ from ..contracts.shapes import Place
 from ..contracts.spec import WORDS
 from ..match.keys import ALL, OF_SUBJECT
 
-__all__ = ("Oddity", "empty_options", "unlikely_names", "unlikely_paths", "unset_entries")
-
 Oddity: TypeAlias = tuple[Place, str]
 """Where something stands, and why it cannot work."""
 

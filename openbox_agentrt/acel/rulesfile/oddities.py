@@ -16,9 +16,6 @@ from ..match.names import suspicious_names
 from .never_match import Oddity, empty_options, unlikely_names, unlikely_paths, unset_entries
 from .parts import Parts
 
-__all__ = ("RulesWarning", "oddities")
-
-
 _ONLY: Place = ("only",)
 _DAY = 86_400
 

@@ -12,8 +12,6 @@ from ..contracts.template import Template
 from ..match.matchers import names_any
 from .document import Document
 
-__all__ = ("Parts", "Placed")
-
 Placed: TypeAlias = tuple[Place, Any]
 """Where a contract stands, and what stands there."""
 

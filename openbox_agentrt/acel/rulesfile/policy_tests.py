@@ -17,8 +17,6 @@ from ..contracts.shapes import Field, Place, SpecError, check_kind, shaped
 from .document import Document, read_document
 from .errors import ConfigError
 
-__all__ = ("Expected", "PolicyTest", "TestCall", "read_policy_tests")
-
 Expected: TypeAlias = Literal["allowed", "refused"]
 
 _TEST = {

@@ -16,8 +16,6 @@ from .errors import ConfigError
 from .oddities import RulesWarning, oddities
 from .parts import Parts
 
-__all__ = ("Rules", "contract_lines", "parse_rules", "read_rules")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:

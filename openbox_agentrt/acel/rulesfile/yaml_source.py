@@ -17,7 +17,6 @@ from .errors import ConfigError
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node, ScalarNode
 
-__all__ = ("Lines", "lines_of", "parse_yaml")
 
 Lines: TypeAlias = dict[Place, int]
 """The line of each value, counted from 1."""

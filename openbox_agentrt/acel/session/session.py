@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from ..engine.fleet_gate import FleetStore
     from ..rulesfile import Rules
 
-__all__ = ("RunSession", "Session", "engine_of")
-
 
 class Session(SessionContracts, SessionCalls):
     """

@@ -34,8 +34,6 @@ from .requests import Question, ToFinish, ToReserve, deliver
 from .sessions import HeldSession, ToKeep
 from .standing import WorkerStanding
 
-__all__ = ("Dispatcher",)
-
 SOON = 0.05
 """Seconds within which the end of a call is told."""
 

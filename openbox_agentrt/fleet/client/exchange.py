@@ -39,8 +39,6 @@ from .sessions import ForSession, HeldSession
 from .settling import settle_all
 from .standing import WorkerStanding
 
-__all__ = ("AT_ONCE", "StoreExchange")
-
 AT_ONCE = 64
 """Steps that go in one trip."""
 

@@ -15,8 +15,6 @@ from ..steps import Beat, NoAnswerError, StoreLine
 from .settling import settle_all
 from .standing import WorkerStanding
 
-__all__ = ("Heartbeat",)
-
 BEATS_PER_LEASE = 3
 SWEEP_EVERY = 6
 

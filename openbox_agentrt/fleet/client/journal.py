@@ -16,8 +16,6 @@ from ..answers import How, Measured
 from ..steps import Finish, Reserve, Step
 from ..wire import WirePlan
 
-__all__ = ("Journal", "JournalEntry", "steps_again")
-
 KEPT_SECONDS = 30.0
 
 

@@ -22,8 +22,6 @@ from ..wire import wire
 from .journal import JournalEntry
 from .requests import ToFinish
 
-__all__ = ("LocalCounts",)
-
 _WORKER = "local"
 _FOREVER = 10**6 * SECOND
 

@@ -11,8 +11,6 @@ from ..answers import Finished, How, Lease, Measured, Reserved
 from ..plan import FleetPlan
 from ..wire import WirePlan
 
-__all__ = ("ForLease", "Question", "ToFinish", "ToReserve", "deliver")
-
 
 @dataclass(slots=True, eq=False)
 class Question:

@@ -20,8 +20,6 @@ from ..steps import Hold, Keep, SessionStand, StepAnswer
 from .requests import Question, deliver
 from .standing import WorkerId, WorkerStanding
 
-__all__ = ("ForSession", "HeldSession", "Memory", "ToHold", "ToKeep", "check_idle", "name_of")
-
 LONGEST_NAME = 200
 
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from ..steps import Beat, Finish, StoreLine
 
-__all__ = ("settle_all", "settle_worker")
-
 _AT_ONCE = 32
 
 

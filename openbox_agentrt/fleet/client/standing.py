@@ -11,8 +11,6 @@ from ..answers import FleetCounts
 from ..periods import SECOND
 from ..steps import StepAnswer
 
-__all__ = ("RunningCounts", "WorkerId", "WorkerStanding")
-
 JUMP = 5 * SECOND
 """So far the store's clock may run from this process's own before somebody is told."""
 

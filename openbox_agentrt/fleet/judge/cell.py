@@ -18,8 +18,6 @@ from typing import Protocol
 from ..amounts import LARGEST
 from ..wire import WireCell
 
-__all__ = ("NO_TICKET", "CellState", "Rows", "Saved", "Ticket")
-
 ALLOWS = ("marks", "tokens")
 """Kinds whose members let calls through."""
 

@@ -6,8 +6,6 @@ from ..answers import BrokenGuard
 from ..wire import WireGuard
 from .cell import CellState
 
-__all__ = ("broken", "holds")
-
 
 def holds(guard: WireGuard, cell: CellState) -> bool:
     """Tell whether a guard holds for the cell as it is."""

@@ -14,8 +14,6 @@ from .cell import CellState, Rows, Saved
 from .ledger import Ledger
 from .tables import LeaseRow, SessionRow, WorkerRow
 
-__all__ = ("MemoryLine", "MemoryRows", "MemoryTables", "wall_clock")
-
 
 def wall_clock() -> int:
     """Give the host's time in microseconds."""

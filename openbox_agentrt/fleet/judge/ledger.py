@@ -31,8 +31,6 @@ from .moves import reserve, settle
 from .sessions import Holder, hold, keep
 from .tables import LeaseRow, Tables, WorkerRow
 
-__all__ = ("DAY", "TOMBSTONE", "Ledger", "unknown_for")
-
 TOMBSTONE: Final = 60 * SECOND
 """So long a finished lease is remembered: what comes late finds its id used up."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from ..wire import WireMove
 from .cell import DEFERRED, NO_TICKET, PLAIN, CellState, Ticket
 
-__all__ = ("reserve", "settle")
-
 
 def reserve(move: WireMove, cell: CellState) -> Ticket:
     """Take note that a call is let through, and return what `settle` needs."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from ..steps import Hold, Keep, Said, SessionStand
 from .tables import SessionRow, Tables
 
-__all__ = ("Holder", "hold", "keep")
-
 Answered = tuple[Said] | tuple[Said, SessionStand] | tuple[Said, None, int]
 
 

@@ -13,8 +13,6 @@ from ..wire import WireCell, WirePlan
 from .cell import CellState, Saved, Ticket
 from .tables import LeaseRow, SessionRow, WorkerRow
 
-__all__ = ("SCHEMA", "SqlRows", "SqlTables")
-
 SCHEMA = """
 create table if not exists meta(k text primary key, v text) without rowid;
 create table if not exists worker(id text primary key, until integer, ops integer) without rowid;

@@ -10,8 +10,6 @@ from ..steps import LeaseState
 from ..wire import WireCell, WirePlan
 from .cell import CellState, Ticket
 
-__all__ = ("LeaseRow", "SessionRow", "Tables", "WorkerRow")
-
 
 @dataclass(slots=True)
 class LeaseRow:

@@ -10,8 +10,6 @@ from ..answers import BrokenGuard
 from ..steps import LeaseState, Said, SessionStand, StepAnswer
 from ..wire import WirePlan
 
-__all__ = ("read_answer",)
-
 _PLANS = msgspec.json.Decoder(WirePlan)
 
 

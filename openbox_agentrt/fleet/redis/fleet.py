@@ -11,15 +11,6 @@ from ..halts import HaltRows
 from ..steps import StoreLine
 from .line import RedisLine
 
-__all__ = (
-    "DEFAULT_NAMESPACE",
-    "RedisFleet",
-    "RedisHalts",
-    "open_redis_halts",
-    "split_url",
-    "without_password",
-)
-
 DEFAULT_NAMESPACE = "default"
 
 

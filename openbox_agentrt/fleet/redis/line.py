@@ -37,8 +37,6 @@ from ..wire import WirePlan, encoded
 from .answers import read_answer
 from .scripts import STEPS, script
 
-__all__ = ("RedisLine",)
-
 _PLANS = msgspec.json.Decoder(WirePlan)
 
 

@@ -14,14 +14,15 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+from openbox_agentrt._plain.spelling import Fold
 from openbox_agentrt.acel.contracts.parameters import Parameter, ParameterKind, parameters_of
-from openbox_agentrt.acel.contracts.reach import Per, Scope
+from openbox_agentrt.acel.contracts.reach import Scope
 from openbox_agentrt.acel.contracts.registry import CLASSES
 from openbox_agentrt.acel.contracts.sources import PROMPT
 from openbox_agentrt.acel.contracts.spec import WORDS
 from openbox_agentrt.acel.match.provenance import Match
-from openbox_agentrt.acel.match.spelling import Fold
 from openbox_agentrt.acel.verdict import Mode, OnViolation, Severity
+from openbox_agentrt.fleet.plan import Per
 
 _ID = "urn:openbox-agentrt:rules-file"
 _TEXT = {"type": "string", "minLength": 1}
