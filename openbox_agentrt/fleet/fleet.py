@@ -17,9 +17,7 @@ from .errors import FleetConfigError, FleetUnavailableError
 from .periods import SECOND
 from .plan import FleetPlan
 from .sessions import SharedSession
-from .worker import FleetWorker, closed_error
-
-OnOutage = Literal["refuse", "local"]
+from .worker import FleetWorker, OnOutage, closed_error
 
 PATIENCE = 0.25
 """Seconds that a call waits for the store."""
@@ -63,8 +61,7 @@ class Fleet(FleetWorker):
             raise FleetConfigError(f"on_outage is {on_outage!r}: write 'refuse' or 'local'")
         if not 0.001 <= timeout_seconds <= 60:
             raise FleetConfigError(f"timeout_seconds is {timeout_seconds!r}: write a number from 0.001 to 60")
-        super().__init__(lease_seconds=lease_seconds, timeout_seconds=timeout_seconds)
-        self.on_outage = on_outage
+        super().__init__(lease_seconds=lease_seconds, on_outage=on_outage, timeout_seconds=timeout_seconds)
         self._last_counts = FleetCounts()
         self._sessions: WeakValueDictionary[str, HeldSession] = WeakValueDictionary()
 
@@ -112,26 +109,22 @@ class Fleet(FleetWorker):
             FleetUnavailableError: No answer in time, and `on_outage` is `refuse`. Nothing stays reserved.
             FleetConfigError: The store cannot be used as it is configured.
         """
-        request = ToReserve(self._until(timeout), plan=plan, started=started, force=force)
+        request = ToReserve(self.deadline(timeout), plan=plan, started=started, force=force)
         try:
-            answer: Reserved = self._wait(request)
-        except FleetUnavailableError:
-            if self.on_outage == "refuse":
-                raise
-            return self._count_here(plan, started=started, force=force)
+            answer: Reserved = self.ask(request)
+        except FleetUnavailableError as error:
+            return self._count_here(error, plan, started=started, force=force)
         return answer
 
     async def areserve(
         self, plan: FleetPlan, *, started: bool = False, force: bool = False, timeout: float | None = None
     ) -> Reserved:
         """Do as `reserve`, and let the event loop go on."""
-        request = ToReserve(self._until(timeout), plan=plan, started=started, force=force)
+        request = ToReserve(self.deadline(timeout), plan=plan, started=started, force=force)
         try:
-            answer: Reserved = await self._await(request)
-        except FleetUnavailableError:
-            if self.on_outage == "refuse":
-                raise
-            return self._count_here(plan, started=started, force=force)
+            answer: Reserved = await self.aask(request)
+        except FleetUnavailableError as error:
+            return self._count_here(error, plan, started=started, force=force)
         return answer
 
     def would(self, plan: FleetPlan, *, timeout: float | None = None) -> Reserved:
@@ -146,12 +139,9 @@ class Fleet(FleetWorker):
             FleetConfigError: See `reserve`.
         """
         try:
-            answer: Reserved = self._wait(ToReserve(self._until(timeout), plan=plan, dry=True))
-        except FleetUnavailableError:
-            if self.on_outage == "refuse":
-                raise
-            worker = self._worker()
-            return worker.local.reserve(plan, worker.standing.worker.id, started=False, force=False, dry=True)
+            answer: Reserved = self.ask(ToReserve(self.deadline(timeout), plan=plan, dry=True))
+        except FleetUnavailableError as error:
+            return self._count_here(error, plan, dry=True)
         return answer
 
     def start(self, lease: Lease, *, timeout: float | None = None) -> bool:
@@ -166,13 +156,13 @@ class Fleet(FleetWorker):
         """
         if lease.local and self._worker().local.start(lease.id):
             return True
-        return bool(self._wait(self._for_lease("start", lease, timeout)))
+        return bool(self.ask(self._for_lease("start", lease, timeout)))
 
     async def astart(self, lease: Lease, *, timeout: float | None = None) -> bool:
         """Do as `start`, and let the event loop go on."""
         if lease.local and self._worker().local.start(lease.id):
             return True
-        return bool(await self._await(self._for_lease("start", lease, timeout)))
+        return bool(await self.aask(self._for_lease("start", lease, timeout)))
 
     def finish(
         self, lease: Lease, how: How, *, measured: Measured | None = None, soon: bool = True
@@ -233,13 +223,13 @@ class Fleet(FleetWorker):
         Raises:
             FleetUnavailableError: No answer in time.
         """
-        return bool(self._wait(self._for_lease("park", lease, timeout, seconds, note)))
+        return bool(self.ask(self._for_lease("park", lease, timeout, seconds, note)))
 
     async def apark(
         self, lease: Lease, seconds: float, *, note: str = "", timeout: float | None = None
     ) -> bool:
         """Do as `park`, and let the event loop go on."""
-        return bool(await self._await(self._for_lease("park", lease, timeout, seconds, note)))
+        return bool(await self.aask(self._for_lease("park", lease, timeout, seconds, note)))
 
     def adopt(self, lease_id: str, *, timeout: float | None = None) -> Lease | None:
         """
@@ -251,14 +241,14 @@ class Fleet(FleetWorker):
         Raises:
             FleetUnavailableError: No answer in time.
         """
-        request = ForLease(self._until(timeout), step="adopt", lease=lease_id)
-        answer: Lease | None = self._wait(request)
+        request = ForLease(self.deadline(timeout), step="adopt", lease=lease_id)
+        answer: Lease | None = self.ask(request)
         return answer
 
     async def aadopt(self, lease_id: str, *, timeout: float | None = None) -> Lease | None:
         """Do as `adopt`, and let the event loop go on."""
-        request = ForLease(self._until(timeout), step="adopt", lease=lease_id)
-        answer: Lease | None = await self._await(request)
+        request = ForLease(self.deadline(timeout), step="adopt", lease=lease_id)
+        answer: Lease | None = await self.aask(request)
         return answer
 
     def session(self, session_id: str, memory: Memory, *, idle_seconds: float = 86_400.0) -> SharedSession:
@@ -299,7 +289,7 @@ class Fleet(FleetWorker):
         note: str = "",
     ) -> ForLease:
         return ForLease(
-            self._until(timeout),
+            self.deadline(timeout),
             step=step,
             lease=lease.id,
             worker=lease.worker,
@@ -307,7 +297,17 @@ class Fleet(FleetWorker):
             note=note,
         )
 
-    def _count_here(self, plan: FleetPlan, *, started: bool, force: bool) -> Reserved:
+    def _count_here(
+        self,
+        error: FleetUnavailableError,
+        plan: FleetPlan,
+        *,
+        started: bool = False,
+        force: bool = False,
+        dry: bool = False,
+    ) -> Reserved:
+        if self.on_outage == "refuse":
+            raise error
         worker = self._worker()
-        worker.standing.counts.local += 1
-        return worker.local.reserve(plan, worker.standing.worker.id, started=started, force=force)
+        worker.standing.counts.local += not dry
+        return worker.local.reserve(plan, worker.standing.worker.id, started=started, force=force, dry=dry)

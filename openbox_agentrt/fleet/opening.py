@@ -7,8 +7,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from .errors import FleetConfigError
-from .fleet import PATIENCE, Fleet, OnOutage
+from .fleet import PATIENCE, Fleet
 from .halts import HaltRows
+from .worker import OnOutage
 
 _REDIS = ("redis", "rediss", "unix")
 _LOOKS_SECONDS = 5.0

@@ -6,37 +6,13 @@ import asyncio
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from typing import Any, Protocol
 
-from .client.requests import Question
 from .client.sessions import HeldSession, ToHold, ToKeep
 from .errors import SessionBusyError
+from .worker import FleetWorker
 
 HOLD_SECONDS = 5.0
 """So long whoever wants a session waits for another worker that has it."""
-
-
-class _Fleet(Protocol):
-    """The part of a store that a session asks."""
-
-    @property
-    def on_outage(self) -> str: ...
-
-    def has(self, worker: str, /) -> bool: ...
-
-    def deadline(self) -> float: ...
-
-    def put(self, request: Question, /) -> None: ...
-
-    def ask(self, request: Question, /) -> Any: ...
-
-    async def aask(self, request: Question, /) -> Any: ...
-
-    def wait_for(self, answer: Future[bool], /) -> bool: ...
-
-    async def await_for(self, answer: Future[bool], /) -> bool: ...
-
-    def write_soon(self, session: HeldSession, /, *, soon: bool = True) -> None: ...
 
 
 class SharedSession:
@@ -52,7 +28,7 @@ class SharedSession:
         record: What is known of the session.
     """
 
-    def __init__(self, fleet: _Fleet, record: HeldSession) -> None:
+    def __init__(self, fleet: FleetWorker, record: HeldSession) -> None:
         self._fleet = fleet
         self._record = record
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from .errors import FleetConfigError
-from .fleet import PATIENCE, Fleet, OnOutage
+from .fleet import PATIENCE, Fleet
 from .forking import watch
 from .halts import HaltRows
 from .judge.in_memory import wall_clock
@@ -29,6 +29,7 @@ from .judge.ledger import Ledger
 from .judge.sql_tables import SCHEMA, SqlTables
 from .steps import NoAnswerError, Step, StepAnswer, StoreLine
 from .wire import WirePlan
+from .worker import OnOutage
 
 if sys.platform != "win32":
     import fcntl

@@ -11,7 +11,7 @@ import weakref
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from .answers import How, Lease, Reserved
 from .client.dispatcher import Dispatcher
@@ -23,6 +23,8 @@ from .client.standing import WorkerStanding
 from .errors import FleetConfigError, FleetUnavailableError
 from .halts import HaltRows, HaltWatch
 from .steps import StoreLine
+
+OnOutage = Literal["refuse", "local"]
 
 _CONNECTING = 5.0
 """Seconds that the first calls of a process wait besides, until it has tried to connect."""
@@ -64,8 +66,9 @@ class FleetWorker(ABC):
     A process that was forked becomes a worker of its own at its first call.
     """
 
-    def __init__(self, *, lease_seconds: float, timeout_seconds: float) -> None:
+    def __init__(self, *, lease_seconds: float, on_outage: OnOutage, timeout_seconds: float) -> None:
         self.lease_seconds = lease_seconds
+        self.on_outage = on_outage
         self.timeout_seconds = timeout_seconds
         self._running: _Worker | None = None
         self._closed = False
@@ -119,21 +122,13 @@ class FleetWorker(ABC):
             return False
         return running.standing.worker.id == worker and not running.standing.outlived()
 
-    def deadline(self) -> float:
+    def deadline(self, timeout: float | None = None) -> float:
         """Say until when a question that is asked now waits."""
-        return self._until(None)
+        return time.monotonic() + (self.timeout_seconds if timeout is None else timeout)
 
     def put(self, request: Question) -> None:
         """Ask, and let somebody else wait for the answer."""
         self._worker().dispatcher.ask(request)
-
-    def ask(self, request: Question) -> Any:
-        """Ask, and wait for the answer."""
-        return self._wait(request)
-
-    async def aask(self, request: Question) -> Any:
-        """Do as `ask`, and let the event loop go on."""
-        return await self._await(request)
 
     def wait_for(self, answer: Future[bool]) -> bool:
         """Wait for what was asked before, for as long as a question waits."""
@@ -163,10 +158,8 @@ class FleetWorker(ABC):
         self._worker().standing.counts.outages += 1
         return FleetUnavailableError("no answer in time", retry_after=1.0)
 
-    def _until(self, timeout: float | None) -> float:
-        return time.monotonic() + (self.timeout_seconds if timeout is None else timeout)
-
-    def _wait(self, request: Question) -> Any:
+    def ask(self, request: Question) -> Any:
+        """Ask, and wait for the answer."""
         dispatcher, began = self._worker().dispatcher, time.monotonic()
         if not dispatcher.tried.is_set():
             dispatcher.tried.wait(_CONNECTING)
@@ -177,7 +170,8 @@ class FleetWorker(ABC):
         except TimeoutError:
             return self._give_up(request)
 
-    async def _await(self, request: Question) -> Any:
+    async def aask(self, request: Question) -> Any:
+        """Do as `ask`, and let the event loop go on."""
         dispatcher, began = self._worker().dispatcher, time.monotonic()
         if not dispatcher.tried.is_set():
             await asyncio.to_thread(dispatcher.tried.wait, _CONNECTING)

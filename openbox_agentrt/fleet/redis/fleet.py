@@ -6,9 +6,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ..._extras import require
 from ..errors import FleetConfigError
-from ..fleet import PATIENCE, Fleet, OnOutage
+from ..fleet import PATIENCE, Fleet
 from ..halts import HaltRows
 from ..steps import StoreLine
+from ..worker import OnOutage
 from .line import RedisLine
 
 DEFAULT_NAMESPACE = "default"
