@@ -326,7 +326,7 @@ def test_one_that_a_fork_has_copied_lets_go_of_nothing(fleet: Fleet, other: Flee
     child = os.fork()
     if not child:
         session.__del__()
-        os._exit(0 if fleet._running is session._fleet._running else 1)  # type: ignore[attr-defined]
+        os._exit(0 if fleet._running is session._fleet._running else 1)
     assert os.waitpid(child, 0)[1] == 0
 
     with pytest.raises(SessionBusyError):
