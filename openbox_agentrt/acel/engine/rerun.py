@@ -14,7 +14,6 @@ session brought along and the log does not show.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..._plain.freezing import thawed
@@ -23,11 +22,11 @@ from ..match.keys import About
 from ..memory.deferred import read_deferred
 from ..memory.guard import Breach
 from ..memory.state import StateStore
-from .divergence import Divergence
-from .fleet_answer import AnsweredPlan, answered, follow_answer
-from .fleet_plan import question_of
-from .followed_rules import SHUT, FollowedRules, RerunError, rules_of
-from .hidden import has_hidden, is_as_seen, learning_movers, reads_hidden_in_fleet, seen_in
+from .comparison import Comparison
+from .fleet_answer import AnsweredPlan
+from .followed_fleet import FollowedFleet
+from .followed_rules import SHUT, RerunError, rules_of
+from .hidden import has_hidden, is_as_seen, learning_movers, seen_in
 from .planned_call import PlannedCall
 from .rule_set import RuleSet
 from .snapshot import remember
@@ -44,45 +43,33 @@ class _FollowedStore(SessionStore):
         self._learn_again(call, call, found, known={})
 
 
-@dataclass(slots=True)
-class Rerun:
+class Rerun(Comparison):
     """
     Lead one session through its steps again.
 
     Attributes:
-        derived: How many decisions were derived again, and compared.
-        on_code: How many of them rest on code as well.
-        on_fleet: How many of them rest on what the store of the fleet answered.
-        on_shadow: How many let a call through that contracts refuse, because the session only watched.
-        not_derivable: How many could not be derived.
-        differences: Those that differ.
         answers: What the store of the fleet answered, as far as it could be followed.
+        is_memory_hidden: Whether the session went on with a memory that the log does not show: how it stands
+            is unknown.
     """
 
-    derived: int = 0
-    on_code: int = 0
-    on_fleet: int = 0
-    on_shadow: int = 0
-    not_derivable: int = 0
-    differences: list[Divergence] = field(default_factory=list)
-    answers: list[AnsweredPlan] = field(default_factory=list)
-    _open_answers: dict[int, AnsweredPlan] = field(default_factory=dict)
-    _rules: FollowedRules = field(default_factory=FollowedRules)
-    _store: _FollowedStore | None = None
-    _time: float | str = 0.0
-    _flying: dict[int, PlannedCall] = field(default_factory=dict)
-    # Only calls of whose results something was learnt may be heard of again.
-    _learned: dict[int, PlannedCall] = field(default_factory=dict)
-    # Calls whose question to the store of the fleet the log does not show.
-    _unasked: set[int] = field(default_factory=set)
-    _has_answers: bool = False
-    # Whether the session went on with a memory that the log does not show, and at a step it does not name.
-    _is_memory_hidden: bool = False
-    _is_step_hidden: bool = False
-    _unseen: UnseenMemory = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_memory_hidden = False
+        self._fleet = FollowedFleet(self, self._rules)
         self._unseen = UnseenMemory(self._rules)
+        self._store: _FollowedStore | None = None
+        self._time: float | str = 0.0
+        self._flying: dict[int, PlannedCall] = {}
+        # Only calls of whose results something was learnt may be heard of again.
+        self._learned: dict[int, PlannedCall] = {}
+        # A memory that is hidden comes at a step that the log does not name.
+        self._is_step_hidden = False
+
+    @property
+    def answers(self) -> list[AnsweredPlan]:
+        """List what the store of the fleet answered."""
+        return self._fleet.answers
 
     def follow(
         self, steps: Iterable[tuple[int, Mapping[str, Any]]], rules: Mapping[str, Mapping[str, Any]]
@@ -136,11 +123,6 @@ class Rerun:
         return {id(contract): text for contract, text in pairs if contract is not None}
 
     @property
-    def is_memory_hidden(self) -> bool:
-        """True if the session went on with a memory that the log does not show: how it stands is unknown."""
-        return self._is_memory_hidden
-
-    @property
     def flying(self) -> tuple[PlannedCall, ...]:
         """List the calls that have begun and not ended."""
         return tuple(self._flying.values())
@@ -148,7 +130,7 @@ class Rerun:
     def _begin(self, step: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
         self._rules.put(rules)
         alone, scope = bool(step.get("alone")), step.get("default_scope")
-        self._has_answers = bool(step.get("answers"))
+        self._fleet.is_told = bool(step.get("answers"))
         self._store = _FollowedStore(
             RuleSet(self._rules.known(), alone=alone, default_scope=scope),
             StateStore(thawed(step["state"])),
@@ -178,7 +160,9 @@ class Rerun:
                 hidden = "args" not in step and step["step"] in unseen
                 self._reserve(number, step, late.get(step["step"]), hidden=hidden)
             case "fleet":
-                self._fleet(number, step)
+                self._fleet.answer(
+                    number, step, self._begun(number, step, "the fleet was asked about a call")
+                )
             case "commit" | "fail" | "abort" | "lose" as end:
                 self._end(number, step, end)
             case "learn":
@@ -233,9 +217,8 @@ class Rerun:
         if hidden or (not plain and (given is None or has_hidden(given))):
             seen = None if hidden else given
             unknown = self._unseen.hide(call, seen, keys)
-            if plan.fleet and reads_hidden_in_fleet(call, seen, keys):
-                self._unasked.add(call.step)
-        self._count_watched(call, breaches)
+            self._fleet.hide(call, seen, keys)
+        self.count_watched(is_watched=call.watched, breaches=breaches)
         self._compare(number, step, allowed, call.admitted, breaches, unknown | self._unseen.about(call))
         if call.admitted is not allowed:
             # What was let through has halted nothing.
@@ -256,42 +239,11 @@ class Rerun:
         self._store.reserve(again, force=True)
         return again
 
-    def _fleet(self, number: int, step: Mapping[str, Any]) -> None:
-        call = self._flying.get(step["step"])
-        if call is None:
-            raise RerunError(f"line {number}: the fleet was asked about a call that never began")
-        again = step.get("again") is True
-        call.question = question = question_of(call, watching=call.watched, again=again)
-        if call.step in self._unasked:
-            self.not_derivable += 1
-            return
-        allowed = bool(step["allowed"])
-        try:
-            derived = follow_answer(question, step.get("answer"), self._rules.contracts)
-        except ValueError as error:
-            self._differ(number, step, self._rules.words(allowed, step.get("broken", ())), str(error))
-            return
-        if "answer" in step:
-            self.on_fleet += 1
-            answer = answered(number, question, step["answer"], self._rules.contracts)
-            self._open_answers[call.step] = answer
-            self.answers.append(answer)
-        follows = derived.allowed or call.watched
-        self._count_watched(call, derived.breaches)
-        on_code = derived.rests_on_code
-        self._compare(number, step, allowed, allowed if on_code else follows, derived.breaches, set())
-
     def _end(self, number: int, step: Mapping[str, Any], end: str) -> None:
         assert self._store is not None
-        call = self._flying.pop(step["step"], None)
-        if call is None:
-            raise RerunError(f"line {number}: a call ended that never began")
-        if self._has_answers and end in ("commit", "fail"):
-            self._require_answer(number, step, call)
-        self._unasked.discard(call.step)
-        answer = self._open_answers.pop(call.step, None)
-        if answer is not None:
-            answer.how, answer.altered = end, "final" in step or "measured" in step or "shown" in step
+        call = self._begun(number, step, "a call ended")
+        del self._flying[call.step]
+        self._fleet.end(number, step, call)
         unknown: set[int] = set()
         if "final" in step:
             call.final = thawed(step["final"])
@@ -324,27 +276,13 @@ class Rerun:
             return None
         return self._store.abort(call, ran=end == "fail")
 
-    def _require_answer(self, number: int, step: Mapping[str, Any], call: PlannedCall) -> None:
-        """Let no call have run about which the store had to be asked, and was not."""
-        if not call.plan.fleet or call.question is not None or call.step in self._unasked:
-            return
-        if question_of(call, watching=call.watched).is_asked:
-            self._differ(number, step, "allowed without the store of the fleet", "to be asked there first")
-
     def _recheck(self, number: int, step: Mapping[str, Any]) -> None:
         assert self._store is not None
-        call = self._flying.get(step["step"])
-        if call is None:
-            raise RerunError(f"line {number}: a call was judged again that never began")
+        call = self._begun(number, step, "a call was judged again")
         breaches = self._store.recheck(call)
-        self._count_watched(call, breaches)
+        self.count_watched(is_watched=call.watched, breaches=breaches)
         derived = call.watched or not any(breach.blocks() for breach in breaches)
         self._compare(number, step, bool(step["allowed"]), derived, breaches, self._unseen.about(call))
-
-    def _count_watched(self, call: PlannedCall, breaches: Iterable[Breach]) -> None:
-        # That the session only watched, the log says alone: no rule says so.
-        if call.watched and any(breach.blocks() for breach in breaches):
-            self.on_shadow += 1
 
     def _learnt(self, call: PlannedCall, step: Mapping[str, Any]) -> dict[str, Any]:
         """Give what a log says was learnt from a call, with None for what it does not say."""
@@ -373,7 +311,7 @@ class Rerun:
         hidden = memory is None or has_hidden(memory)
         if not hidden and None in self._rules.contracts:
             raise RerunError(f"line {number}: contracts that are code cannot be told what they remembered")
-        self._is_memory_hidden = self._is_step_hidden = hidden
+        self.is_memory_hidden = self._is_step_hidden = hidden
         with self._store.lock:
             self._store.forget()
             if not hidden:
@@ -389,28 +327,14 @@ class Rerun:
         breaches: list[Breach],
         unknown: set[int],
     ) -> None:
-        is_word = self._rules.is_code if step["e"] == "fleet" else self._is_word
-        recorded = [name for name in step.get("broken", ()) if not is_word(name)]
-        found = [self._rules.name(breach) for breach in breaches]
-        if unknown or (self._is_memory_hidden and step["e"] != "fleet"):
-            self.not_derivable += 1
-            return
-        self.derived += 1
-        self.on_code += bool(step.get("code")) or len(recorded) < len(step.get("broken", ()))
-        if allowed is not derived or not self._rules.agree(recorded, found):
-            words = self._rules.words
-            self._differ(number, step, words(allowed, recorded), words(derived, found))
+        is_unknown = bool(unknown) or self.is_memory_hidden
+        self.compare(number, step, allowed, derived, breaches, is_word=self._is_word, is_unknown=is_unknown)
 
-    def _differ(self, number: int, step: Mapping[str, Any], recorded: str, derived: str) -> None:
-        self.differences.append(
-            Divergence(
-                number=number,
-                step=step.get("step"),
-                tool=step.get("tool"),
-                recorded=recorded,
-                derived=derived,
-            )
-        )
+    def _begun(self, number: int, step: Mapping[str, Any], what: str) -> PlannedCall:
+        call = self._flying.get(step["step"])
+        if call is None:
+            raise RerunError(f"line {number}: {what} that never began")
+        return call
 
     def _is_word(self, name: int | str) -> bool:
         """Tell whether a recorded breach is taken at its word: that of code, or of an answer not recorded."""

@@ -1,0 +1,91 @@
+"""The part of a session's decisions that was made with a store of the fleet, followed by its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from .comparison import Comparison
+from .fleet_answer import AnsweredPlan, answered, follow_answer
+from .fleet_plan import question_of
+from .followed_rules import FollowedRules
+from .hidden import reads_hidden_in_fleet
+from .planned_call import PlannedCall
+
+__all__ = ("FollowedFleet",)
+
+
+class FollowedFleet:
+    """
+    Derive what follows from the answers of a store, call by call.
+
+    Args:
+        found: Compares what follows.
+        rules: The contracts.
+
+    Attributes:
+        answers: What the store answered, as far as it could be followed.
+        is_told: Whether the log has the answers.
+    """
+
+    def __init__(self, found: Comparison, rules: FollowedRules) -> None:
+        self.answers: list[AnsweredPlan] = []
+        self.is_told = False
+        self._found = found
+        self._rules = rules
+        self._open: dict[int, AnsweredPlan] = {}
+        # Calls whose question the log does not show.
+        self._unasked: set[int] = set()
+
+    def hide(self, call: PlannedCall, seen: Any, keys: Collection[str]) -> None:
+        """Take note of hidden arguments of a call, which its question may be about."""
+        if call.plan.fleet and reads_hidden_in_fleet(call, seen, keys):
+            self._unasked.add(call.step)
+
+    def answer(self, number: int, step: Mapping[str, Any], call: PlannedCall) -> None:
+        """Derive what follows from an answer, or from that nobody was asked."""
+        again = step.get("again") is True
+        call.question = question = question_of(call, watching=call.watched, again=again)
+        if call.step in self._unasked:
+            self._found.not_derivable += 1
+            return
+        allowed = bool(step["allowed"])
+        try:
+            derived = follow_answer(question, step.get("answer"), self._rules.contracts)
+        except ValueError as error:
+            said = self._rules.words(allowed, step.get("broken", ()))
+            self._found.differ(number, step, said, str(error))
+            return
+        if "answer" in step:
+            self._found.on_fleet += 1
+            answer = answered(number, question, step["answer"], self._rules.contracts)
+            self._open[call.step] = answer
+            self.answers.append(answer)
+        follows = derived.allowed or call.watched
+        self._found.count_watched(is_watched=call.watched, breaches=derived.breaches)
+        self._found.compare(
+            number,
+            step,
+            allowed,
+            allowed if derived.rests_on_code else follows,
+            derived.breaches,
+            is_word=self._rules.is_code,
+            is_unknown=False,
+        )
+
+    def end(self, number: int, step: Mapping[str, Any], call: PlannedCall) -> None:
+        """Take note of how a call ended, and let none have run about which the store was not asked."""
+        end = step["e"]
+        if self.is_told and end in ("commit", "fail"):
+            self._require_answer(number, step, call)
+        self._unasked.discard(call.step)
+        answer = self._open.pop(call.step, None)
+        if answer is not None:
+            answer.how, answer.altered = end, "final" in step or "measured" in step or "shown" in step
+
+    def _require_answer(self, number: int, step: Mapping[str, Any], call: PlannedCall) -> None:
+        if not call.plan.fleet or call.question is not None or call.step in self._unasked:
+            return
+        if question_of(call, watching=call.watched).is_asked:
+            recorded = "allowed without the store of the fleet"
+            self._found.differ(number, step, recorded, "to be asked there first")
