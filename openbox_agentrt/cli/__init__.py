@@ -56,7 +56,7 @@ COMMANDS: dict[str, Command] = {
     "verify": Command("verify", "check an evidence log for tampering"),
     "show": Command("show", "print an evidence log as a timeline"),
     "keys": Command("keys", "print the public key of a key file"),
-    "evidence": Command("evidence", "make checkpoints of logs, prove single lines, be a witness"),
+    "evidence": Command("evidence", "show, report or verify logs; checkpoints, proofs, witnesses"),
     "report": Command("report", "say what contracts refused, and what enforcing would have refused"),
     "serve": Command("serve", "run an MCP server of your own under contracts"),
     "proxy": Command("proxy", "put contracts in front of an MCP server that you cannot change"),

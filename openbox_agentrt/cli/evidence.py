@@ -1,4 +1,4 @@
-"""``openbox-agentrt evidence``: checkpoints of logs, proofs of single lines, and witnesses."""
+"""``openbox-agentrt evidence``: read and verify logs, their checkpoints and single lines."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ from ..evidence.notes import NoteKey
 from ..evidence.proofs import check_proof, prove_line
 from ..evidence.witness import Witness, write_request
 from ..evidence.witness_client import WitnessRefusedError, ask_witness, cosigned_checkpoint
+from .report import report
 from .running import InputError
+from .show import show
 from .text import compact_json, printable
+from .verify import verify
 from .witness_server import serve
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -48,7 +51,13 @@ _Witnesses = Annotated[
 
 @app.callback()
 def evidence() -> None:
-    """Make checkpoints of logs, prove single lines, and be a witness."""
+    """Read and verify logs, make checkpoints of them, prove single lines, and be a witness."""
+
+
+# The commands of these names as well: whoever has a folder of evidence finds here all there is to ask of it.
+app.command(short_help="Print each call of logs, by time.")(show)
+app.command(short_help="Say what was refused, and how often.")(report)
+app.command(short_help="Check logs for tampering, and derive decisions again.")(verify)
 
 
 @app.command()

@@ -118,11 +118,26 @@ class _Reader:
             if "time" in data:
                 self._tell_once(call, _text(data["time"]) or call.time)
             self.by_step[file, run, data.get("step")] = call
+        elif event in ("fleet", "recheck"):
+            self._judged_again(file, run, data)
         elif event in _OUTCOMES:
             known = self.by_step.get((file, run, data.get("step")))
             if known is not None:
                 known.outcome = _OUTCOMES[event]
                 known.args = data.get("final", data.get("args", known.args))
+
+    def _judged_again(self, file: str, run: str, data: Mapping[str, Any]) -> None:
+        """Take note of what the store of the fleet, or a second look, said of a call that was let through."""
+        call = self.by_step.get((file, run, data.get("step")))
+        if call is None:
+            return
+        broken = [spec for spec in self._broken(file, run, data) if spec not in call.contracts]
+        call.contracts += tuple(broken)
+        call.by = "contracts" if call.contracts else call.by
+        if not data.get("allowed"):
+            call.verdict, call.outcome = "refused", "did not run"
+        if broken and "time" in data:
+            self._tell_once(call, call.time)
 
     def _tell_once(self, call: CallRecord, time: str) -> None:
         """Put a call that is written down afterwards in the place of what was said of it when it happened."""

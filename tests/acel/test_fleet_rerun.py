@@ -28,7 +28,9 @@ from openbox_agentrt.acel.fleet_account import FleetAccount
 from openbox_agentrt.acel.rerun import RerunReport, rerun_file
 from openbox_agentrt.cli import main
 from openbox_agentrt.evidence import EvidenceFile, Redactor, read_entries
+from openbox_agentrt.evidence.calls import calls_in
 from openbox_agentrt.evidence.format2.lines import LogLine
+from openbox_agentrt.evidence.logs import merged_entries
 from openbox_agentrt.fleet import SqliteFleet
 from openbox_agentrt.fleet.client.settling import settle_worker
 
@@ -164,6 +166,18 @@ def test_an_answer_that_was_changed_is_named(
 
     (difference,) = rerun_file(log).differences
     assert named in f"recorded {difference.recorded}; derived {difference.derived}"
+
+
+def test_what_the_store_refused_is_shown_as_refused(fleet: SqliteFleet, tmp_path: Path) -> None:
+    """The session had let it through by its own contracts; who reads the log reads what became of it."""
+    log = tmp_path / "e.jsonl"
+    rules = (at_most_n_times("pay", 1, **DAY),)
+    recorded(log, lambda **o: Session(contracts=rules, fleet=fleet, **o), two_of_one)
+
+    _, second = calls_in(merged_entries([log]))
+
+    assert (second.verdict, second.by, second.outcome) == ("refused", "contracts", "did not run")
+    assert second.contracts == (rules[0].spec,)
 
 
 def test_a_call_that_ran_without_asking_is_named(fleet: SqliteFleet, tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from ..memory.guard import Breach
 from .divergence import Divergence
 from .followed_rules import FollowedRules
 
-__all__ = ("Comparison",)
-
 
 class Comparison:
     """

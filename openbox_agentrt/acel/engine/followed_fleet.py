@@ -12,8 +12,6 @@ from .followed_rules import FollowedRules
 from .hidden import reads_hidden_in_fleet
 from .planned_call import PlannedCall
 
-__all__ = ("FollowedFleet",)
-
 
 class FollowedFleet:
     """

@@ -317,6 +317,12 @@ class JournaledStore(SessionStore):
         return step
 
 
+def in_log_order(contracts: Iterable[TemporalContract]) -> list[TemporalContract]:
+    """Put contracts in the order in which a log has them, whatever the order was in which they were given."""
+    # Sets of rules that differ in their order only have one hash, so one order is written down.
+    return sorted(contracts, key=lambda contract: json.dumps(canonical(contract), sort_keys=True))
+
+
 def filed_rules(contracts: Iterable[TemporalContract]) -> Mapping[str, Any]:
     """Give a set of contracts in the form in which a log has them."""
     return _filed(shared_rules(tuple(contracts))).told
@@ -343,8 +349,7 @@ def _folded_keys(rules: RuleSet) -> tuple[Key, ...]:
 
 @functools.lru_cache(maxsize=16)
 def _filed(rules: RuleSet) -> _Filed:
-    # Sets of rules that differ in their order only have one hash, so one order is written down.
-    several = sorted(rules.contracts, key=lambda contract: json.dumps(canonical(contract), sort_keys=True))
+    several = in_log_order(rules.contracts)
     told = {
         "hash": rules_hash(several),
         "contracts": [canonical(contract) for contract in several],

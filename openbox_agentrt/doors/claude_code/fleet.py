@@ -12,6 +12,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.acel.session import Session
+from openbox_agentrt.doors.claude_code.fleet_answers import HeardStore
 from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.fleet import FleetError, Lease, open_fleet
 from openbox_agentrt.fleet.halts import halts_in_force
@@ -29,9 +30,11 @@ SECONDS = 5.0
 
 def reserve_in_fleet(
     contracts: tuple[Template, ...], event: HookEvent, url: str | None, keeper: Any
-) -> Reservation:
+) -> tuple[Reservation, Mapping[str, Any]]:
     """
     Judge a call by the contracts of the fleet, and reserve it in their store.
+
+    Gives the call, and what the line of it says of the store.
 
     Args:
         contracts: The contracts.
@@ -49,12 +52,14 @@ def reserve_in_fleet(
     try:
         store = open_fleet(url, timeout_seconds=SECONDS)
         try:
-            session = Session(contracts=contracts, fleet=store, session_id=event.session_id, evidence=keeper)
+            heard = HeardStore(store)
+            session = Session(contracts=contracts, fleet=heard, session_id=event.session_id, evidence=keeper)
             reservation = session.reserve(event.tool, event.args, started=True)
             if reservation.allowed:
                 # Its end is for another process to tell.
                 reservation.claim()
-            return reservation
+            leased = {} if reservation.lease is None else {"lease": _lease_line(reservation.lease)}
+            return reservation, {**leased, **heard.line(reservation.question)}
         finally:
             store.close()
     except FleetError as error:
@@ -76,7 +81,7 @@ def halted_in_fleet(url: str, session_id: str) -> str | None:
     return next((halt.why for halt in halts if (halt.kind, halt.value) == ("session", session_id)), None)
 
 
-def lease_line(lease: Lease) -> dict[str, Any]:
+def _lease_line(lease: Lease) -> dict[str, Any]:
     """Give a lease as a line of the log holds it."""
     return {"id": lease.id, "worker": lease.worker, "cells": list(lease.cells)}
 

@@ -108,11 +108,10 @@ def begin_call(
         # So that the hook after the call, which knows no rules, keeps what it gives.
         line["learns"] = True
     if reservation.allowed and rules.of_fleet:
-        from openbox_agentrt.doors.claude_code.fleet import lease_line, reserve_in_fleet
+        from openbox_agentrt.doors.claude_code.fleet import reserve_in_fleet
 
-        reservation = reserve_in_fleet(rules.of_fleet, event, fleet, replica.keeper)
-        if reservation.lease is not None:
-            line["lease"] = lease_line(reservation.lease)
+        reservation, told = reserve_in_fleet(rules.of_fleet, event, fleet, replica.keeper)
+        line |= told
     if reservation.allowed:
         log.append(line)
         return Ruling(violations=tuple(replica.found))

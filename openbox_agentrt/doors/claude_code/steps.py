@@ -11,13 +11,15 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from openbox_agentrt.acel.engine.journal import in_log_order
 from openbox_agentrt.acel.engine.lifecycle import conclude
 from openbox_agentrt.acel.events import ToolCallEvent
 from openbox_agentrt.acel.session import Session
+from openbox_agentrt.doors.claude_code.fleet_answers import AnsweringStore
 from openbox_agentrt.doors.claude_code.replayed import TRACE, outcome_of
 
 if TYPE_CHECKING:
-    from openbox_agentrt.acel import Reservation
+    from openbox_agentrt.acel import Reservation, TemporalContract
     from openbox_agentrt.acel.violations import Violation
     from openbox_agentrt.doors.claude_code.history import History
     from openbox_agentrt.doors.claude_code.rules import HookRules
@@ -61,19 +63,30 @@ def record_steps(history: History, rules: HookRules, evidence: EvidenceFile) -> 
         return "the session had ended before, and the steps since then are not recorded"
     if any(entry["event"] == "rules" and entry["hash"] != rules.hash for entry in lines):
         return "the rules have changed since the session began, and its steps are not recorded"
-    _Writer(history.session_id, rules, evidence).write(lines)
+    # Lines of an earlier version hold no answers of the store, so what it decided is left out.
+    has_answers = all("answer" in entry for entry in lines if "lease" in entry)
+    contracts = tuple(in_log_order(rules.contracts)) if has_answers else rules.local
+    _Writer(history.session_id, rules, contracts, evidence).write(lines)
     return None
 
 
 class _Writer:
     """Go through the lines of a log with a session that writes down each step."""
 
-    def __init__(self, session_id: str, rules: HookRules, evidence: EvidenceFile) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        rules: HookRules,
+        contracts: tuple[TemporalContract, ...],
+        evidence: EvidenceFile,
+    ) -> None:
         self._now = 0.0
+        self._store = AnsweringStore()
         self._open: dict[str, Reservation] = {}
         self._session = Session(
             rules.state,
-            contracts=rules.local,
+            contracts=contracts,
+            fleet=self._store,
             clock=lambda: self._now,
             session_id=session_id,
             evidence=_Steps(evidence, lambda: self._now),
@@ -90,12 +103,13 @@ class _Writer:
 
     def _apply(self, entry: Mapping[str, Any]) -> None:
         session = self._session
+        self._store.line = entry
         match entry["event"]:
             case "pre":
-                self._open[entry["call"]] = session.reserve(entry["tool"], entry["args"])
+                self._open[entry["call"]] = session.reserve(entry["tool"], entry["args"], started=True)
             case "deny" if entry["args"] is not None and session.would(entry["tool"], entry["args"]):
-                # What only the store of the fleet refused is in the evidence as a violation.
-                session.reserve(entry["tool"], entry["args"])
+                # What a person has halted, which no step shows, is in the evidence as a violation.
+                session.reserve(entry["tool"], entry["args"], started=True)
             case "post" | "lost" if entry["call"] in self._open:
                 outcome = "unknown" if entry["event"] == "lost" else outcome_of(entry)
                 reservation = self._open.pop(entry["call"])
