@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._wire.model_input import Element, message_elements
 from ..decision import Verdict
@@ -16,7 +16,6 @@ from .refused_input import concealed_prompt
 from .request import model_request, prompt_request
 
 if TYPE_CHECKING:
-    from .._run.judged_content import Look
     from .._run.state import RunState
     from ..decision import Answer
 
@@ -86,7 +85,8 @@ async def judge_input(
     request = model_request(run, prompt, others, model=model, max_output_tokens=max_output_tokens)
     activity = Activity(run, request)
     await decide(activity)
-    await _check_same(activity, sent)
+    if not sent.is_same():
+        await _refuse_changing(activity)
     _note(activity)
     return activity
 
@@ -117,7 +117,8 @@ async def take_prescreen(run: RunState, messages: Sequence[Any]) -> Activity | N
             prescreen.tell_enclosing(error)
             await prescreen.fail(error)
             raise
-        await _check_same(prescreen, sent)
+        if not sent.is_same():
+            await _refuse_changing(prescreen)
     return prescreen
 
 
@@ -158,12 +159,11 @@ async def check_elements(activity: Activity, elements: Sequence[Element]) -> Non
         raise error
 
 
-async def _check_same(activity: Activity, sent: Look) -> None:
+async def _refuse_changing(activity: Activity) -> NoReturn:
     """Refuse a model call whose messages are not what was judged any more."""
-    if not sent.is_same():
-        error = GovernanceBlockedError("its messages change while they are judged", event=LLM_ACTIVITY)
-        await activity.fail(error)
-        raise error
+    error = GovernanceBlockedError("its messages change while they are judged", event=LLM_ACTIVITY)
+    await activity.fail(error)
+    raise error
 
 
 def _owed(prompt: Activity) -> Answer | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
 from operator import is_
@@ -30,10 +29,9 @@ SHORT: Final = 64
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=canonical, order="deterministic")
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True, eq=False):
     """
-    Remember what messages said when they were looked at.
+    Remember what messages said when they were looked at. A struct, because every model call makes one.
 
     Attributes:
         known: How many of the first are known not to be new.
@@ -54,8 +52,9 @@ class JudgedContent:
     """
     Remember contents by their hash. What is forgotten, because there is too much, is judged again.
 
-    Agent-RT hands over the same message objects with every call, so those that are known are not taken apart
-    again. Where somebody may have changed what is in them, what they say is compared.
+    Agent-RT hands over the same message objects with every call, mostly those of the call before and more, so
+    those that are known are not taken apart again. Where somebody may have changed what is in them, what they
+    say is compared.
     """
 
     __slots__ = ("_asked", "_changeable", "_digests", "_messages", "_prefix", "_prompt", "_said")
@@ -77,9 +76,8 @@ class JudgedContent:
             self._digests.popitem(last=False)
 
     def remember_message(self, message: Any) -> None:
-        """Note that Core has been told what `message` says, which is sent again as the same object."""
+        """Note that Core has been told what `message` says."""
         self.remember(message_elements((message,)))
-        self._know(message)
 
     def remember_prompt(self, prompt: str) -> None:
         """Note that Core has judged a prompt."""
@@ -121,11 +119,13 @@ class JudgedContent:
         shown: set[bytes] | None = None
         held = len(rest)
         for place, message in enumerate(rest):
-            if self._is_known(message):
+            if not look.known and self._is_known(message):
                 continue
             new = self._new_in(message)
             if not new:
-                self._know(message)
+                if not look.known:
+                    # They do not begin as the last ones did, as where old ones are left out each time.
+                    self._know(message)
                 continue
             held = min(held, place)
             if shown is None:
@@ -156,8 +156,12 @@ class JudgedContent:
 
     def _new_in(self, message: Any) -> dict[bytes, Element]:
         """Give what a message says that Core has not been shown, by its hash."""
-        elements = {_digest(element): element for element in message_elements((message,))}
-        return {digest: element for digest, element in elements.items() if digest not in self._digests}
+        new: dict[bytes, Element] = {}
+        for element in message_elements((message,)):
+            digest = _digest(element)
+            if digest not in self._digests:
+                new[digest] = element
+        return new
 
     def _is_known(self, message: Any) -> bool:
         known = self._messages.get(id(message))
@@ -180,16 +184,13 @@ def _said_by(message: Any) -> bytes:
 
 
 def _digest(element: Element) -> bytes:
-    return _short(_encoded(element))
+    try:
+        encoded = _ENCODER.encode(element)
+    except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
+        # Keys that JSON has not, a cycle, a number or a depth beyond it.
+        encoded = canonical(element).encode("utf-8", "surrogatepass")
+    return _short(encoded)
 
 
 def _short(encoded: bytes) -> bytes:
     return encoded if len(encoded) <= SHORT else blake2b(encoded, digest_size=16).digest()
-
-
-def _encoded(value: Any) -> bytes:
-    try:
-        return _ENCODER.encode(value)
-    except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
-        # Keys that JSON has not, a cycle, a number or a depth beyond it.
-        return canonical(value).encode("utf-8", "surrogatepass")
