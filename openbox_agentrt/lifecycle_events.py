@@ -47,6 +47,7 @@ USER_PROMPT: Final = "user_prompt"
 CONTRACT_VIOLATION: Final = "contract_violation"
 SENTINEL: Final = "__openbox"
 ESCAPED_SENTINEL: Final = "__openbox (argument)"
+_STRINGS: Final = frozenset({str})
 
 
 class PartialEvent(EventEnvelope):
@@ -173,10 +174,12 @@ def tool_started(
         tool_type: Classification from the options.
         side_effect: Agent-RT's classification; its default ``none`` is left out.
     """
-    # The model chooses the arguments: one named like the sentinel must not pass for a classification.
-    arguments_shown = {
-        ESCAPED_SENTINEL if _is_sentinel(key) else key: value for key, value in arguments.items()
-    }
+    arguments_shown = arguments
+    if SENTINEL in arguments or not _STRINGS.issuperset(map(type, arguments)):
+        # The model chooses the arguments: one named like the sentinel must not pass for a classification.
+        arguments_shown = {
+            ESCAPED_SENTINEL if _is_sentinel(key) else key: value for key, value in arguments.items()
+        }
     hints = {"tool_type": tool_type, "side_effect": None if side_effect == "none" else side_effect}
     sentinel = {name: value for name, value in hints.items() if value is not None}
     last = [{SENTINEL: json_safe(sentinel)}] if sentinel else []

@@ -78,7 +78,8 @@ async def decide(activity: Activity) -> None:
             activity.guards = await put_in_place(activity, answer)
         if perf_counter() - began > LONG_WAIT or "approval_seconds" in activity.facts:
             await _judge_again(activity)
-        await start(activity)
+        if activity.reservation is not None:
+            await start(activity)
         _allow(activity, answer)
     except ApprovalPending:
         raise

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any, Final, Literal
 
 import msgspec
@@ -99,7 +100,7 @@ def parse_answer(raw: object, *, on_unknown: UnknownVerdict = "block") -> Answer
     """
     if not isinstance(raw, dict):
         return not_understood(f"a JSON {_kind(raw)} is not an answer", on_unknown)
-    if raw.keys() <= _PLAIN and _agreed(raw) is Verdict.ALLOW:
+    if raw.keys() <= _PLAIN and (raw.get("verdict"), raw.get("action")) in _ALLOWS:
         # Most answers: nothing in them can make it stricter.
         return Answer(
             verdict=Verdict.ALLOW,
@@ -164,15 +165,6 @@ def _tried(read: Any, raw: Mapping[str, Any], problems: list[str], *, default: A
     except _NotUnderstoodError as error:
         problems.append(str(error))
         return default
-
-
-def _agreed(raw: Mapping[str, Any]) -> Verdict | None:
-    """The verdict, where both fields say the same in the very words of the vocabulary."""
-    one, other = raw.get("verdict"), raw.get("action")
-    if type(one) is not str or type(other) is not str:
-        return None
-    verdict = WORDS.get(one)
-    return verdict if WORDS.get(other) is verdict else None
 
 
 def _verdict(raw: Mapping[str, Any]) -> Verdict:
@@ -308,5 +300,9 @@ def _shown(value: object) -> str:
 
 
 _PLAIN: Final = frozenset({"verdict", "action", "reason", "policy_id", "governance_event_id"})
+_YES: Final = [said for said, verdict in WORDS.items() if verdict is Verdict.ALLOW]
+_ALLOWS: Final = tuple(product(_YES, _YES))
+"""Verdict and action of an ALLOW, where both say so in the very words of the vocabulary."""
+
 _CONTAINERS: Final = (dict, list)
 _DECODER: Final = msgspec.json.Decoder()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .._activity.activity import Activity
     from .._run.runs import Runs
     from .._run.state import RunState
+    from ..decision import Answer
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,8 @@ async def begin_model_call(judge: Runs, request: ModelRequest) -> tuple[Activity
         )
     activity.gave = False
     redacted = redacted_request(run, request)
-    await check_redacted(activity, redacted.messages)
+    if activity.is_redacted():
+        await check_redacted(activity, redacted.messages)
     return activity, redacted
 
 
@@ -77,26 +79,39 @@ async def end_model_call(
     """
     activity.gave = True
     output = response_output(response)
-    run, options = activity.run, activity.run.services.options
-    measured = _measured(run, response, output)
-    if options.enforces_outputs:
+    run, services = activity.run, activity.run.services
+    measured = None if activity.reservation is None else _measured(run, response, output)
+    if services.enforces_outputs:
         output |= _further(response, reasoning)
     answer = await activity.complete(output, result=output, measured=measured)
+    is_withheld = False
+    if services.enforces_outputs:
+        response, is_withheld = _enforced(activity, response, output, answer)
+    message, options = response.message, services.options
+    if run.contracts is not None and not is_withheld:
+        await judge_text(run, message_text(message), [call.name for call in message.tool_calls])
+    told = is_withheld or answer is not None
+    if told or not options.send_llm_end_event or options.reports_in_background:
+        # Core has been told, or nobody wants it to be.
+        run.judged.remember_message(run.redactions.messages((message,))[0])
+    return response
+
+
+def _enforced(
+    activity: Activity, response: ModelResponse, output: dict[str, Any], answer: Answer | None
+) -> tuple[ModelResponse, bool]:
+    """Give what Core lets be seen of a response, and whether that is nothing."""
+    run, given = activity.run, response.message
     shown = seen(activity, output, answer)
     if shown is not WITHHELD and shown.get("parts") != run.redactions.value(output.get("parts")):
         # Fail-closed: what Core redacts in parts that are no text cannot be edited from here.
         shown = WITHHELD
-    given = response.message
-    response = withheld_response(response) if shown is WITHHELD else _as_seen(run, response, output, shown)
-    message = response.message
-    run.altered_answer = None if message is given else WITHHELD_OUTPUT if shown is WITHHELD else REDACTED
-    if shown is not WITHHELD:
-        await judge_text(run, message_text(message), [call.name for call in message.tool_calls])
-    told = shown is WITHHELD or answer is not None
-    if told or not options.send_llm_end_event or options.reports_in_background:
-        # Core has been told, or nobody wants it to be.
-        run.judged.remember_message(run.redactions.messages((response.message,))[0])
-    return response
+    if shown is WITHHELD:
+        run.altered_answer = WITHHELD_OUTPUT
+        return withheld_response(response), True
+    response = _as_seen(run, response, output, shown)
+    run.altered_answer = None if response.message is given else REDACTED
+    return response, False
 
 
 def _further(response: ModelResponse, reasoning: str) -> dict[str, Any]:
@@ -126,8 +141,6 @@ def _as_seen(
     run: RunState, response: ModelResponse, output: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> ModelResponse:
     """Give `response` with what may be seen of its text and its reasoning."""
-    if not run.services.options.enforces_outputs:
-        return response
     message = response.message
     text = shown["completion"] or ""
     if text != output["completion"]:

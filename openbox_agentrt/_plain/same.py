@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Set
+from itertools import repeat
 from typing import Any, Final
 
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 _PLAIN_DEPTH: Final = 16
 _IMMUTABLE: Final = frozenset({str, int, float, bool, type(None)})
+_STRINGS: Final = frozenset({str})
 
 
 class _NotPlainError(Exception):
@@ -105,13 +107,11 @@ def _is_same(one: Any, other: Any, depth: int) -> bool:
         return kind is type(other) and one == other
     if kind is dict and type(other) is dict:
         # Their own equality is not asked for: a key of another type may call itself the same.
-        if any(type(key) is not str for keys in (one, other) for key in keys):
+        if not _STRINGS.issuperset(map(type, one)) or not _STRINGS.issuperset(map(type, other)):
             raise _NotPlainError
         return one.keys() == other.keys() and all(
-            _is_same(item, other[key], depth + 1) for key, item in one.items()
+            map(_is_same, one.values(), map(other.__getitem__, one), repeat(depth + 1))
         )
     if kind is list and type(other) is list:
-        return len(one) == len(other) and all(
-            _is_same(item, another, depth + 1) for item, another in zip(one, other, strict=True)
-        )
+        return len(one) == len(other) and all(map(_is_same, one, other, repeat(depth + 1)))
     raise _NotPlainError

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from openbox_core.contracts.results import Verdict
-from opentelemetry import trace
+from opentelemetry import context, trace
 
 from .._webhook import Webhook
 from ..evidence.redaction import Redactor, redact_record
@@ -86,11 +86,8 @@ class Observers:
             self._try("the evidence", lambda: recorder.record_decision(self._shown(decision)))
         if self._meter is not None:
             self._try("the metrics", self._count, decision)
-        span = trace.get_current_span()
-        if span.is_recording():
-            self._try(
-                "the span", lambda: span.add_event("openbox.decision", attributes_of(self._shown(decision)))
-            )
+        if context.get_current():
+            self._try("the span", self._add_event, decision)
         if self.spans is not None:
             self._try("the spans", self._span, decision, run_span)
         level = logging.INFO if decision.verdict in REFUSING else logging.DEBUG
@@ -149,6 +146,11 @@ class Observers:
             # Whatever stopped a call later, it had passed Core's gate if that is not what decided.
             closed = decision.source == "unreachable" and decision.verdict in REFUSING
             meter.record_unreachable("fail_closed" if closed else "fail_open")
+
+    def _add_event(self, decision: Decision) -> None:
+        span = trace.get_current_span()
+        if span.is_recording():
+            span.add_event("openbox.decision", attributes_of(self._shown(decision)))
 
     def _span(self, decision: Decision, run_span: RunSpan | None) -> None:
         assert self.spans is not None

@@ -45,7 +45,7 @@ def apply_report_answer(run: RunState, answer: Answer, *, event: str, activity_i
     A report is never enforced. But a HALT stops what would start next, and is a decision like any other. What
     Core says after a HALT repeats it, and is ignored.
     """
-    if not answer.latches or run.halted is not None:
+    if answer.verdict is not Verdict.HALT or not answer.latches or run.halted is not None:
         return
     halt = error_of(answer, event=event)
     assert isinstance(halt, GovernanceHaltError)  # nothing else latches

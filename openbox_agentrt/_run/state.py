@@ -256,6 +256,8 @@ class RunState:
 
     def must_stop(self) -> bool:
         """Tell whether the run may not take its next step. Asking means that it wanted to."""
+        if self._halt_error is None and self.parent is None:
+            return False
         return self._stopped_by() is not None
 
     def _stopped_by(self) -> GovernanceHaltError | None:

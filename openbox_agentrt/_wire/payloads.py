@@ -136,7 +136,10 @@ def _plain(value: Any, left: list[int], longest: int, depth: int) -> Any:
     if kind is list or kind is tuple:
         if depth == _PLAIN_DEPTH:
             raise _NotPlainError
-        return [_plain(item, left, longest, depth + 1) for item in value]
+        items = []
+        for item in value:
+            items.append(_plain(item, left, longest, depth + 1))
+        return items
     if (
         value is None
         or kind is bool

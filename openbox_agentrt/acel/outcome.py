@@ -19,6 +19,9 @@ OutcomeHook = Callable[[Any], Outcome]
 """Takes what a tool returned and says what became of the call."""
 
 _MAX_DEPTH = 16
+_TELLING = ("isError", "is_error", "tool_call_id")
+"""Keys of a mapping that say what became of the call."""
+
 _SAY_NOTHING = frozenset({str, int, float, bool, type(None), bytes})
 
 
@@ -55,7 +58,7 @@ def _asked(hook: OutcomeHook, result: object) -> Outcome:
 
 
 def _says_failed(result: Any, depth: int) -> bool:
-    if depth > _MAX_DEPTH:
+    if depth > _MAX_DEPTH or (type(result) is dict and result.keys().isdisjoint(_TELLING)):
         return False
     if isinstance(result, list | tuple):
         # Several messages are one answer; a list of records is data.

@@ -114,7 +114,10 @@ class DirectClient(EvaluationClient):
         self.asks: bool = line is not None and all(settings.get(name) is None for name in _FETCHING)
         sdk = {name: settings.get(name) for name in ("sdk_version", "sdk_engine", "sdk_language")}
         self._sdk: Final = {name: value for name, value in sdk.items() if value is not None}
-        self._headers: Final = {"Content-Type": _JSON, **build_auth_headers(api_key, **self._sdk)}
+        self._headers: Final[Mapping[str, str]] = {
+            "Content-Type": _JSON,
+            **build_auth_headers(api_key, **self._sdk),
+        }
 
     async def ask(
         self, event: EventEnvelope, stamp: str, *, seconds: float, redact_keys: Collection[str] = ()
@@ -137,7 +140,11 @@ class DirectClient(EvaluationClient):
         if redact_keys:
             payload, _ = apply_redaction(payload, frozenset(redact_keys))
         assert self.line is not None
-        path, sent, body = self._request(payload)
+        path, sent = EVALUATE_PATH, self._headers
+        if self._identity is None:
+            body = _written(payload)
+        else:
+            path, sent, body = self._signed(self._identity, payload)
         exchange = Exchange(path=path)
         try:
             if self._waits:
@@ -160,11 +167,8 @@ class DirectClient(EvaluationClient):
                 raise self._classify_auth_failure(WireAnswer(status, headers, exchange.body), signed=True)
         return exchange
 
-    def _request(self, payload: dict[str, Any]) -> tuple[str, Mapping[str, str], bytes]:
-        """Give path, headers and body of a request. openbox_core writes what it signs."""
-        identity = self._identity
-        if identity is None:
-            return EVALUATE_PATH, self._headers, _written(payload)
+    def _signed(self, identity: Any, payload: dict[str, Any]) -> tuple[str, Mapping[str, str], bytes]:
+        """Give path, headers and body of a request that openbox_core signs, and writes for that."""
         if isinstance(identity, AgentIdentity):
             path = EVALUATE_PATH
             headers, body = prepare_signed_request(
