@@ -125,6 +125,11 @@ class Activity(ContractCall):
         """Tell whether Core has put something in the place of the input."""
         return self.content is not self.request.content
 
+    def use(self, content: Any) -> None:
+        """Put `content` in the place of the input, as Core has said."""
+        self.content = content
+        self.facts["redacted"] = True
+
     def write(self, verdict: Verdict, source: DecisionSource) -> Decision:
         """Write the decision about it, with what is known."""
         self.decision = record.write(self.run, self.request.event, verdict, source, **self.facts)

@@ -34,7 +34,7 @@ from .obligations import put_in_place
 
 if TYPE_CHECKING:
     from .._core.approvals import PollAnswer
-    from .._run.parking import ParkedCall
+    from .._run.parked import ParkedCall
     from ..decision import Answer, ApprovalOutcome
     from ..fleet.answers import Lease
     from .activity import Activity
@@ -132,6 +132,10 @@ async def take_over(activity: Activity, call: ParkedCall) -> None:
     activity.move("ask")
     activity.answer = call.answer
     activity.facts.update(facts_of(call.answer))
+    if call.carried is not None and call.carried[1] is not None:
+        activity.use(call.carried[1])
+    if activity.run.keeps_decisions:
+        activity.digest_arguments()
     activity.move("wait")
     try:
         await reserve(activity, lease=call.lease)
@@ -280,8 +284,7 @@ def _redact(activity: Activity, answer: Answer) -> None:
         # Fail-closed: the raw input is never used in the place of a redaction that does not fit.
         raise activity.refused(error, Verdict.BLOCK, reason=error.reason) from None
     if content is not request.content:
-        activity.content = content
-        activity.facts["redacted"] = True
+        activity.use(content)
         if activity.run.keeps_decisions:
             activity.digest_arguments()
 

@@ -39,7 +39,7 @@ from ..errors import GovernanceBlockedError, GovernanceError
 from .denial import denial, is_soft, withheld
 
 if TYPE_CHECKING:
-    from .._run.parking import ParkedCall
+    from .._run.parked import ParkedCall
     from .._run.runs import Runs
     from .._run.state import RunState
     from ..acel.session import Session
@@ -195,9 +195,13 @@ async def call_tool(
         if activity is not None:
             await resume(activity)
         else:
-            copied, is_private = snapshot(arguments)
             parked = _parked_call(run, key) if run.taken_over else None
             row = None if parked is None else parked.activity_id
+            if parked is not None and parked.carried is not None:
+                # By what contracts have judged before, which was not redacted yet as it is now.
+                judged = parked.carried[0]
+                arguments = call.arguments if judged is None else judged
+            copied, is_private = snapshot(arguments)
             request = tool_request(run, call.name, copied, side_effect=side_effect, activity_id=row)
             activity = Activity(run, request)
             await (decide(activity) if parked is None else take_over(activity, parked))

@@ -45,7 +45,9 @@ def close_run(run: RunState, error: BaseException | None) -> BaseException | Non
     run.suspended = False
     for nested in run.nested_suspended:
         if nested.suspended:
-            close_run(nested, None)  # its workflow belongs to one that ends now
+            close_waiting(nested)  # its workflow belongs to one that ends now
+    if run.parking is not None:
+        run.parking.end_nested(run)
     for stream in tuple(run.open_streams):
         stream.abandon(error)
     for activity in tuple(run.open_activities.values()):
@@ -58,8 +60,16 @@ def close_run(run: RunState, error: BaseException | None) -> BaseException | Non
     if spans is not None and span is not None:
         spans.end(span, error or unmet)
     if not run.parent_shares_session:
-        run.services.sessions.leave(run.identity, run.session, rests=run.rests)
+        run.services.sessions.leave(run.member, run.session, rests=run.rests)
     return unmet
+
+
+def close_waiting(run: RunState) -> None:
+    """Close `run`, which waits for a person, unless another process has gone on with it. Does not wait."""
+    if run.parked and run.parking is not None:
+        run.parking.end(run)
+    else:
+        close_run(run, None)
 
 
 def let_go(run: RunState) -> None:
@@ -76,7 +86,8 @@ def let_go(run: RunState) -> None:
     spans, span = run.services.observers.spans, run.span
     if spans is not None and span is not None:
         spans.end(span, None)
-    run.services.sessions.leave(run.identity, run.session, rests=run.rests)
+    if not run.parent_shares_session:
+        run.services.sessions.leave(run.member, run.session, rests=run.rests)
 
 
 async def settle_run(run: RunState, error: BaseException | None) -> None:

@@ -293,7 +293,7 @@ def _facts(violations: Sequence[Violation]) -> Facts:
 
 
 def _about(run: RunState) -> dict[str, Any]:
-    return {"agent_name": run.agent_name, "nested": run.parent is not None}
+    return {"agent_name": run.agent_name, "nested": run.identity.parent_workflow_id is not None}
 
 
 def _in_force(violation: Violation) -> bool:

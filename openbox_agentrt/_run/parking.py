@@ -3,43 +3,42 @@ Calls that wait for a person, kept in the store of the fleet: another process ma
 
 Each is a parked lease there, which holds what contracts of the fleet have reserved for the call, or nothing.
 With it are kept the ids that its approval is polled by and, as hashes, what was judged and in whose
-conversation. The names of the leases travel in the checkpoint. Whoever resumes it takes the leases over,
-which one process can do once, so that a person's yes is used once.
+conversation. The names of the leases travel in the checkpoint, and so does what was redacted, see `carried`.
+Whoever resumes it takes the leases over, which one process can do once, so that a person's yes is used once.
 
-What was redacted is known to one process only, so a run in which something was is not kept here.
+A run that is nested in another one is kept like any other, with the session that the runs around it belong
+to. Those that wait inside a run end with it, in whichever process that is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
+import secrets
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
 from .._plain.digest import text_digest
-from .._wire.error_info import error_info
-from .._wire.identity import RunIdentity
-from ..decision import Answer, Verdict
+from .._plain.same import canonical
 from ..fleet.errors import FleetError
 from ..fleet.plan import FleetPlan
-from ..lifecycle_events import activity_completed
+from ..lifecycle_events import activity_completed, workflow_completed
 from ..message_extraction import last_user_text
+from .carried import Carried, CarriedInput, carried_digest, carry
 from .close import close_run, let_go
+from .parked import UNUSED, LeaseStore, ParkedNote, ParkedRun, read_note
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
+    from .._wire.identity import RunIdentity
     from ..acel.reservation import Reservation
-    from ..errors import GovernanceError
-    from ..fleet.answers import Finished, How, Lease, Reserved
+    from ..decision import Answer
+    from ..fleet.answers import Lease
     from .state import RunState
-
 
 log = logging.getLogger(__name__)
 
@@ -48,22 +47,6 @@ FOR_EVER: Final = 366 * 86_400.0
 
 GRACE: Final = 60.0
 """Seconds that a lease outlasts the wait: until then, its end says whether another process took it."""
-
-UNUSED: Final = error_info(
-    type="AbandonedActivity", message="the run was resumed and ended before the call was made again"
-)
-
-
-class LeaseStore(Protocol):
-    """Keep the leases of calls that wait."""
-
-    async def areserve(self, plan: FleetPlan, /) -> Reserved: ...
-
-    async def apark(self, lease: Lease, seconds: float, /, *, note: str = "") -> bool: ...
-
-    async def aadopt(self, lease_id: str, /) -> Lease | None: ...
-
-    def finish(self, lease: Lease, how: How, /) -> Future[Finished]: ...
 
 
 class _Waiting(Protocol):
@@ -81,113 +64,10 @@ class _Waiting(Protocol):
     @property
     def request(self) -> Any: ...
 
-    def is_redacted(self) -> bool: ...
-
-
-class _Note(msgspec.Struct, frozen=True, kw_only=True):
-    """Say what a parked lease is about. `call` and `conversation` are hashes, `until` a time of day."""
-
-    run: RunIdentity
-    activity_id: str
-    event: str
-    call: str
-    conversation: str
-    until: float
-    reason: str | None = None
-    policy_id: str | None = None
-    risk_score: float | None = None
-    trust_tier: str | None = None
-    constraints: tuple[str, ...] = ()
-    approval_id: str | None = None
-    approval_expires_at: datetime | None = None
-
     @property
-    def answer(self) -> Answer:
-        """Give the answer that requires the approval."""
-        return Answer(
-            verdict=Verdict.REQUIRE_APPROVAL,
-            reason=self.reason,
-            policy_id=self.policy_id,
-            risk_score=self.risk_score,
-            trust_tier=self.trust_tier,
-            constraints=self.constraints,
-            approval_id=self.approval_id,
-            approval_expires_at=self.approval_expires_at,
-        )
+    def content(self) -> Any: ...
 
-
-_NOTES = msgspec.json.Decoder(_Note)
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class ParkedCall:
-    """
-    Hold a call that another process left waiting, until it is made again in the run that was resumed.
-
-    Attributes:
-        activity_id: Its row at Core.
-        answer: Why a person is asked.
-        lease: What is reserved for it.
-        event: The tool that it calls.
-        run: The run that goes on with it.
-        store: Where the lease is.
-    """
-
-    activity_id: str
-    event: str
-    answer: Answer
-    lease: Lease
-    run: RunState
-    store: LeaseStore
-
-    def note_refusal(self, error: GovernanceError) -> None:
-        """Do nothing: it does not run yet, so nothing can be refused inside it."""
-
-    def take_lease(self, lease: Lease) -> bool:
-        """Take none: it has its own."""
-        return False
-
-    def let_go(self) -> None:
-        """Close it, since nobody can take it over a second time."""
-        self.abandon(None)
-
-    def abandon(self, error: BaseException | None) -> None:
-        """Close its row and give back its lease: the run ends and has not made the call. Does not wait."""
-        self.run.open_activities.pop(self.activity_id, None)
-        self.store.finish(self.lease, "undo")
-        ended = activity_completed(
-            self.run.identity, self.activity_id, self.event, status="failed", error=UNUSED
-        )
-        self.run.reports.post(ended)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ParkedRun:
-    """Hold a run that another process left waiting, whose leases are this one's now."""
-
-    identity: RunIdentity
-    store: LeaseStore
-    calls: tuple[tuple[_Note, Lease], ...] = field(default=())
-
-    def give_back(self) -> None:
-        """Give up what was taken over: no run goes on with it. Does not wait."""
-        for _, lease in self.calls:
-            self.store.finish(lease, "undo")
-
-    def enter(self, run: RunState) -> None:
-        """Let `run` go on as this one: its calls find what was judged."""
-        run.resumed = True
-        for note, lease in self.calls:
-            call = ParkedCall(
-                activity_id=note.activity_id,
-                event=note.event,
-                answer=note.answer,
-                lease=lease,
-                run=run,
-                store=self.store,
-            )
-            run.open_activities[note.activity_id] = call
-            run.taken_over.setdefault(note.call, []).append(call)
+    def is_redacted(self) -> bool: ...
 
 
 class Parking:
@@ -206,7 +86,9 @@ class Parking:
 
     async def park(self, run: RunState, messages: Sequence[Any]) -> None:
         """
-        Keep what waits in `run`, so that it can be resumed elsewhere. `RunState.parked` says what is kept.
+        Keep what waits in `run`, so that it can be resumed elsewhere.
+
+        `RunState.parked` says what is kept, and `RunState.carried` what the checkpoint has to carry.
 
         Args:
             run: The run, which stops for an approval.
@@ -215,24 +97,31 @@ class Parking:
         waiting: list[tuple[str, _Waiting]] = [
             (key, activity) for key, activities in run.paused.items() for activity in activities
         ]
-        run.parked = {}
-        if run.parent is not None or run.nested_suspended or not run.redactions.is_empty:
+        run.parked, run.carried = {}, None
+        if any(activity.answer is None for _, activity in waiting):
             return
-        if any(activity.is_redacted() or activity.answer is None for _, activity in waiting):
-            return
-        conversation = _conversation(run.agent_name, run.session_id, messages)
+        run.parking = self
+        hash_key = secrets.token_hex(16)
         try:
+            run.carried = _carried(run, messages, waiting, hash_key)
+            about = {
+                "conversation": _conversation(run.agent_name, run.session_id, messages),
+                "session": run.member.session_id,
+                "nested": tuple(_nested_leases(run)),
+                "key": "" if run.carried is None else hash_key,
+                "carried": carried_digest(run.carried),
+            }
             for key, activity in waiting:
-                lease = await self._park(run, key, activity, conversation)
+                lease = await self._park(run, key, activity, about)
                 if lease is None:
                     await self.retake(run)
                     break
                 run.parked[activity.id] = lease
             else:
                 return
-        except FleetError as error:
+        except (FleetError, ValueError) as error:
             log.warning("a run that waits for a person can be resumed in this process only: %s", error)
-        run.parked = {}
+        run.parked, run.carried = {}, None
 
     async def retake(self, run: RunState) -> bool:
         """
@@ -262,9 +151,11 @@ class Parking:
         self,
         leases: Sequence[str],
         messages: Sequence[Any],
+        carried: Carried | None,
         *,
         agent_name: str | None,
         session_id: str | None,
+        inside: bool = False,
     ) -> ParkedRun | None:
         """
         Take over a run that another process left waiting.
@@ -272,8 +163,10 @@ class Parking:
         Args:
             leases: Names of the leases of its calls.
             messages: What was said in it.
+            carried: What its checkpoint says was redacted.
             agent_name: Name of the agent that goes on.
             session_id: Its session.
+            inside: Whether it goes on inside another run, as only one may that was.
 
         Returns:
             The run; None if it was taken before, its wait is over, or it is somebody else's.
@@ -281,15 +174,20 @@ class Parking:
         Raises:
             FleetUnavailableError: The store does not answer.
         """
-        conversation = _conversation(agent_name, session_id, messages)
-        calls: list[tuple[_Note, Lease]] = []
+        conversation, digest = _conversation(agent_name, session_id, messages), carried_digest(carried)
+        calls: list[tuple[ParkedNote, Lease]] = []
         try:
             for name in leases:
                 lease = await self._store.aadopt(name)
-                note = None if lease is None else _read(lease.note)
+                note = None if lease is None else read_note(lease.note)
                 if lease is not None and note is not None:
                     calls.append((note, lease))
-                if note is None or note.conversation != conversation or note.run != calls[0][0].run:
+                if (
+                    note is None
+                    or (note.conversation, note.carried) != (conversation, digest)
+                    or note.run != calls[0][0].run
+                    or (inside and note.run.parent_workflow_id is None)
+                ):
                     for back, held in calls:
                         await self._park_again(held, back)
                     return None
@@ -297,11 +195,27 @@ class Parking:
             # The store went away in the middle, or nobody waits any more: what was taken is given back.
             self._give_back([lease for _, lease in calls])
             raise
-        return ParkedRun(identity=calls[0][0].run, store=self._store, calls=tuple(calls)) if calls else None
+        if not calls:
+            return None
+        return ParkedRun(store=self._store, calls=tuple(calls), messages=messages, carried=carried)
 
     def end(self, run: RunState) -> None:
         """Close `run`, whose wait is over, unless another process took it. Does not wait."""
-        task = asyncio.get_running_loop().create_task(self._end(run))
+        run.ending, run.suspended = True, False
+        self._begin(self._end(run))
+
+    def end_nested(self, run: RunState) -> None:
+        """Close the runs nested in `run` that wait and that no process has taken. Does not wait."""
+        if run.nested_leases:
+            self._begin(self._end_nested(run, run.nested_leases))
+
+    async def settle(self) -> None:
+        """Wait for what `end` and `end_nested` have begun in this event loop."""
+        loop = asyncio.get_running_loop()
+        await asyncio.gather(*(task for task in self._ending if task.get_loop() is loop))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
@@ -316,7 +230,30 @@ class Parking:
         else:
             let_go(run)
 
-    async def _park(self, run: RunState, key: str, activity: _Waiting, conversation: str) -> Lease | None:
+    async def _end_nested(self, run: RunState, leases: Sequence[str]) -> None:
+        """Close by their leases the runs that waited inside `run` when this process took it over."""
+        ended: dict[str, RunIdentity] = {}
+        try:
+            for name in leases:
+                lease = await self._store.aadopt(name)
+                note = None if lease is None else read_note(lease.note)
+                if lease is None or note is None:
+                    continue  # it went on somewhere, or has ended
+                self._give_back([lease])
+                ended[note.run.run_id] = note.run
+                run.reports.post(
+                    activity_completed(note.run, note.activity_id, note.event, status="failed", error=UNUSED)
+                )
+                await self._end_nested(run, note.nested)
+        except FleetError as error:
+            log.warning("a nested run that waits is left to its deadline: %s", error)
+        if run.services.options.send_run_end_event:
+            for identity in ended.values():
+                run.reports.post(workflow_completed(identity, termination_reason="waiting_for_approval"))
+
+    async def _park(
+        self, run: RunState, key: str, activity: _Waiting, about: Mapping[str, Any]
+    ) -> Lease | None:
         reservation, answer = activity.reservation, activity.answer
         assert answer is not None
         lease = None if reservation is None else reservation.lease
@@ -325,12 +262,11 @@ class Parking:
             lease = (await self._store.areserve(FleetPlan(cells=()))).lease
         if lease is None or lease.local:
             return None
-        note = _Note(
+        note = ParkedNote(
             run=run.identity,
             activity_id=activity.id,
             event=activity.request.event,
             call=call_digest(key),
-            conversation=conversation,
             until=time.time() + self._seconds,
             reason=answer.reason,
             policy_id=answer.policy_id,
@@ -339,6 +275,7 @@ class Parking:
             constraints=answer.constraints,
             approval_id=answer.approval_id,
             approval_expires_at=answer.approval_expires_at,
+            **about,
         )
         return lease if await self._park_again(lease, note) else None
 
@@ -346,7 +283,7 @@ class Parking:
         for lease in leases:
             self._store.finish(lease, "undo")
 
-    async def _park_again(self, lease: Lease, note: _Note) -> bool:
+    async def _park_again(self, lease: Lease, note: ParkedNote) -> bool:
         text = msgspec.json.encode(note).decode()
         return await self._store.apark(lease, max(0.0, note.until - time.time()), note=text)
 
@@ -361,9 +298,29 @@ def _conversation(agent_name: str | None, session_id: str | None, messages: Sequ
     return hashlib.sha256(said).hexdigest()
 
 
-def _read(text: str) -> _Note | None:
-    try:
-        return _NOTES.decode(text)
-    except msgspec.MsgspecError:
-        # Parked by another program: no call of a run.
+def _carried(
+    run: RunState, messages: Sequence[Any], waiting: Iterable[tuple[str, _Waiting]], hash_key: str
+) -> Carried | None:
+    """Write down what the checkpoint has to say of redactions; None where nothing was redacted."""
+    waiting = list(waiting)
+    if run.redactions.is_empty and not any(activity.is_redacted() for _, activity in waiting):
         return None
+    inputs: dict[str, CarriedInput] = {
+        activity.id: (_judged(key, activity), activity.content if activity.is_redacted() else None)
+        for key, activity in waiting
+    }
+    return carry(run.redactions, messages, inputs, hash_key)
+
+
+def _judged(key: str, activity: _Waiting) -> Mapping[str, Any] | None:
+    """Give what contracts have judged; None where that is what the model asks for, which `key` holds."""
+    judged: Mapping[str, Any] = activity.request.arguments
+    return None if json.loads(key)[2] == canonical(judged) else judged
+
+
+def _nested_leases(run: RunState) -> Iterable[str]:
+    """Name the leases of what waits inside `run`, here or as another process has left it."""
+    here = [
+        lease.id for nested in run.nested_suspended if nested.suspended for lease in nested.parked.values()
+    ]
+    return dict.fromkeys((*run.nested_leases, *here))

@@ -12,7 +12,7 @@ import copy
 import dataclasses
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 
@@ -112,6 +112,34 @@ class Redactions:
             result = tuple(self._messages.redacted(message, self._version) for message in messages)
         return messages if all(new is old for new, old in zip(result, messages, strict=True)) else result
 
+    def told(self, values: Iterable[Any], name: Callable[[str], str]) -> dict[str, Any]:
+        """Tell what the texts and wholes among `values` have become, under names that hide what they were."""
+        told: dict[str, Any] = {}
+        with self._lock:
+            for value in values:
+                text, whole = _keys_of(value)
+                if text in self._whole:
+                    told[name(f"text {text}")] = self._whole[text]
+                if whole in self._structures:
+                    told[name(f"whole {whole}")] = self._structures[whole]
+        return told
+
+    def learn_told(self, values: Iterable[Any], told: Mapping[str, Any], name: Callable[[str], str]) -> None:
+        """
+        Remember what `told` gave in another process, for the same values.
+
+        Raises:
+            GovernanceUnavailableError: As of `learn`.
+        """
+        with self._lock:
+            for value in values if told else ():
+                text, whole = _keys_of(value)
+                became = None if text is None else told.get(name(f"text {text}"))
+                if text is not None and became is not None:
+                    self._learn_text(text, became)
+                if whole is not None and (named := name(f"whole {whole}")) in told:
+                    self._keep_structure(whole, told[named])
+
     def rest(self) -> None:
         """Let go of the messages; what was redacted stays known."""
         with self._lock:
@@ -150,9 +178,12 @@ class Redactions:
             return
         key = canonical(before)
         if len(key) >= SHORTEST_INSIDE:
-            self._make_room()
-            self._structures[key] = after
-            self._version += 1
+            self._keep_structure(key, after)
+
+    def _keep_structure(self, key: str, after: object) -> None:
+        self._make_room()
+        self._structures[key] = after
+        self._version += 1
 
     def _learn_text(self, raw: str, redacted: str) -> None:
         if not raw.strip() or raw == redacted or self._whole.get(raw) == redacted:
@@ -267,6 +298,20 @@ class Redactions:
         text = _printed(value)  # which is how a provider writes what is no JSON
         clean = self.text(text)
         return value if clean == text else clean
+
+
+def _keys_of(value: object) -> tuple[str | None, str | None]:
+    """Give the text under which a value is known, and that under which it is as a whole."""
+    match value:
+        case str():
+            return value, None
+        case None | bool():
+            return None, None
+        case int() | float():
+            return repr(value), repr(value)
+        case Mapping() | list() | tuple():
+            return None, canonical(value)
+    return None, None
 
 
 def _written(value: object) -> str:

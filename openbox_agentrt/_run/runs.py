@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._wire.identity import RunIdentity
@@ -18,7 +19,7 @@ from .suspended import SuspendedRuns
 
 if TYPE_CHECKING:
     from .nested_refusals import NestedRefusals
-    from .parking import LeaseStore, ParkedRun
+    from .parked import LeaseStore, ParkedRun
     from .services import Services
     from .sessions import ContractSession
 
@@ -45,7 +46,7 @@ class Runs:
         self.options = services.options
         max_wait_ms = services.options.approval_max_wait_ms
         self.parking = None if leases is None else Parking(leases, max_wait_ms)
-        self.suspended = SuspendedRuns(max_wait_ms, self.parking)
+        self.suspended = SuspendedRuns(max_wait_ms)
         self.refusals = refusals
         self.halts = Halts()
         self.loop_classes: dict[type[Any], type[Any]] = {}
@@ -114,7 +115,11 @@ class Runs:
                 multi_agent_session_id=None if around is None else around.run.share_session(),
             )
         )
-        session, conversation = self._membership(identity, None if own is None else own.run)
+        # One that was nested in a run of another process goes on in the session of that.
+        member = identity if parked is None else replace(identity, session_id=parked.note.session)
+        session, conversation = self._membership(member, None if own is None else own.run)
+        if own is not None:
+            member = own.run.member
         run = RunState(
             identity=identity,
             prompt=prompt,
@@ -126,8 +131,10 @@ class Runs:
             pausable=pausable,
             session=session,
             subject=subject,
+            member=member,
         )
         if parked is not None:
+            run.parking = self.parking
             parked.enter(run)
         self.refusals.watch(run)
         self.halts.watch(run)

@@ -21,10 +21,10 @@ from .close import close_run, let_go, settle_run
 from .contract_events import admit_run
 from .current import POSITION, Position
 from .report_answers import note_start_answer
-from .suspended import leases_in, runs_in
+from .suspended import carried_in, leases_in, runs_in
 
 if TYPE_CHECKING:
-    from .parking import ParkedRun
+    from .parked import ParkedRun
     from .runs import Runs
     from .state import RunState
 
@@ -153,14 +153,16 @@ class RunScope:
     async def _parked(self) -> ParkedRun | None:
         """Take over the run of another process that is resumed, if it was kept for that."""
         parking = self._runs.parking
-        if self._checkpoint is None or parking is None or self._runs.is_around():
+        if self._checkpoint is None or parking is None:
             return None
         messages = self._checkpoint.messages
         leases = leases_in(messages)
         if not leases:
             return None
         try:
-            return await parking.take(leases, messages, **self._whose())
+            return await parking.take(
+                leases, messages, carried_in(messages), inside=self._runs.is_around(), **self._whose()
+            )
         except FleetError as error:
             raise _not_resumed(error) from error
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..decision import Decision
     from ..errors import GovernanceError
     from ..fleet.answers import Lease
+    from .carried import Carried
     from .conversations import Conversation
     from .services import Services
     from .spans import RunSpan
@@ -50,6 +51,16 @@ class OpenStream(Protocol):
 
     async def aclose(self) -> None:
         """Close the provider's stream."""
+
+
+class RunKeeper(Protocol):
+    """Keep runs that wait for a person in a store, see `parking`."""
+
+    def end(self, run: Any, /) -> None:
+        """Close one whose wait is over, unless another process took it. Does not wait."""
+
+    def end_nested(self, run: Any, /) -> None:
+        """Close those nested in a run that wait and that no process has taken. Does not wait."""
 
 
 MOST_DECISIONS = 500
@@ -85,7 +96,11 @@ class RunState:
         contracts: The `acel.Session` that the run belongs to; None without contracts.
         keeps_decisions: Whether each decision, and what becomes of it, is kept as evidence.
         admitted: Whether the contracts have seen the run start.
+        member: The run as a member of its session, which it leaves at its end.
         parked: What is kept in the store of the fleet of the calls that wait, by their rows.
+        parking: Who keeps it there; None where nobody does.
+        carried: What the checkpoint carries of what was redacted, while the run waits there.
+        nested_leases: Leases in that store of runs nested in this one, from before another process took it.
         rests: Whether it waits for a person, and has left a session that is kept in a store to others.
         taken_over: Calls that another process left waiting, by the hash of what was judged.
         estimate_cost: What a model's response has cost, when the loop has a way to tell.
@@ -107,6 +122,7 @@ class RunState:
         parent_activity: OpenActivity | None = None,
         pausable: bool = False,
         subject: Mapping[str, Any] | None = None,
+        member: RunIdentity | None = None,
     ) -> None:
         self.identity = identity
         self.prompt = prompt
@@ -117,6 +133,7 @@ class RunState:
         self.result: Any = None
         self.services = services
         self.session = NO_SESSION if session is None else session
+        self.member = member or identity
         self.contracts: Session | None = self.session.contracts
         self.keeps_decisions = self.session.recorder is not None and services.observers.keeps_all
         self.admitted = False
@@ -136,6 +153,9 @@ class RunState:
         self.pausable = pausable
         self.paused: dict[str, list[Any]] = {}
         self.parked: dict[str, Lease] = {}
+        self.parking: RunKeeper | None = None
+        self.carried: Carried | None = None
+        self.nested_leases: tuple[str, ...] = ()
         self.taken_over: dict[str, list[Any]] = {}
         self.suspended = False
         self.rests = False

@@ -24,20 +24,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._plain.same import canonical
 from ..message_extraction import last_user_text
-from .close import close_run, let_go
+from .close import close_run, close_waiting, let_go
 
 if TYPE_CHECKING:
     from agent_rt import AgentCheckpoint, AgentRunResult, ModelMessage
 
-    from .parking import Parking
+    from .carried import Carried
     from .state import RunState
-
 
 RUN_ID: Final = "openbox_run_id"
 """Name of the run's id in the placeholder of a call that waits."""
 
 LEASES: Final = "openbox_leases"
 """Name of the leases in the store of the fleet, in the same place."""
+
+CARRIED: Final = "openbox_redacted"
+"""Name of what another process needs of the redactions, in the same place."""
 
 
 def call_key(call_id: str, tool: str, arguments: Mapping[str, Any]) -> str:
@@ -50,6 +52,8 @@ def marked(result: AgentRunResult, run: RunState) -> AgentRunResult:
     told: dict[str, Any] = {RUN_ID: run.run_id}
     if run.parked:
         told[LEASES] = [lease.id for lease in run.parked.values()]
+        if run.carried is not None:
+            told[CARRIED] = run.carried
     messages = tuple(_marked(message, told) for message in result.messages)
     return replace(result, messages=messages)
 
@@ -71,11 +75,9 @@ class SuspendedRuns:
     Args:
         max_wait_ms: A run that nobody resumes in this time is closed; None keeps it until the governance
             closes.
-        parking: Where they are kept for other processes, if anywhere.
     """
 
-    def __init__(self, max_wait_ms: int | None, parking: Parking | None = None) -> None:
-        self._parking = parking
+    def __init__(self, max_wait_ms: int | None) -> None:
         self._max_wait = None if max_wait_ms is None else max_wait_ms / 1000
         self._suspended: dict[str, _Suspended] = {}
         self._lock = threading.Lock()
@@ -87,7 +89,7 @@ class SuspendedRuns:
         """Keep `run`, whose result says that it waits for an approval."""
         self._close_forgotten()
         run.suspended = True
-        if run.session.kept is not None and not run.parent_shares_session:
+        if run.session.kept is not None:
             _rest(run)
         if run.parent is not None:
             run.parent.nested_suspended.append(run)
@@ -147,10 +149,7 @@ class SuspendedRuns:
         found = self._remove(run_id)
         if found is None or not found.run.suspended:
             return
-        if found.run.parked and self._parking is not None:
-            self._parking.end(found.run)
-        else:
-            close_run(found.run, None)
+        close_waiting(found.run)
 
     def _remove(self, run_id: str) -> _Suspended | None:
         with self._lock:
@@ -162,15 +161,16 @@ class SuspendedRuns:
 
 def _rest(run: RunState) -> None:
     """
-    Leave the session to others while a person is asked.
+    Leave the session to others while a person is asked, unless a run around this one goes on with it.
 
     What waits is given back: whoever goes on with the run has it judged by what the session remembers then.
     """
     for each in (run, *run.nested_suspended):
         for activity in [activity for activities in each.paused.values() for activity in activities]:
             activity.rest()
-    run.rests = True
-    run.services.sessions.rest(run.session)
+    if not run.parent_shares_session:
+        run.rests = True
+        run.services.sessions.rest(run.session)
 
 
 def _marked(message: ModelMessage, told: Mapping[str, Any]) -> ModelMessage:
@@ -204,12 +204,17 @@ def leases_in(messages: Sequence[ModelMessage]) -> tuple[str, ...]:
     return told.pop() if len(told) == 1 else ()
 
 
+def carried_in(messages: Sequence[ModelMessage]) -> Carried | None:
+    """Give what the placeholders carry of redactions; whether it is as it was, the store says."""
+    return next((found for found in _told(messages, CARRIED) if isinstance(found, Mapping)), None)
+
+
 def _are_names(names: object) -> bool:
     return isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
 
 
 def _untold(error: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in error.items() if name not in (RUN_ID, LEASES)}
+    return {name: value for name, value in error.items() if name not in (RUN_ID, LEASES, CARRIED)}
 
 
 def _waits(data: object) -> bool:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .._core.connection import Connection
     from .._core.gate import CoreGate
     from .._options.in_process import InProcessCore
-    from .._run.parking import LeaseStore
+    from .._run.parked import LeaseStore
     from .._run.sessions import Sessions
     from ..fleet import Fleet
 

@@ -324,6 +324,8 @@ class OpenBoxAgentRTGovernance:
         self._runs.halts.close()
         self.uninstall()
         self._runs.suspended.close()
+        if self._runs.parking is not None:
+            await self._runs.parking.settle()
         end_shared_sessions(self._runs.services)
         try:
             if self._fleet is not None:

@@ -36,7 +36,7 @@ def saved(messages: Any) -> str:
     return json.dumps([asdict(message) for message in messages])
 
 
-def loaded(text: str) -> AgentCheckpoint:
+def loaded(text: str, agent: str = "Support") -> AgentCheckpoint:
     """Read a checkpoint back, as somebody would who keeps it in a database."""
     messages = tuple(
         ModelMessage(
@@ -48,7 +48,7 @@ def loaded(text: str) -> AgentCheckpoint:
         for each in json.loads(text)
     )
     return AgentCheckpoint(
-        checkpoint_id="c", agent_name="Support", messages=messages, turns=1, tool_calls=1, total_tokens=0
+        checkpoint_id="c", agent_name=agent, messages=messages, turns=1, tool_calls=1, total_tokens=0
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,8 +15,9 @@ import pytest
 from agent_rt import AgentLoop
 
 from openbox_agentrt import ContractRefusedError, GovernanceUnavailableError
-from openbox_agentrt.acel import Session
+from openbox_agentrt.acel import Session, at_most_n_times, at_most_total
 from openbox_agentrt.fleet import Fleet, RedisFleet
+from openbox_agentrt.fleet.survey import survey
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.local_core.server import running
 from openbox_agentrt.testing import Call, ScriptedProvider
@@ -219,31 +221,138 @@ async def test_somebody_elses_conversation_does_not_take_it(
     assert paid == [300]
 
 
-@pytest.mark.leaves_rows_open
-async def test_what_was_redacted_is_resumed_here_only(
-    make_stage: Any, kit: Any, fleet: Fleet, other: Fleet, paid: list[int], caplog: pytest.LogCaptureFixture
-) -> None:
-    """Another process has only the raw arguments, which must not be used, and says so."""
+SECRET = "4111-1111-1111-1111"
 
-    def redacts(event: Any) -> Any:
-        if event.get("activity_type") != "refund":
-            return None
-        return {
-            "verdict": "require_approval",
-            "guardrails_result": {"input_type": "activity_input", "redacted_input": [{"amount": 1}]},
-        }
 
+def redacts(event: Any) -> Any:
+    """Take the card's number out of whatever is shown; a refund needs a person."""
+    what, given = event.get("activity_type"), event.get("activity_input") or event.get("signal_args")
+    if "status" in event or SECRET not in json.dumps(given):
+        return "REQUIRE_APPROVAL" if what == "refund" and "status" not in event else None
+    clean = json.loads(json.dumps(given).replace(SECRET, "[card]"))
+    verdict = "require_approval" if what == "refund" else "allow"
+    return {
+        "verdict": verdict,
+        "guardrails_result": {"input_type": "activity_input", "redacted_input": clean},
+    }
+
+
+class CardWorker(Worker):
+    """One whose user and model name a card."""
+
+    def __init__(self, stage: Any, kit: Any, given: list[Any], *steps: Any) -> None:
+        super().__init__(stage, kit, [], *steps)
+
+        def refund(card: str, amount: int) -> str:
+            given.append((card, amount))
+            return f"refunded to {SECRET}"
+
+        self.provider = ScriptedProvider(*steps)
+        loop = AgentLoop(self.provider, tool_registry=kit.registry({"refund": refund}))
+        self.loop = stage.governance.govern_loop(loop)
+
+    async def begin(self, card: str = SECRET) -> str:
+        said = self.kit.user(f"Refund 300 to {card}.")
+        result = await self.loop.run(self.kit.agent("Support"), [said])
+        assert result.termination_reason == "waiting_for_approval"
+        return saved(result.messages)
+
+
+CARD_RULES = [at_most_total("refund", "amount", 500, key="card", scope="fleet", per="month")]
+
+
+@pytest.fixture
+def card_worker(make_stage: Any, kit: Any) -> Any:
+    """Makes workers whose Core takes out the card's number."""
     core = LocalCore(redacts)
-    options: Any = {"contracts": rules(1000), "approval_mode": "pause", "core": core}
-    steps = (Call(name="refund", arguments={"amount": 300}), "done")
-    first = Worker(await make_stage(fleet=fleet, **options), kit, paid, *steps)
-    second = Worker(await make_stage(fleet=other, **options), kit, paid, "done")
 
-    checkpoint = await first.begin()
+    async def make(fleet: Fleet, given: list[Any], *steps: Any, **options: Any) -> CardWorker:
+        options = {"contracts": CARD_RULES, "approval_mode": "pause", "fleet": fleet, **options}
+        stage = await make_stage(core=core, **options)
+        steps = steps or (Call(name="refund", arguments={"card": SECRET, "amount": 300}), "done")
+        return CardWorker(stage, kit, given, *steps)
 
-    assert "openbox_leases" not in checkpoint
-    assert (await second.resume(checkpoint)).termination_reason == "waiting_for_approval"
-    assert "waits for an approval in another process" in caplog.text
+    return make
+
+
+@pytest.mark.parametrize("gated", [True, False], ids=["every model call is judged", "prompts only"])
+@pytest.mark.parametrize(
+    ("said", "judged"), [(SECRET, "[card]"), ("my card", SECRET)], ids=["in the prompt", "in the call"]
+)
+async def test_what_was_redacted_stays_so_in_another_process(
+    card_worker: Any, fleet: Fleet, other: Fleet, gated: bool, said: str, judged: str
+) -> None:
+    """The call runs with what a person was shown, on what was reserved; neither model nor Core sees more."""
+    given: list[Any] = []
+    gates = {"send_llm_start_event": gated, "send_llm_end_event": gated}
+    first = await card_worker(fleet, given, **gates)
+    second = await card_worker(other, given, "done", **gates)
+    checkpoint = await first.begin(said)
+    await first.stage.governance.aclose()
+    assert not _left_for(other, judged, 201)
+    shown = len(first.stage.events())
+    approve(first.stage.core)
+
+    result = await second.resume(checkpoint)
+
+    assert result.termination_reason == "completed"
+    assert given == [("[card]", 300)]
+    assert SECRET not in repr(second.provider.requests)
+    if not gated:  # else Core is shown the conversation again, and takes it out again
+        assert SECRET not in json.dumps(first.stage.events()[shown:])
+    assert not _left_for(other, judged, 201)
+
+
+def _left_for(fleet: Fleet, card: str, amount: int) -> bool:
+    """Tell whether so much is left for a card."""
+    arguments = {"card": card, "amount": amount}
+    reservation = Session(contracts=CARD_RULES, fleet=fleet).reserve("refund", arguments)
+    if reservation.allowed:
+        reservation.abort()
+    return reservation.allowed
+
+
+@pytest.mark.leaves_rows_open
+async def test_neither_store_nor_checkpoint_tells_what_was_redacted(card_worker: Any, fleet: Fleet) -> None:
+    """The store keeps hashes. The checkpoint names what was put in the place of the raw text it holds."""
+    first = await card_worker(fleet, [])
+    checkpoint = json.loads(await first.begin())
+    with closing(survey(fleet.url)) as store:
+        (lease,) = store.leases()
+        notes = await fleet.aadopt(lease.id)
+    assert notes is not None
+    placeholder = json.dumps(checkpoint[-1])
+
+    assert "openbox_redacted" in placeholder
+    assert SECRET not in placeholder
+    assert SECRET not in notes.note
+    assert "[card]" not in notes.note
+
+
+@pytest.mark.leaves_rows_open
+@pytest.mark.parametrize("open_one", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("changed", ["what is used", "what is redacted", "left out"])
+async def test_a_changed_redaction_is_judged_afresh(
+    card_worker: Any, fleet: Fleet, other: Fleet, changed: str
+) -> None:
+    """The store knows the hash of what the checkpoint carries."""
+    given: list[Any] = []
+    first = await card_worker(fleet, given)
+    second = await card_worker(other, given, "done", contracts=None)
+    checkpoint = json.loads(await first.begin())
+    await first.stage.governance.aclose()
+    approve(first.stage.core)
+    told = checkpoint[-1]["content"][0]["data"]["error"]
+    if changed == "left out":
+        del told["openbox_redacted"]
+    elif changed == "what is used":
+        (row,) = told["openbox_redacted"]["inputs"]
+        told["openbox_redacted"]["inputs"][row][1] = {"card": "[card]", "amount": 3000}
+    else:
+        told["openbox_redacted"]["redacted"] = {}
+
+    assert (await second.resume(json.dumps(checkpoint))).termination_reason == "waiting_for_approval"
+    assert given == []
 
 
 @pytest.mark.leaves_rows_open
@@ -394,3 +503,172 @@ async def test_a_worker_that_is_killed_loses_no_yes(
     assert paid == [300]
     (done,) = [e for e in core.records() if e.event.get("activity_type") == "refund" and "status" in e.event]
     assert done.event["status"] == "completed"
+
+
+class Nested:
+    """An agent that asks another one, whose refund needs a person, and then needs one itself."""
+
+    def __init__(self, stage: Any, kit: Any, paid: list[str], *, resumes: bool = False) -> None:
+        self.stage, self.kit, self.kept = stage, kit, ""
+
+        def pay(whose: str) -> str:
+            paid.append(whose)
+            return "paid"
+
+        tools = kit.registry({"refund": pay})
+        steps: list[Any] = ["inner done"] if resumes else [Call(name="refund", arguments={"whose": "inner"})]
+        self.inner = stage.governance.govern_loop(AgentLoop(ScriptedProvider(*steps), tool_registry=tools))
+
+        async def ask() -> str:
+            return await (self.resume_inner() if self.kept else self.ask())
+
+        outer = {"ask": ask, "refund": pay}
+        first = [Call(name="ask"), Call(name="refund", arguments={"whose": "outer"})]
+        steps = [Call(name="ask"), "done"] if resumes else first
+        loop = AgentLoop(ScriptedProvider(*steps), tool_registry=kit.registry(outer))
+        self.outer = stage.governance.govern_loop(loop)
+
+    async def ask(self) -> str:
+        result = await self.inner.run(self.kit.agent("Clerk"), [self.kit.user("Refund.")])
+        self.kept = saved(result.messages)
+        return str(result.termination_reason)
+
+    async def resume_inner(self) -> str:
+        agent = self.kit.agent("Clerk")
+        result = await self.inner.run(agent, [], resume_checkpoint=loaded(self.kept, "Clerk"))
+        return str(result.termination_reason)
+
+    async def begin(self) -> str:
+        result = await self.outer.run(self.kit.agent("Support"), [self.kit.user("Refund both.")])
+        assert result.termination_reason == "waiting_for_approval"
+        return saved(result.messages)
+
+    async def resume(self, checkpoint: str) -> Any:
+        return await self.outer.run(self.kit.agent("Support"), [], resume_checkpoint=loaded(checkpoint))
+
+
+@pytest.fixture
+def nested(make_stage: Any, kit: Any, core: LocalCore) -> Any:
+    """Makes workers with an agent inside another one."""
+
+    async def make(fleet: Fleet, done: list[str], *, resumes: bool = False, **options: Any) -> Nested:
+        stage = await make_stage(core=core, approval_mode="pause", fleet=fleet, **options)
+        return Nested(stage, kit, done, resumes=resumes)
+
+    return make
+
+
+async def test_a_nested_run_and_the_one_around_it_go_on_in_another_process(
+    nested: Any, core: LocalCore, fleet: Fleet, other: Fleet
+) -> None:
+    """Both under their ids, the one inside the other as before; each yes is used once."""
+    done: list[str] = []
+    first = await nested(fleet, done)
+    checkpoint = await first.begin()
+    await first.stage.governance.aclose()
+    for waiting in core.pending_approvals():
+        core.approve(waiting)
+    second = await nested(other, done, resumes=True)
+    second.kept = first.kept
+
+    assert (await second.resume(checkpoint)).termination_reason == "completed"
+
+    assert done == ["outer", "inner"]
+    events = first.stage.events()
+    assert len({event["run_id"] for event in events}) == 2
+    (inner,) = {e["workflow_id"] for e in events if e.get("agent_name") == "Clerk"}
+    (outer,) = {e["workflow_id"] for e in events if e.get("agent_name") == "Support"}
+    assert {e.get("parent_workflow_id") for e in events if e["workflow_id"] == inner} >= {outer}
+
+
+@pytest.mark.leaves_rows_open
+async def test_a_nested_run_goes_on_where_the_one_around_it_does_not(
+    nested: Any, core: LocalCore, fleet: Fleet, other: Fleet
+) -> None:
+    """The process of the outer one is gone: the yes for the inner call is used all the same, once."""
+    done: list[str] = []
+    first = await nested(fleet, done)
+    await first.begin()
+    await first.stage.governance.aclose()
+    for waiting in core.pending_approvals():
+        core.approve(waiting)
+    second, third = await nested(other, done, resumes=True), await nested(other, done, resumes=True)
+    second.kept = third.kept = first.kept
+
+    assert await second.resume_inner() == "completed"
+    assert await third.resume_inner() == "waiting_for_approval"  # under an approval of its own
+    assert done == ["inner"]
+
+
+async def test_a_nested_run_ends_with_the_one_around_it_in_another_process_too(
+    nested: Any, core: LocalCore, fleet: Fleet, other: Fleet, make_stage: Any, kit: Any
+) -> None:
+    """What waits inside is closed, and a yes that comes later lets nothing run."""
+    done: list[str] = []
+    first = await nested(fleet, done)
+    checkpoint = await first.begin()
+    await first.stage.governance.aclose()
+    for waiting in core.pending_approvals():
+        core.approve(waiting)
+    second = Worker(await make_stage(core=core, approval_mode="pause", fleet=other), kit, [], "done")
+
+    async def pay(whose: str) -> str:
+        done.append(whose)
+        return "paid"
+
+    loop = AgentLoop(ScriptedProvider("done"), tool_registry=kit.registry({"refund": pay}))
+    second.loop = second.stage.governance.govern_loop(loop)
+    assert (await second.resume(checkpoint)).termination_reason == "completed"
+    await second.stage.governance.aclose()
+
+    assert done == ["outer"]
+    ends = {e["workflow_id"]: e["status"] for e in first.stage.events("WorkflowCompleted")}
+    assert sorted(ends.values()) == ["completed", "waiting_for_approval"]
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["taken over", "waiting"])
+async def test_the_run_around_it_closes_a_nested_one_unless_another_process_has_it(
+    nested: Any, core: LocalCore, fleet: Fleet, other: Fleet, taken: bool
+) -> None:
+    """Where the outer run ends, the inner one ends once, as whoever went on with it says."""
+    done: list[str] = []
+    first, second = await nested(fleet, done), await nested(other, done, resumes=True)
+    async with first.stage.governance.run_scope("Refund.", session_id="c-1"):
+        await first.ask()
+        (waiting,) = core.pending_approvals()
+        core.approve(waiting)
+        second.kept = first.kept
+        if taken:
+            assert await second.resume_inner() == "completed"
+    await first.stage.governance.aclose()
+
+    assert done == (["inner"] if taken else [])
+    (end,) = (e for e in first.stage.events("WorkflowCompleted") if e["workflow_id"] == waiting.workflow_id)
+    assert end["status"] == ("completed" if taken else "waiting_for_approval")
+
+
+@pytest.mark.leaves_rows_open
+@pytest.mark.parametrize("open_one", ["sqlite"], indirect=True)
+async def test_a_nested_call_that_waits_takes_nothing_of_a_durable_session(
+    nested: Any, core: LocalCore, fleet: Fleet, other: Fleet
+) -> None:
+    """Whoever resumes it is judged by the session of the runs around it, and is not in its own way."""
+    done: list[str] = []
+    options = {"sessions": "durable", "contracts": [at_most_n_times("refund", 1)]}
+    first = await nested(fleet, done, **options)
+    second = await nested(other, done, resumes=True, **options)
+    third = await nested(other, done, resumes=True, **options)
+    async with first.stage.governance.run_scope("Refund.", session_id="c-1"):
+        await first.ask()
+        fleet.close()  # as a process that dies tells nothing more; what was told stands
+    core.approve(core.pending_approvals()[0])
+    second.kept = third.kept = first.kept
+
+    assert await second.resume_inner() == "completed"
+    governance = third.stage.governance
+    async with governance.run_scope("Again.", session_id="c-1"):
+        with pytest.raises(ContractRefusedError, match="at_most_n_times"):
+            async with governance.activity("refund"):
+                done.append("again")
+
+    assert done == ["inner"]

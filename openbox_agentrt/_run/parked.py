@@ -1,0 +1,201 @@
+"""What is kept in the store of the fleet of a run that waits for a person, and a run that is gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
+
+from .._wire.error_info import error_info
+from .._wire.identity import RunIdentity
+from ..decision import Answer, Verdict
+from ..fleet.plan import FleetPlan
+from ..lifecycle_events import activity_completed
+from .carried import Carried, CarriedInput, input_of, relearn
+
+if TYPE_CHECKING:
+    from ..errors import GovernanceError
+    from ..fleet.answers import Finished, How, Lease, Reserved
+    from .state import RunState
+
+UNUSED: Final = error_info(
+    type="AbandonedActivity", message="the run was resumed and ended before the call was made again"
+)
+
+
+class LeaseStore(Protocol):
+    """Keep the leases of calls that wait."""
+
+    async def areserve(self, plan: FleetPlan, /) -> Reserved: ...
+
+    async def apark(self, lease: Lease, seconds: float, /, *, note: str = "") -> bool: ...
+
+    async def aadopt(self, lease_id: str, /) -> Lease | None: ...
+
+    def finish(self, lease: Lease, how: How, /) -> Future[Finished]: ...
+
+
+class ParkedNote(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Say what a parked lease is about.
+
+    Attributes:
+        run: The run that waits.
+        activity_id: The row of the call at Core.
+        event: The tool that it calls.
+        call: A hash of the call as the model asks for it.
+        conversation: A hash of whose conversation it is in.
+        until: The time of day when the wait is over.
+        session: The session that the run has to do with: its own, or that of the runs around it.
+        nested: The leases of runs nested in it that wait as well.
+        key: The key of the hashes in what the checkpoint carries; empty where nothing was redacted.
+        carried: A hash of all that it carries.
+    """
+
+    run: RunIdentity
+    activity_id: str
+    event: str
+    call: str
+    conversation: str
+    until: float
+    session: str | None = None
+    nested: tuple[str, ...] = ()
+    key: str = ""
+    carried: str | None = None
+    reason: str | None = None
+    policy_id: str | None = None
+    risk_score: float | None = None
+    trust_tier: str | None = None
+    constraints: tuple[str, ...] = ()
+    approval_id: str | None = None
+    approval_expires_at: datetime | None = None
+
+    @property
+    def answer(self) -> Answer:
+        """Give the answer that requires the approval."""
+        return Answer(
+            verdict=Verdict.REQUIRE_APPROVAL,
+            reason=self.reason,
+            policy_id=self.policy_id,
+            risk_score=self.risk_score,
+            trust_tier=self.trust_tier,
+            constraints=self.constraints,
+            approval_id=self.approval_id,
+            approval_expires_at=self.approval_expires_at,
+        )
+
+
+_NOTES = msgspec.json.Decoder(ParkedNote)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ParkedCall:
+    """
+    Hold a call that another process left waiting, until it is made again in the run that was resumed.
+
+    Attributes:
+        activity_id: Its row at Core.
+        answer: Why a person is asked.
+        lease: What is reserved for it.
+        event: The tool that it calls.
+        run: The run that goes on with it.
+        store: Where the lease is.
+        carried: Its input, where something was redacted.
+    """
+
+    activity_id: str
+    event: str
+    answer: Answer
+    lease: Lease
+    run: RunState
+    store: LeaseStore
+    carried: CarriedInput | None = None
+
+    def note_refusal(self, error: GovernanceError) -> None:
+        """Do nothing: it does not run yet, so nothing can be refused inside it."""
+
+    def take_lease(self, lease: Lease) -> bool:
+        """Take none: it has its own."""
+        return False
+
+    def let_go(self) -> None:
+        """Close it, since nobody can take it over a second time."""
+        self.abandon(None)
+
+    def abandon(self, error: BaseException | None) -> None:
+        """Close its row and give back its lease: the run ends and has not made the call. Does not wait."""
+        self.run.open_activities.pop(self.activity_id, None)
+        self.store.finish(self.lease, "undo")
+        ended = activity_completed(
+            self.run.identity, self.activity_id, self.event, status="failed", error=UNUSED
+        )
+        self.run.reports.post(ended)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ParkedRun:
+    """
+    Hold a run that another process left waiting, whose leases are this one's now.
+
+    Attributes:
+        store: Where they are.
+        calls: Its calls, one at least.
+        messages: What was said in it.
+        carried: What was redacted of that.
+    """
+
+    store: LeaseStore
+    calls: tuple[tuple[ParkedNote, Lease], ...]
+    messages: Sequence[Any] = ()
+    carried: Carried | None = None
+
+    @property
+    def note(self) -> ParkedNote:
+        """Give what was said of the run with the first of its calls."""
+        return self.calls[0][0]
+
+    @property
+    def identity(self) -> RunIdentity:
+        """Say who the run is."""
+        return self.note.run
+
+    def give_back(self) -> None:
+        """Give up what was taken over: no run goes on with it. Does not wait."""
+        for _, lease in self.calls:
+            self.store.finish(lease, "undo")
+
+    def enter(self, run: RunState) -> None:
+        """
+        Let `run` go on as this one: its calls find what was judged.
+
+        Raises:
+            GovernanceUnavailableError: More was redacted in its conversation than is kept.
+        """
+        if self.carried is not None:
+            relearn(run.redactions, self.messages, self.carried, self.note.key)
+        run.resumed = True
+        run.nested_leases = self.note.nested
+        for note, lease in self.calls:
+            call = ParkedCall(
+                activity_id=note.activity_id,
+                event=note.event,
+                answer=note.answer,
+                lease=lease,
+                run=run,
+                store=self.store,
+                carried=input_of(self.carried, note.activity_id),
+            )
+            run.open_activities[note.activity_id] = call
+            run.taken_over.setdefault(note.call, []).append(call)
+
+
+def read_note(text: str) -> ParkedNote | None:
+    """Read what was said of a lease; None if it was parked by another program and is no call of a run."""
+    try:
+        return _NOTES.decode(text)
+    except msgspec.MsgspecError:
+        return None
