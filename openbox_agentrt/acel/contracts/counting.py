@@ -18,9 +18,9 @@ from ..match.selector import select
 from ..memory.clock import Clock
 from ..memory.deferred import read_estimate
 from ..wording import shown
-from .declaration import Options, Role
+from .declaration import Options
 from .numbers import check_count, check_seconds
-from .rules import MAX_IN_WINDOW, NOTHING, Guard, Move, Rule
+from .rules import MAX_IN_WINDOW
 from .template import Template
 
 
@@ -40,12 +40,7 @@ class AtMostNTimes(Template):
         self.tool = tool
         self.n = n
         self.refund_on_failure = refund_on_failure
-        self.roles = (Role(selector=what, strict=True),)
-        self._count = self.cell("stamps" if windowed else "tally", what, refund=refund_on_failure)
-        self._cap = Guard(kind="cap", cell=self._count, n=n)
-
-    def rule(self, hits: tuple[bool, ...]) -> Rule:
-        return Rule(guards=(self._cap,), moves=(Move(cell=self._count),)) if hits[0] else NOTHING
+        self._limit(what, "cap", "stamps" if windowed else "tally", n, refund=refund_on_failure)
 
 
 class AtMostInFlight(Template):
@@ -65,13 +60,7 @@ class AtMostInFlight(Template):
         super().__init__([what.label, f"n={n}"], options)
         self.tool = tool
         self.n = n
-        self.roles = (Role(selector=what, strict=True),)
-        flights = self.cell("flights", what)
-        cap = Guard(kind="cap", cell=flights, n=n, needs=f"an earlier {what.label} to end")
-        self._rule = Rule(guards=(cap,), moves=(Move(cell=flights),))
-
-    def rule(self, hits: tuple[bool, ...]) -> Rule:
-        return self._rule if hits[0] else NOTHING
+        self._limit(what, "cap", "flights", n, f"an earlier {what.label} to end")
 
 
 class RateLimit(Template):
@@ -109,14 +98,9 @@ class RateLimit(Template):
         self.window_seconds = window_seconds
         self.refund_on_failure = refund_on_failure
         self.clock = clock
-        self.roles = (Role(selector=what, strict=True),)
-        self._count = self.cell(
-            "stamps", what, within=float(window_seconds), refund=refund_on_failure, clock=clock
+        self._limit(
+            what, "cap", "stamps", n, within=float(window_seconds), refund=refund_on_failure, clock=clock
         )
-        self._cap = Guard(kind="cap", cell=self._count, n=n)
-
-    def rule(self, hits: tuple[bool, ...]) -> Rule:
-        return Rule(guards=(self._cap,), moves=(Move(cell=self._count),)) if hits[0] else NOTHING
 
 
 class CumulativeLimit(Template):
@@ -158,11 +142,12 @@ class CumulativeLimit(Template):
         self.allow_negative = allow_negative
         self.refund_on_failure = refund_on_failure
         self.estimate = expected
-        self.roles = (Role(selector=what, strict=True),)
         most = _limit(limit)
-        self._sum = self.cell(
-            "sum",
+        total = self._limit(
             what,
+            "spend",
+            "sum",
+            most,
             scale=scale_of(Decimal(most)),
             field=field,
             refund=refund_on_failure,
@@ -171,11 +156,7 @@ class CumulativeLimit(Template):
             estimate=expected,
         )
         if self.reach.is_fleet:
-            to_units(Decimal(most), self._sum.scale)
-        self._spend = Guard(kind="spend", cell=self._sum, n=most)
-
-    def rule(self, hits: tuple[bool, ...]) -> Rule:
-        return Rule(guards=(self._spend,), moves=(Move(cell=self._sum),)) if hits[0] else NOTHING
+            to_units(Decimal(most), total.scale)
 
 
 class MaxDistinct(Template):
@@ -201,18 +182,12 @@ class MaxDistinct(Template):
         what = select(tool)
         FieldPath(field)
         check_count("n", n, least=0, most=MAX_IN_WINDOW)
-        parts = [what.label, field, f"n={n}", *["refund_on_failure=True"] * refund_on_failure]
-        super().__init__(parts, options)
+        super().__init__([what.label, field, f"n={n}", *_refund(refund_on_failure)], options)
         self.tool = tool
         self.field = field
         self.n = n
         self.refund_on_failure = refund_on_failure
-        self.roles = (Role(selector=what, strict=True),)
-        values = self.cell("distinct", what, field=field, fold=self.fold, refund=refund_on_failure)
-        self._rule = Rule(guards=(Guard(kind="distinct", cell=values, n=n),), moves=(Move(cell=values),))
-
-    def rule(self, hits: tuple[bool, ...]) -> Rule:
-        return self._rule if hits[0] else NOTHING
+        self._limit(what, "distinct", "distinct", n, field=field, fold=self.fold, refund=refund_on_failure)
 
 
 # The names that contracts are written with.

@@ -30,9 +30,6 @@ class Never(Template):
         self.roles = (Role(selector=what, strict=True),)
         self._rule = Rule(guards=(Guard(kind="never"),))
 
-    def rule(self, hits: tuple[bool, ...]) -> Rule:
-        return self._rule if hits[0] else NOTHING
-
 
 class Only(Template):
     """

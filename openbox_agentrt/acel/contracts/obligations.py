@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from ..match.matchers import ToolMatcher
-from ..match.selector import select
+from ..match.selector import Selector, select
 from .declaration import Options, Role
 from .numbers import check_count
 from .rules import MAX_IN_WINDOW, NOTHING, Guard, Move, Rule
@@ -41,12 +41,29 @@ class Response(Template):
         return Rule(guards=self._overdue, moves=moves) if moves else NOTHING
 
 
-class Existence(Template):
+class _AtTheEnd(Template):
+    """Calls of which there have to be so many when the session ends."""
+
+    local_because = "its end is that of one session"
+    asked_at_end = True
+
+    def _require(self, what: Selector, n: int, needs: str) -> None:
+        self.roles = (Role(selector=what, strict=False),)
+        if self.within is None:
+            seen = self.cell("tally", what, strict=False)
+        else:
+            seen = self.cell("marks", what, strict=False, lasting=self.key is not None)
+        self._rule = Rule(moves=(Move(cell=seen, strict=False),))
+        need = Guard(kind="need", cell=seen, n=n, needs=needs)
+        self.at_end = (need,)
+        if self.key is None and self.within is None:
+            self.goal = need
+
+
+class Existence(_AtTheEnd):
     """At least `n` successful calls of `a` before the session ends."""
 
     template = "existence"
-    local_because = "its end is that of one session"
-    asked_at_end = True
 
     def __init__(self, a: ToolMatcher, n: int = 1, **options: Unpack[Options]) -> None:
         what = select(a)
@@ -54,22 +71,10 @@ class Existence(Template):
         super().__init__([what.label, f"n={n}"], options)
         self.a = a
         self.n = n
-        self.roles = (Role(selector=what, strict=False),)
-        if self.within is None:
-            seen = self.cell("tally", what, strict=False)
-        else:
-            seen = self.cell("marks", what, strict=False, lasting=self.key is not None)
-        self._move = Move(cell=seen, strict=False)
-        need = Guard(kind="need", cell=seen, n=n, needs=f"{what.label}, {n} in all")
-        self.at_end = (need,)
-        if self.key is None and self.within is None:
-            self.goal = need
-
-    def rule(self, hits: tuple[bool, ...]) -> Rule:
-        return Rule(moves=(self._move,)) if hits[0] else NOTHING
+        self._require(what, n, f"{what.label}, {n} in all")
 
 
-class RequiredBeforeSessionEnd(Template):
+class RequiredBeforeSessionEnd(_AtTheEnd):
     """
     At least one successful call of `tool` before the session ends.
 
@@ -77,25 +82,12 @@ class RequiredBeforeSessionEnd(Template):
     """
 
     template = "required_before_session_end"
-    local_because = "its end is that of one session"
-    asked_at_end = True
 
     def __init__(self, tool: ToolMatcher, **options: Unpack[Options]) -> None:
         what = select(tool)
         super().__init__([what.label], options)
         self.tool = tool
-        self.roles = (Role(selector=what, strict=False),)
-        if self.within is None:
-            self._seen = self.cell("tally", what, strict=False)
-        else:
-            self._seen = self.cell("marks", what, strict=False, lasting=self.key is not None)
-        need = Guard(kind="need", cell=self._seen, needs=what.label)
-        self.at_end = (need,)
-        if self.key is None and self.within is None:
-            self.goal = need
-
-    def rule(self, hits: tuple[bool, ...]) -> Rule:
-        return Rule(moves=(Move(cell=self._seen, strict=False),)) if hits[0] else NOTHING
+        self._require(what, 1, what.label)
 
 
 # The names that contracts are written with.

@@ -8,7 +8,7 @@ from ..condition.condition import Condition
 from ..match.matchers import ToolMatcher
 from ..match.selector import select
 from .declaration import Options, Role
-from .rules import NOTHING, Guard, Rule
+from .rules import Guard, Rule
 from .template import Template
 
 
@@ -31,9 +31,6 @@ class Requires(Template):
         self.check = condition.form
         self.roles = (Role(selector=what, strict=True),)
         self._rule = Rule(guards=(Guard(kind="condition", condition=condition),))
-
-    def rule(self, hits: tuple[bool, ...]) -> Rule:
-        return self._rule if hits[0] else NOTHING
 
 
 # The name that contracts are written with.

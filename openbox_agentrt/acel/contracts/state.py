@@ -9,7 +9,7 @@ from ..match.matchers import ToolMatcher
 from ..match.selector import select
 from ..wording import shown
 from .declaration import Options, Role
-from .rules import NOTHING, Guard, Rule
+from .rules import Guard, Rule
 from .template import Template
 
 Scalar = str | int | float | bool | None
@@ -46,9 +46,6 @@ class RequiresState(Template):
             needs=f"{state_key} to be {value!r}",
         )
         self._rule = Rule(guards=(entry,))
-
-    def rule(self, hits: tuple[bool, ...]) -> Rule:
-        return self._rule if hits[0] else NOTHING
 
 
 def requires_state(tool: ToolMatcher, *entry: Any, **options: Any) -> RequiresState:
