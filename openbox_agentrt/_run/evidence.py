@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import OptionError
+from ..evidence.format2.recording import SessionEvidence
 from ..evidence.redaction import redactor_of
 
 if TYPE_CHECKING:
     from ..acel.violations import Violation
-    from ..evidence import EvidenceFile, SessionEvidence
+    from ..evidence import EvidenceFile
     from ..evidence.redaction import Redactor
     from ..options import GovernanceOptions
 
@@ -25,56 +26,32 @@ class Recorder(Protocol):
     def record_decision(self, decision: Mapping[str, Any], /) -> Any: ...
 
 
-class SessionRecorder:
+class SessionRecorder(SessionEvidence["EvidenceFile"]):
     """
-    Show an evidence file as one session sees it.
+    Write to an evidence file as one session, which the file is told of with the first record.
 
-    The file is told of the session when there is something to record about it, so that runs in which nothing
-    happened leave nothing behind. `rules_hash` gives the rules that the session is under then.
+    Runs in which nothing happened leave nothing behind. `rules_hash` gives the rules that the session is
+    under when something does.
     """
 
-    __slots__ = ("_file", "_log", "_rules_hash", "_session_id")
+    __slots__ = ("_is_told", "_rules_hash")
 
     # What Core redacts is redacted in the evidence too, and contracts are asked before Core is.
     late_arguments = True
 
     def __init__(self, file: EvidenceFile, session_id: str, rules_hash: Callable[[], str | None]) -> None:
-        self._file = file
-        self._session_id = session_id
+        super().__init__(file, session_id)
         self._rules_hash = rules_hash
-        self._log: SessionEvidence[EvidenceFile] | None = None
-
-    def record(self, violation: Violation) -> Any:
-        return self._opened().record(violation)
-
-    def record_decision(self, decision: Mapping[str, Any]) -> Any:
-        return self._opened().record_decision(decision)
-
-    def record_outcome(self, outcome: Mapping[str, Any]) -> Any:
-        return self._opened().record_outcome(outcome)
+        self._is_told = False
 
     @property
-    def records_steps(self) -> bool:
-        """Tell whether the steps of the session belong into the evidence."""
-        return self._file.records_steps
-
-    @property
-    def redacts(self) -> bool:
-        """Tell whether parts of what is recorded are hidden."""
-        return self._file.redacts
-
-    def record_step(self, step: Mapping[str, Any]) -> Any:
-        return self._opened().record_step(step)
-
-    def record_rules(self, rules: Mapping[str, Any]) -> Any:
-        return self._file.record_rules(rules)
-
-    def _opened(self) -> SessionEvidence[EvidenceFile]:
+    def file(self) -> EvidenceFile:
+        """The file, which has been told of the session."""
         # Two threads may both come here; the file then names the session twice, which says the same.
-        log = self._log
-        if log is None:
-            log = self._log = self._file.for_session(self._session_id, rules_hash=self._rules_hash())
-        return log
+        if not self._is_told:
+            self._file.for_session(self.session_id, rules_hash=self._rules_hash())
+            self._is_told = True
+        return self._file
 
 
 def foreign_evidence(log: Any, options: GovernanceOptions) -> EvidenceFile | Recorder:

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from .format1.verification import verify_bundles
     from .format2.file import EvidenceFile
     from .format2.heads import Head
+    from .format2.recording import SessionEvidence
     from .keys import Ed25519Signer, Signer, ed25519_signer
     from .known_secrets import SECRET_PATTERNS
     from .reading import Entry, read_entries, verify_file
     from .redaction import Redactor, redact_violation
     from .report import Report
-    from .session_evidence import SessionEvidence
     from .summary import Summary, summarise
 
 _HOME = {
@@ -49,7 +49,7 @@ _HOME = {
     "Redactor": "redaction",
     "Report": "report",
     "SECRET_PATTERNS": "known_secrets",
-    "SessionEvidence": "session_evidence",
+    "SessionEvidence": "format2.recording",
     "Signer": "keys",
     "Summary": "summary",
     "UnreadableLogError": "errors",

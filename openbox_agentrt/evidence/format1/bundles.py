@@ -18,8 +18,8 @@ from ..._plain.objects import error_name
 from ..canonical import GENESIS_HASH, canonical, decoded, legacy_canonical, sha256_hex
 from ..failures import Failures
 from ..keys import Signer
+from ..recordable import Recordable
 from ..redaction import Redactor, redact_record
-from ..session_evidence import Recordable
 from .verification import verify_bundles
 
 

@@ -3,13 +3,13 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from ..._plain.objects import error_name
 from ..canonical import canonical, encode
 from ..failures import Failures
+from ..recordable import Recordable
 from ..redaction import Redactor, redact_record
-from ..session_evidence import Recordable, SessionEvidence
 from ..steps import hidden_fields, step_body
 from ..ungoverned import is_always_kept
 from .lines import LineType
@@ -173,7 +173,7 @@ class Recording(ABC):
         """
         return self._add("session", lambda: {"before": before, "rules_hash": after}, None)
 
-    def for_session(self, session_id: str, *, rules_hash: str | None = None) -> SessionEvidence[Self]:
+    def for_session(self, session_id: str, *, rules_hash: str | None = None) -> "SessionEvidence[Self]":
         """Give the log as one session sees it: what is recorded through it carries the session's name."""
         self._add("session", lambda: {"rules_hash": rules_hash}, session_id)
         return SessionEvidence(self, session_id)
@@ -203,3 +203,64 @@ class Recording(ABC):
             self._failures.add("freeze", error)
             body = encode({"$error": error_name(error)})
         return self._put(type, body, session_id)
+
+
+_Log = TypeVar("_Log", bound=Recording)
+
+
+class SessionEvidence(Generic[_Log]):
+    """Write to a log as one session. See `EvidenceFile.for_session`."""
+
+    __slots__ = ("_file", "session_id")
+
+    def __init__(self, file: _Log, session_id: str) -> None:
+        self._file = file
+        self.session_id = session_id
+
+    @property
+    def file(self) -> _Log:
+        """The log that this is a view of."""
+        return self._file
+
+    @property
+    def failures(self) -> int:
+        """Failures of the log, those of other sessions included."""
+        return self._file.failures
+
+    def record(self, violation: Recordable) -> int | None:
+        """Record a violation of this session."""
+        return self.file.record(violation, session_id=self.session_id)
+
+    def record_decision(self, decision: Mapping[str, Any]) -> int | None:
+        """Record a decision about this session, if decisions are recorded."""
+        return self.file.record_decision(decision, session_id=self.session_id)
+
+    def record_outcome(self, outcome: Mapping[str, Any]) -> int | None:
+        """Record what became of something that was decided in this session, if decisions are recorded."""
+        return self.file.record_outcome(outcome, session_id=self.session_id)
+
+    @property
+    def records_steps(self) -> bool:
+        """True if the steps of this session are recorded."""
+        return self._file.records_steps
+
+    @property
+    def redacts(self) -> bool:
+        """True if parts of what is recorded are hidden."""
+        return self._file.redacts
+
+    def record_step(self, step: Mapping[str, Any]) -> int | None:
+        """Record a step of this session, if steps are recorded."""
+        return self.file.record_step(step, session_id=self.session_id)
+
+    def record_rules(self, rules: Mapping[str, Any]) -> int | None:
+        """Record the contracts of this session, if steps are recorded."""
+        return self._file.record_rules(rules)
+
+    def warn_of_hidden(self, rules: Mapping[str, Any]) -> None:
+        """Name in the program's log the contracts that need what is redacted here."""
+        self._file.warn_of_hidden(rules)
+
+    def seal(self) -> None:
+        """Bring the head of the log up to date."""
+        self._file.seal()
