@@ -95,19 +95,19 @@ class _Reader:
         elif entry.type == "decision":
             self._decision(file, entry, data)
         elif entry.type == "outcome":
-            self._outcome(file, data)
+            self._outcome(file, entry)
 
     def _step(self, file: str, entry: Entry, data: Mapping[str, Any]) -> None:
         run, event = str(data.get("run")), data.get("e")
         if event == "start":
             self.rules_of[file, run] = data.get("rules")
             # A session may have a name of its own in the log of another, or of none.
-            name = _text(data.get("session")) or entry.session_id
+            name = entry.text("session") or entry.session_id
             self.latest[file, entry.session_id] = self.latest[file, name] = run
             if name is not None:
                 self.names[file, run] = name
         elif event == "reserve":
-            call = self._new(file, entry, _text(data.get("tool")) or "?")
+            call = self._new(file, entry, entry.text("tool") or "?")
             call.args = data.get("args")
             call.session = self.names.get((file, run), call.session)
             call.verdict = "allowed" if data.get("allowed") else "refused"
@@ -116,7 +116,7 @@ class _Reader:
             if call.refused:
                 call.outcome = "did not run"
             if "time" in data:
-                self._tell_once(call, _text(data["time"]) or call.time)
+                self._tell_once(call, entry.text("time") or call.time)
             self.by_step[file, run, data.get("step")] = call
         elif event in ("fleet", "recheck"):
             self._judged_again(file, run, data)
@@ -158,7 +158,7 @@ class _Reader:
         )
 
     def _violation(self, file: str, entry: Entry, data: Mapping[str, Any]) -> None:
-        tool, spec = _text(data.get("tool")) or "?", _text(data.get("spec")) or "?"
+        tool, spec = entry.text("tool") or "?", entry.text("spec") or "?"
         call = self._known(file, entry, data.get("step"), tool)
         if call is None:
             call = self._new(file, entry, tool)
@@ -171,11 +171,11 @@ class _Reader:
             self.told.append(call)
         if spec not in call.contracts:
             call.contracts += (spec,)
-        unblock = _text(data.get("needs")) or _text(data.get("remaining"))
+        unblock = entry.text("needs") or entry.text("remaining")
         call.why = call.why or (f"needs {unblock}" if data.get("needs") else unblock)
 
     def _decision(self, file: str, entry: Entry, data: Mapping[str, Any]) -> None:
-        event = _text(data.get("event")) or "?"
+        event = entry.text("event") or "?"
         call = self._known(file, entry, data.get("step"), event)
         if call is None:
             row = data.get("activity_id")
@@ -183,22 +183,23 @@ class _Reader:
         if call is None:
             call = self._new(file, entry, event)
         call.subject = data.get("subject", call.subject)
-        call.agent = _text(data.get("agent")) or call.agent
-        call.verdict = _text(data.get("verdict")) or call.verdict
-        call.by = _text(data.get("source")) or call.by
-        call.why = _text(data.get("reason")) or call.why
-        call.approver = _text(data.get("decided_by")) or call.approver
-        call.note = _text(data.get("approval_note")) or call.note
-        approval = _text(data.get("approval"))
+        call.agent = entry.text("agent") or call.agent
+        call.verdict = entry.text("verdict") or call.verdict
+        call.by = entry.text("source") or call.by
+        call.why = entry.text("reason") or call.why
+        call.approver = entry.text("decided_by") or call.approver
+        call.note = entry.text("approval_note") or call.note
+        approval = entry.text("approval")
         if approval is not None:
             call.by = f"person ({approval})"
         if call.refused and call.outcome not in _HAS_RUN:
             call.outcome = "did not run"
         self.by_activity[file, data.get("run_id"), data.get("activity_id")] = call
 
-    def _outcome(self, file: str, data: Mapping[str, Any]) -> None:
+    def _outcome(self, file: str, entry: Entry) -> None:
+        data = entry.data
         call = self.by_activity.get((file, data.get("run_id"), data.get("activity_id")))
-        outcome = _text(data.get("outcome"))
+        outcome = entry.text("outcome")
         if call is None or outcome is None:
             return
         call.outcome = _WORK_OUTCOMES.get(outcome, outcome)
@@ -229,7 +230,3 @@ def calls_in(entries: Iterable[tuple[str, Entry]]) -> list[CallRecord]:
     for file, entry in entries:
         reader.take(file, entry)
     return reader.calls
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None

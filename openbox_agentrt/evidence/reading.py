@@ -44,6 +44,11 @@ class Entry:
     hash: str
     signature: str | None = None
 
+    def text(self, name: str) -> str | None:
+        """Give what was recorded under a name, if it is text."""
+        value = self.data.get(name)
+        return value if isinstance(value, str) else None
+
 
 def verify_file(
     path: str | os.PathLike[str],

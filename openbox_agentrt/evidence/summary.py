@@ -1,7 +1,7 @@
 """What a log says about each contract: how often it refused, and how often it would have."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ class Example:
     remaining: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ContractSummary:
     """
     One contract over a whole log.
@@ -50,15 +50,28 @@ class ContractSummary:
 
     contract: str
     id: str | None
-    refused: int
-    would_refuse: int
-    sessions: int
+    refused: int = 0
+    would_refuse: int = 0
+    sessions: int = 0
     first: str
-    last: str
-    examples: tuple[Example, ...]
+    last: str = ""
+    examples: list[Example] = field(default_factory=list)
+
+    def add(self, entry: Entry, examples: int) -> None:
+        """Count a violation, and keep it as an example if there are few."""
+        self.last = entry.time
+        place = len(self.examples)
+        if entry.data.get("mode") == "shadow":
+            place = min(self.would_refuse, place)
+            self.would_refuse += 1
+        else:
+            self.refused += 1
+        if place < examples:
+            self.examples.insert(place, _example(entry))
+            del self.examples[examples:]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RefusedSummary:
     """
     The calls of one kind that something else than a contract refused.
@@ -75,11 +88,23 @@ class RefusedSummary:
 
     event: str
     by: str
-    count: int
-    people: tuple[str, ...]
-    reasons: tuple[str, ...]
+    count: int = 0
+    people: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
     first: str
-    last: str
+    last: str = ""
+
+    def add(self, entry: Entry, examples: int) -> None:
+        """Count a decision."""
+        self.count += 1
+        self.last = entry.time
+        for kept, name, most in (
+            (self.people, "decided_by", _MOST_PEOPLE),
+            (self.reasons, "reason", examples),
+        ):
+            text = entry.text(name)
+            if text and text not in kept and len(kept) < most:
+                kept.append(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,38 +132,6 @@ class Summary:
         return asdict(self)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Count:
-    id: str | None
-    first: str
-    last: str = ""
-    refused: int = 0
-    would_refuse: int = 0
-    sessions: set[str | None] = field(default_factory=set)
-    enforced: list[Example] = field(default_factory=list)
-    watched: list[Example] = field(default_factory=list)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Refused:
-    first: str
-    last: str = ""
-    count: int = 0
-    people: dict[str, None] = field(default_factory=dict)
-    reasons: dict[str, None] = field(default_factory=dict)
-
-    def add(self, entry: Entry, examples: int) -> None:
-        self.count += 1
-        self.last = entry.time
-        _note(self.people, entry.data.get("decided_by"), _MOST_PEOPLE)
-        _note(self.reasons, entry.data.get("reason"), examples)
-
-
-def _note(kept: dict[str, None], text: object, most: int) -> None:
-    if isinstance(text, str) and text and len(kept) < most:
-        kept[text] = None
-
-
 def summarise(entries: Iterable[Entry], *, examples: int = 3) -> Summary:
     """
     Sum a log up by contract. The entries are taken as they are: whether they can be trusted is for
@@ -149,95 +142,52 @@ def summarise(entries: Iterable[Entry], *, examples: int = 3) -> Summary:
             were found, and count as refused.
         examples: How many examples of each contract are kept.
     """
-    counts: dict[str, _Count] = {}
-    refusals: dict[tuple[str, str], _Refused] = {}
+    contracts: dict[str, ContractSummary] = {}
+    refused: dict[tuple[str, str], RefusedSummary] = {}
+    sessions: set[tuple[str, str | None]] = set()
     violations = decisions = 0
     ungoverned: Counter[str] = Counter()
     for entry in entries:
         if entry.type == "decision":
             decisions += 1
-            if is_ungoverned(entry.data):
-                ungoverned[_event_of(entry)] += 1
-            by = _refused_by(entry.data)
+            event, by = entry.text("event") or "a call that is not named", _refused_by(entry)
+            ungoverned[event] += is_ungoverned(entry.data)
             if by is not None:
-                found = refusals.setdefault((_event_of(entry), by), _Refused(first=entry.time))
-                found.add(entry, examples)
-        if entry.type != "violation":
-            continue
-        violations += 1
-        _add(counts, entry, examples)
+                refusal = RefusedSummary(event=event, by=by, first=entry.time)
+                refused.setdefault((event, by), refusal).add(entry, examples)
+        elif entry.type == "violation":
+            violations += 1
+            spec = entry.text("spec") or "a contract that is not named"
+            contract = ContractSummary(contract=spec, id=entry.text("id"), first=entry.time)
+            contract = contracts.setdefault(spec, contract)
+            contract.add(entry, examples)
+            contract.sessions += (spec, entry.session_id) not in sessions
+            sessions.add((spec, entry.session_id))
     return Summary(
         violations=violations,
         decisions=decisions,
-        ungoverned=dict(ungoverned.most_common()),
-        refused=tuple(
-            RefusedSummary(
-                event=event,
-                by=by,
-                count=found.count,
-                people=tuple(found.people),
-                reasons=tuple(found.reasons),
-                first=found.first,
-                last=found.last,
-            )
-            for (event, by), found in sorted(refusals.items(), key=lambda item: (-item[1].count, item[0]))
-        ),
+        ungoverned={event: count for event, count in ungoverned.most_common() if count},
+        refused=tuple(sorted(refused.values(), key=lambda each: (-each.count, each.event, each.by))),
         contracts=tuple(
-            ContractSummary(
-                contract=spec,
-                id=count.id,
-                refused=count.refused,
-                would_refuse=count.would_refuse,
-                sessions=len(count.sessions),
-                first=count.first,
-                last=count.last,
-                examples=tuple([*count.watched, *count.enforced][:examples]),
-            )
-            for spec, count in sorted(
-                counts.items(), key=lambda item: (-item[1].would_refuse, -item[1].refused, item[0])
-            )
+            sorted(contracts.values(), key=lambda each: (-each.would_refuse, -each.refused, each.contract))
         ),
     )
 
 
-def _event_of(entry: Entry) -> str:
-    return _text(entry.data.get("event")) or "a call that is not named"
-
-
-def _refused_by(decision: Mapping[str, Any]) -> str | None:
+def _refused_by(entry: Entry) -> str | None:
     """Say who refused; None if it was let through, or a contract refused it, which has a violation."""
-    if decision.get("verdict") not in ("block", "halt"):
+    if entry.data.get("verdict") not in ("block", "halt"):
         return None
-    approval = _text(decision.get("approval"))
-    return _APPROVALS.get(approval or "", _SOURCES.get(_text(decision.get("source")) or ""))
+    by = _SOURCES.get(entry.text("source") or "")
+    return _APPROVALS.get(entry.text("approval") or "", by)
 
 
-def _add(counts: dict[str, _Count], entry: Entry, examples: int) -> None:
-    data = entry.data
-    spec = _text(data.get("spec")) or "a contract that is not named"
-    count = counts.get(spec)
-    if count is None:
-        count = counts[spec] = _Count(id=_text(data.get("id")), first=entry.time)
-    count.last = entry.time
-    count.sessions.add(entry.session_id)
-    watched = data.get("mode") == "shadow"
-    kept = count.watched if watched else count.enforced
-    if watched:
-        count.would_refuse += 1
-    else:
-        count.refused += 1
-    if len(kept) < examples:
-        kept.append(
-            Example(
-                time=entry.time,
-                tool=_text(data.get("tool")) or "",
-                args=data.get("args"),
-                session_id=entry.session_id,
-                needs=_text(data.get("needs")),
-                remaining=_text(data.get("remaining")),
-            )
-        )
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+def _example(entry: Entry) -> Example:
+    return Example(
+        time=entry.time,
+        tool=entry.text("tool") or "",
+        args=entry.data.get("args"),
+        session_id=entry.session_id,
+        needs=entry.text("needs"),
+        remaining=entry.text("remaining"),
+    )
