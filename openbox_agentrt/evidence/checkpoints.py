@@ -92,8 +92,7 @@ def make_checkpoint(log: Path, signer: Ed25519Signer) -> Checkpoint:
         UnreadableLogError: See `leaves_of`.
     """
     tree = MerkleRange(leaves_of(log))
-    origin = origin_of(str((header_of(parts_of(log)[0]) or {}).get("log_id")))
-    return signed_checkpoint(origin, tree.size, tree.root(), signer)
+    return signed_checkpoint(_origin_in(log), tree.size, tree.root(), signer)
 
 
 def signed_checkpoint(origin: str, size: int, root: bytes, signer: Ed25519Signer) -> Checkpoint:
@@ -122,6 +121,20 @@ def parse_checkpoint(data: bytes) -> Checkpoint:
     return Checkpoint(origin=lines[0], size=int(lines[1]), root=root, note=note)
 
 
+def missing_signatures(
+    checkpoint: Checkpoint, keys: Sequence[str], witnesses: Sequence[NoteKey]
+) -> list[str]:
+    """Say which signatures a checkpoint lacks: of one of the log's keys, if any are given, and of witnesses."""
+    wrong = []
+    if keys and all(checkpoint.key(key).signed_at(checkpoint.note) is None for key in keys):
+        wrong.append("the checkpoint is not signed with this key")
+    return wrong + [
+        f"witness {witness.name!r} has not seen the checkpoint"
+        for witness in witnesses
+        if witness.signed_at(checkpoint.note) is None
+    ]
+
+
 def check_checkpoint(
     log: Path,
     checkpoint: Checkpoint,
@@ -146,16 +159,10 @@ def check_checkpoint(
     Raises:
         UnreadableLogError: See `leaves_of`.
     """
-    wrong = []
-    keys = () if public_key is None else (public_key, *handed_over)
-    if keys and all(checkpoint.key(key).signed_at(checkpoint.note) is None for key in keys):
-        wrong.append("the checkpoint is not signed with this key")
-    wrong += [
-        f"witness {witness.name!r} has not seen the checkpoint"
-        for witness in witnesses
-        if witness.signed_at(checkpoint.note) is None
-    ]
-    own = origin_of(str((header_of(parts_of(log)[0]) or {}).get("log_id")))
+    wrong = missing_signatures(
+        checkpoint, () if public_key is None else (public_key, *handed_over), witnesses
+    )
+    own = _origin_in(log)
     if checkpoint.origin != own:
         return [*wrong, f"the checkpoint is of {checkpoint.origin!r}, this is {own!r}"]
     tree = MerkleRange()
@@ -168,3 +175,7 @@ def check_checkpoint(
     if tree.root() != checkpoint.root:
         wrong.append(f"the first {checkpoint.size} lines are not those of the checkpoint")
     return wrong
+
+
+def _origin_in(log: Path) -> str:
+    return origin_of(str((header_of(parts_of(log)[0]) or {}).get("log_id")))

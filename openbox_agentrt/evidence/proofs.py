@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .checkpoints import ORIGIN, Checkpoint, leaves_of, parse_checkpoint
+from .checkpoints import ORIGIN, Checkpoint, leaves_of, missing_signatures, parse_checkpoint
 from .format2.lines import LogLine, parse_line
 from .format2.parts import iterate_lines, parts_of
 from .format2.succession import successor
@@ -64,14 +64,7 @@ def check_proof(
         keys = [public_key, *_handed_over(proof.get("keys", ()), checkpoint, public_key)]
     except (ValueError, KeyError, TypeError, AttributeError):
         return ["not the proof of a line"], None
-    wrong = []
-    if all(checkpoint.key(key).signed_at(checkpoint.note) is None for key in keys):
-        wrong.append("the checkpoint is not signed with this key")
-    wrong += [
-        f"witness {witness.name!r} has not seen the checkpoint"
-        for witness in witnesses
-        if witness.signed_at(checkpoint.note) is None
-    ]
+    wrong = missing_signatures(checkpoint, keys, witnesses)
     if not is_there:
         wrong.append(f"the line is not number {proof['number']} of the checkpoint's log")
     return wrong, None if wrong else said.data()
