@@ -124,7 +124,7 @@ def parse_checkpoint(data: bytes) -> Checkpoint:
 def missing_signatures(
     checkpoint: Checkpoint, keys: Sequence[str], witnesses: Sequence[NoteKey]
 ) -> list[str]:
-    """Say which signatures a checkpoint lacks: of one of the log's keys, if any are given, and of witnesses."""
+    """Say which signatures a checkpoint lacks: of one of the keys, if any are given, and of witnesses."""
     wrong = []
     if keys and all(checkpoint.key(key).signed_at(checkpoint.note) is None for key in keys):
         wrong.append("the checkpoint is not signed with this key")

@@ -24,14 +24,13 @@ from .approvals import Approval, State
 from .arrival import arrival
 from .evaluation import Evaluator, JudgedElsewhere
 from .failures import place_of
-from .file_store import FileEventStore
 from .forks import start_anew_in_forks
 from .guardrails import Guardrails, detector
 from .identity import Authenticator
 from .judge import Policy, PolicyCounts, PolicyJudge
-from .memory_store import MemoryEventStore
 from .routes import HttpAnswer, Routes, answered, error_answer
-from .store import EventStore, Record, RefusedRequest
+from .store import Record, RefusedRequest
+from .stores import store_at
 from .wire import WireError
 
 P = ParamSpec("P")
@@ -116,7 +115,7 @@ class LocalCore:
             self._listeners.append(lambda approval: send(approval.message(redactor)))
         elif on_approval is not None and not isinstance(on_approval, str):
             self._listeners.append(on_approval)
-        self._store = contextvars.Context().run(_store_at, path)
+        self._store = contextvars.Context().run(store_at, path)
         try:
             self._judge = PolicyJudge(policy, detector(guardrails), seconds=policy_seconds)
         except BaseException:
@@ -393,7 +392,3 @@ def _failed(error: Exception) -> HttpAnswer:
     # for an ALLOW of the policy.
     logger.error("the local Core failed: %s", place_of(error))
     return error_answer(WireError(500, "internal", "the local Core failed"))
-
-
-def _store_at(path: str | os.PathLike[str]) -> EventStore:
-    return MemoryEventStore() if os.fspath(path) == ":memory:" else FileEventStore(path)

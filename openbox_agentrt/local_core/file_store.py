@@ -6,7 +6,8 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from dataclasses import fields
+from typing import Any
 
 from .._halt import Halt, HaltKind
 from .approvals import Approval, State
@@ -15,10 +16,9 @@ from .halts import Opening
 from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 
-APPROVAL_COLUMNS = (
-    "id, workflow_id, run_id, activity_id, activity_type, reason, event, created_at, expires_at, state, note,"
-    " decided_by, decided_at"
-)
+# The columns of an approval have the names of its attributes.
+_APPROVAL_FIELDS = tuple(field.name for field in fields(Approval))
+APPROVAL_COLUMNS = ", ".join(_APPROVAL_FIELDS)
 
 
 class FileEventStore:
@@ -56,6 +56,7 @@ class FileEventStore:
         )
 
     def first(self, event: Event) -> Answered | None:
+        """Find the first event with the ids of `event`."""
         row = self._db.execute(
             "SELECT seq, payload, answer FROM events"
             " WHERE workflow_id = ? AND run_id = ? AND dedup_key = ? ORDER BY seq LIMIT 1",
@@ -101,6 +102,7 @@ class FileEventStore:
             )
 
     def history(self, workflow_id: str, run_id: str, *, latest: int) -> RunHistory:
+        """Look back on a run; at most so many of its events are whole."""
         run = "WHERE workflow_id = ? AND run_id = ? AND same_as IS NULL"
         rows = self._db.execute(
             f"SELECT payload FROM events {run} ORDER BY seq DESC LIMIT ?", (workflow_id, run_id, latest)
@@ -117,6 +119,12 @@ class FileEventStore:
         return RunHistory(bodies=bodies, missing=missing, totals=totals)
 
     def claim(self, event: Event, *, now: float, until: float) -> bool:
+        """
+        Reserve the judging of `event`, and tell whether that was possible.
+
+        It is not while somebody else, in this process or in another, judges an event with the same ids. What
+        was reserved is free again when the event is added, at the latest when `until` has come.
+        """
         cursor = self._db.execute(
             "INSERT INTO claims VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET until = excluded.until"
             " WHERE until <= ?",
@@ -126,6 +134,7 @@ class FileEventStore:
 
     @contextmanager
     def together(self) -> Iterator[None]:
+        """Make what is read and written meanwhile one step, also for other processes."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -140,6 +149,7 @@ class FileEventStore:
         return [record_of(row) for row in rows]
 
     def moves(self) -> Iterator[tuple[str, str, str, str, str, bool]]:
+        """Yield ids, type, activity and "is a mere retry" of every event that is no hook, in order."""
         rows = self._db.execute(
             "SELECT workflow_id, run_id, event_type, activity_id, activity_type,"
             " same_as IS NOT NULL AND NOT changed FROM events WHERE NOT hook ORDER BY seq"
@@ -154,19 +164,23 @@ class FileEventStore:
         )
 
     def lift_halt(self, kind: HaltKind, value: str) -> int:
+        """Forget halts; returns how many there were."""
         return self._db.execute("DELETE FROM halts WHERE kind = ? AND value = ?", (kind, value)).rowcount
 
     def halts(self) -> list[Halt]:
+        """List the halts in force, oldest first."""
         rows = self._db.execute(f"SELECT {HALT_COLUMNS} FROM halts ORDER BY seq")
         return [halt_from(row) for row in rows]
 
     def opening(self, workflow_id: str) -> Opening | None:
+        """Find the run of a workflow and its first event; None if there is none."""
         row = self._db.execute(
             "SELECT run_id, payload FROM events WHERE workflow_id = ? ORDER BY seq LIMIT 1", (workflow_id,)
         ).fetchone()
         return None if row is None else (row[0], decoded(row[1].encode()))
 
     def halt_on(self, subjects: Sequence[tuple[HaltKind, str]]) -> Halt | None:
+        """Find the first halt that is about one of `subjects`."""
         row = self._db.execute(*halt_query(subjects)).fetchone()
         return None if row is None else halt_from(row)
 
@@ -181,33 +195,24 @@ class FileEventStore:
         return [RefusedRequest(received_at=r[0], path=r[1], status=r[2], message=r[3]) for r in rows]
 
     def add_approval(self, approval: Approval) -> None:
+        values = [getattr(approval, name) for name in _APPROVAL_FIELDS]
+        values[_APPROVAL_FIELDS.index("event")] = json.dumps(approval.event)
         self._db.execute(
-            f"INSERT INTO approvals ({APPROVAL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                approval.id,
-                approval.workflow_id,
-                approval.run_id,
-                approval.activity_id,
-                approval.activity_type,
-                approval.reason,
-                json.dumps(approval.event),
-                approval.created_at,
-                approval.expires_at,
-                approval.state,
-                approval.note,
-                approval.decided_by,
-                approval.decided_at,
-            ),
+            f"INSERT INTO approvals ({APPROVAL_COLUMNS}) VALUES ({', '.join('?' * len(values))})",
+            values,
         )
 
-    def approvals(self, **fields: str) -> list[Approval]:
-        where = "".join(f" AND {name} = ?" for name in fields)
+    def approvals(self, **wanted: str) -> list[Approval]:
+        """List the approvals with the given values of `Approval`'s attributes, oldest first."""
+        where = "".join(f" AND {name} = ?" for name in wanted)
         rows = self._db.execute(
-            f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE 1{where} ORDER BY rowid", tuple(fields.values())
+            f"SELECT {APPROVAL_COLUMNS} FROM approvals WHERE 1{where} ORDER BY rowid",
+            tuple(wanted.values()),
         )
         return [approval_of(row) for row in rows]
 
     def decide(self, approval_id: str, state: State, *, note: str, by: str, now: float) -> bool:
+        """Write a decision down, unless there is one. Says whether it was written."""
         cursor = self._db.execute(
             "UPDATE approvals SET state = ?, note = ?, decided_by = ?, decided_at = ?"
             " WHERE id = ? AND state = 'pending'",
@@ -249,21 +254,8 @@ def halt_from(row: Sequence[Any]) -> Halt:
 
 def approval_of(row: Sequence[Any]) -> Approval:
     """Make an approval of a row with `APPROVAL_COLUMNS`."""
-    return Approval(
-        id=row[0],
-        workflow_id=row[1],
-        run_id=row[2],
-        activity_id=row[3],
-        activity_type=row[4],
-        reason=row[5],
-        event=json.loads(row[6]),
-        created_at=row[7],
-        expires_at=row[8],
-        state=cast(State, row[9]),
-        note=row[10],
-        decided_by=row[11],
-        decided_at=row[12],
-    )
+    read = dict(zip(_APPROVAL_FIELDS, row, strict=True))
+    return Approval(**{**read, "event": json.loads(read["event"])})
 
 
 def _known(**values: str | None) -> dict[str, str]:

@@ -77,7 +77,11 @@ class _MoveFields(msgspec.Struct):
 
 
 class MemoryEventStore:
-    """Keep events in lists. Bodies are kept as they came, and decoded when somebody looks at them."""
+    """
+    Keep events in lists, behind the methods of `FileEventStore`.
+
+    Bodies are kept as they came, and decoded when somebody looks at them.
+    """
 
     def __init__(self) -> None:
         self._rows: list[_StoredEvent] = []

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
-from .._halt import Halt, HaltKind
-from .approvals import Approval, State
-from .halts import Opening
-from .wire import Event, decode
+from .wire import decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,78 +81,6 @@ class Answered(NamedTuple):
     seq: int
     body: bytes
     answer: bytes
-
-
-class EventStore(Protocol):
-    """Keep what a local Core remembers. One thread at a time may use it."""
-
-    def close(self) -> None: ...
-
-    def start_anew(self) -> None:
-        """Open anew what a forked process cannot share with its parent."""
-
-    def run_end(self, workflow_id: str, run_id: str) -> RunEnd: ...
-
-    def set_run_end(self, workflow_id: str, run_id: str, end: RunEnd) -> None: ...
-
-    def first(self, event: Event) -> Answered | None:
-        """Find the first event with the ids of `event`."""
-
-    def add(
-        self,
-        event: Event,
-        answer: bytes,
-        *,
-        now: float,
-        caller: Mapping[str, str],
-        same_as: int | None = None,
-        changed: bool = False,
-    ) -> None: ...
-
-    def history(self, workflow_id: str, run_id: str, *, latest: int) -> RunHistory:
-        """Look back on a run; at most so many of its events are whole."""
-
-    def claim(self, event: Event, *, now: float, until: float) -> bool:
-        """
-        Reserve the judging of `event`, and tell whether that was possible.
-
-        It is not while somebody else, in this process or in another, judges an event with the same ids. What
-        was reserved is free again when the event is added, at the latest when `until` has come.
-        """
-
-    def together(self) -> AbstractContextManager[None]:
-        """Make what is read and written meanwhile one step, also for other processes."""
-
-    def records(self, workflow_id: str | None = None) -> list[Record]: ...
-
-    def moves(self) -> Iterator[tuple[str, str, str, str, str, bool]]:
-        """Yield ids, type, activity and "is a mere retry" of every event that is no hook, in order."""
-
-    def add_halt(self, halt: Halt) -> None: ...
-
-    def lift_halt(self, kind: HaltKind, value: str) -> int:
-        """Forget halts; returns how many there were."""
-
-    def halts(self) -> list[Halt]:
-        """List the halts in force, oldest first."""
-
-    def opening(self, workflow_id: str) -> Opening | None:
-        """Find the run of a workflow and its first event; None if there is none."""
-
-    def halt_on(self, subjects: Sequence[tuple[HaltKind, str]]) -> Halt | None:
-        """Find the first halt that is about one of `subjects`."""
-
-    def refuse(self, request: RefusedRequest) -> None: ...
-
-    def refused(self) -> list[RefusedRequest]: ...
-
-    def add_approval(self, approval: Approval) -> None: ...
-
-    def approvals(self, **fields: str) -> list[Approval]:
-        """List the approvals with the given values of `Approval`'s attributes, oldest first."""
-
-    def decide(self, approval_id: str, state: State, *, note: str, by: str, now: float) -> bool:
-        """Write a decision down, unless there is one. Says whether it was written."""
 
 
 def decoded(body: bytes) -> dict[str, Any]:
