@@ -23,6 +23,7 @@ from .components import values_needed
 from .known import field_paths, guards_of, key_paths
 from .provenance import looked_for, slot_of, sources_of, texts_for
 from .subjects import SUBJECT
+from .told import domains_of, facts_in, joined_keys
 from .tool_calls import ToolCalls, is_about
 
 __all__ = ("MOST_FOUND", "Alphabet", "alphabet_of", "unit_of")
@@ -80,11 +81,14 @@ def alphabet_of(
     names = list(names)
     made.flying = frozenset(name for name in names if any(is_about(c, name) for c in overlapping))
     made.most_flying = max((contract.n for contract in overlapping), default=0)
+    amounts, domains = _amounts(contracts), domains_of(contracts)
+    # Of a call that is under way, only that it fails is tried, and not what it tells later.
+    telling = {tool for fact in facts_in(contracts) for tool in fact.tools}
+    made.whole = domains.whole and made.flying.isdisjoint(telling)
     _add_found(made, contracts)
     _add_subject(made)
-    amounts = _amounts(contracts)
     for name in names:
-        calls = ToolCalls(contracts, name, made.groups, amounts, budget)
+        calls = ToolCalls(contracts, name, made.groups, amounts, domains, budget)
         made.kinds += calls.kinds
         for group, texts in calls.fixed.items():
             # Whether one text that a pattern fits is vouched for, and another is not, is not tried.
@@ -110,6 +114,7 @@ def _groups(contracts: Iterable[Declaration]) -> dict[str, str]:
         joined = [list(form.values())] if isinstance(form, dict) else [[p] for p in key_paths(contract, None)]
         joined += [[path] for path in field_paths(contract, "distinct")]
         joined += [[path, *map(slot_of, sources_of(contract))] for path in looked_for(contract)]
+        joined += list(joined_keys(contract))
         for together in joined:
             names = {groups.setdefault(path, path) for path in together}
             for path, group in groups.items():

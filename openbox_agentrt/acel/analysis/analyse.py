@@ -10,6 +10,7 @@ from ..match.matchers import is_glob
 from ..rulesfile import Rules
 from .acceptance import told_apart, unused
 from .alphabet import alphabet_of
+from .assumed import unshown_contracts, unshown_tools
 from .budget import Budget
 from .components import Component, components, remembers, touched, values_needed
 from .conclusions import (
@@ -20,6 +21,7 @@ from .conclusions import (
     tool_findings,
     watch_findings,
 )
+from .conditions import open_parts
 from .findings import KINDS, Analysis, Finding, Named
 from .inspection import inspected
 from .known import why_unknown
@@ -28,6 +30,7 @@ from .questions import Questions
 from .redundancy import idle_contracts
 from .search import Look, explore
 from .tool_names import names_of, tools_in
+from .words import readable
 from .world import World
 
 __all__ = ("MAX_STATES", "analyse", "named_contracts")
@@ -153,6 +156,7 @@ class _Work:
             some = self._explored(component, component.contracts, budget.part(2).at_most(_MOST_STATES))
             yield some
             if some.whole:
+                self._leave_unshown(some)
                 return
         obliging = [place for place in component.contracts if contracts[place].at_end]
         yield from self._ask(component, budget.part(2) if obliging else budget)
@@ -192,10 +196,22 @@ class _Work:
             yield self._search_some(sorted(near), sorted(near), budget.part(len(obliging) - number))
         self._leave_open("whether every session can end with {} met", obliging)
 
-    def _leave_open(self, what: str, places: Sequence[int]) -> None:
+    def _leave_unshown(self, some: SearchResult) -> None:
+        """Name what is possible only if a condition that is taken either way says so."""
+        tools = list(unshown_tools(self._subject, some))
+        places = list(unshown_contracts(self._subject, some))
+        either = _either_way(self._subject.contracts[place] for place in some.contracts)
+        if tools:
+            said = _shown(list(map(repr, tools)))
+            self.undecided.append(f"whether calls of {said} are ever let through{either}")
+            self.open.update(p for name in tools for p in self._touched[name] if p in some.contracts)
+        self._leave_open("whether each of {} ever decides", places, because=either)
+
+    def _leave_open(self, what: str, places: Sequence[int], *, because: str = "") -> None:
         self.open.update(places)
         if places:
-            self.undecided.append(what.format(_shown([self._subject.named[place].name for place in places])))
+            names = [self._subject.named[place].name for place in places]
+            self.undecided.append(what.format(_shown(names)) + because)
 
     def _look_into(
         self, places: Sequence[int], names: Sequence[str], budget: Budget, look: Look
@@ -224,6 +240,13 @@ class _Work:
 def _fits_names(contract: Declaration) -> bool:
     """Tell whether a contract has a pattern over names of tools."""
     return any(is_glob(name) for role in contract.roles for name in tools_in(role.selector.form()))
+
+
+def _either_way(contracts: Iterable[Declaration]) -> str:
+    """Say which part of conditions is taken either way, if any is."""
+    parts = list(dict.fromkeys(part for contract in contracts for part in open_parts(contract)))
+    more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
+    return f", since this is taken either way: {readable(parts[0]):.100}{more}" if parts else ""
 
 
 def _shown(names: Sequence[str]) -> str:

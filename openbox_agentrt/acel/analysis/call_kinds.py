@@ -23,6 +23,7 @@ class CallKind:
         complete: Whether no other argument that a contract reads is missing.
         answers: The answers of conditions that are free, by the names of the arguments that hold them.
         results: Those of the slots that stand for parts of the result, each with its path there.
+        told: The other parts of the result that conditions read, by their paths.
     """
 
     tool: str
@@ -31,6 +32,7 @@ class CallKind:
     complete: bool
     answers: tuple[tuple[str, bool], ...] = ()
     results: tuple[tuple[str, str | None], ...] = ()
+    told: tuple[tuple[str, Any], ...] = ()
 
 
 def with_values(kind: CallKind, values: Mapping[str, str]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from ..contracts.declaration import Declaration
 from ..engine.rule_set import RuleSet
+from ..match.names import canonical
+from .conditions import tools_told_by
 from .known import guards_of, rules_of
 
 __all__ = ("MOST_VALUES", "Component", "components", "remembers", "touched", "values_needed")
@@ -78,16 +80,22 @@ def touched(contracts: Sequence[Declaration], names: Iterable[str]) -> dict[str,
     # Copies, since both sides of a comparison may hold the very same contract.
     rules = RuleSet(map(copy.copy, contracts), alone=True)
     places = rules.order
+    told: dict[str, set[int]] = {}
+    for place, contract in enumerate(contracts):
+        for tool in tools_told_by(contract):
+            told.setdefault(tool, set()).add(place)
     found = {}
     for name in names:
         outline = rules.outline(name)
-        about = [filed.contract for filed, _ in (*outline.decided, *outline.asked)]
-        found[name] = sorted(places[id(contract)] for contract in about)
+        about = {places[id(filed.contract)] for filed, _ in (*outline.decided, *outline.asked)}
+        found[name] = sorted(about | told.get(canonical(name), set()))
     return found
 
 
 def remembers(contract: Declaration) -> bool:
     """Tell whether what happened matters to a contract."""
+    if tools_told_by(contract):
+        return True
     return any(rule.moves for rule in rules_of(contract)) or any(
         guard.kind not in ("never", "condition") for guard in guards_of(contract)
     )

@@ -209,6 +209,9 @@ def end_findings(subject: Subject, some: SearchResult) -> Iterator[Finding]:
         unmet = [state for state, of in enumerate(found.unmet) if own in of]
         met = [state for state, of in enumerate(found.unmet) if own not in of]
         first = next((state for state in unmet if _has_values(subject, some, state)), None)
+        if met and subject.contracts[some.place(own)].asked_at_end:
+            # Its condition asks for it on some ways only, and those are traps.
+            continue
         if first is not None and not found.reaching(met) & set(unmet):
             hopeless.add(own)
             yield _obligation(subject, some, own, first)

@@ -1,23 +1,26 @@
 """
-The texts of conditions whose answers a few values of arguments show.
+The texts of conditions: which parts a few values show every answer of, and which are left open.
 
-Such a condition compares arguments with values that it names, one argument at a time: ``args.reason in ["a",
-"b"] && args.amount <= 500``. Between the values that it names, all are alike. So with those, with one between
-any two and one beyond each, every answer that it can give is tried. All others are not understood here.
+A condition is made of parts by "and", "or" and "not". A part is understood that compares an argument, or what
+a call has told, with values or with one another: ``args.reason in ["a", "b"]``, ``facts.order[args.id].total
+>= args.amount``. So is one that compares how many calls of a tool succeeded with a number. All others are
+open.
 """
 
 from __future__ import annotations
 
 import ast
-import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
-from ..condition.source import tokens_of
+from ..._plain.digest import text_digest
+from ..condition.fact import Fact
+from ..condition.source import ConditionToken, tokens_of
+from .compared import ComparedValues, ReadPlace
 
-__all__ = ("ComparedValues", "NotUnderstoodError", "values_in")
+__all__ = ("ConditionReading", "NotUnderstoodError", "read_condition")
 
 # Of the texts, numbers and names of CEL, those that mean what they say.
 _PLAIN = {
@@ -27,9 +30,10 @@ _PLAIN = {
 }
 _COMPARED = ("==", "!=", "<", "<=", ">", ">=")
 _ASKED = ("startsWith", "endsWith", "contains")
-_OTHER = "other"
-# Of a type that no condition of these compares with anything.
-_OF_NO_TYPE = None
+_OPENS, _CLOSES = "([{", ")]}"
+_END = ConditionToken("end", "")
+
+_Tokens: TypeAlias = Sequence[ConditionToken]
 
 
 class NotUnderstoodError(ValueError):
@@ -37,160 +41,262 @@ class NotUnderstoodError(ValueError):
 
 
 @dataclass(slots=True)
-class ComparedValues:
+class ConditionReading:
     """
-    Hold what some conditions compare one argument with.
+    Hold what is understood of a condition.
 
     Attributes:
-        plain: ComparedValues that it is compared with for equality.
-        bounds: Numbers that it is above or below.
-        parts: Texts that it has in it, at its beginning or at its end.
-        sizes: Numbers that its size is compared with.
+        compared: What each place that it reads is compared with.
+        links: Places that are compared with one another, and whether by which is more.
+        keys: Of each fact by its label, the arguments that say which one is meant.
+        told: The labels of the facts that it reads.
+        counts: Of each tool, the numbers that its successful calls are compared with.
+        open: The parts that are not understood, by the names of arguments that hold their answers.
+        text: The condition, with such an argument in the place of each of them.
     """
 
-    plain: dict[str, Any] = field(default_factory=dict)
-    bounds: set[int | float] = field(default_factory=set)
-    parts: set[str] = field(default_factory=set)
-    sizes: set[int] = field(default_factory=set)
+    compared: dict[ReadPlace, ComparedValues] = field(default_factory=dict)
+    links: dict[tuple[ReadPlace, ReadPlace], bool] = field(default_factory=dict)
+    keys: dict[str, set[str]] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+    counts: dict[str, set[int]] = field(default_factory=dict)
+    open: dict[str, str] = field(default_factory=dict)
+    text: str = ""
 
-    def join(self, other: ComparedValues) -> None:
-        """Take what the same argument is compared with elsewhere."""
-        self.plain |= other.plain
-        self.bounds |= other.bounds
-        self.parts |= other.parts
-        self.sizes |= other.sizes
-
-    @property
-    def whole(self) -> bool:
-        """Whether the values that are tried show every answer."""
-        kinds = bool(self.bounds) + bool(self.sizes) + bool(self.parts)
-        return kinds < 2 and len(self.parts) < 2 and not (self.sizes and self.plain)
-
-    @property
-    def are_texts(self) -> bool:
-        """Whether all that it is compared with are whole texts."""
-        others = self.bounds or self.sizes or self.parts
-        return not others and all(isinstance(value, str) for value in self.plain.values())
-
-    def tried(self) -> list[Any]:
-        """List the values that are tried, those that read best first."""
-        found = [*self.plain.values(), *_around(self.bounds, self.plain.values()), *_of_size(self.sizes)]
-        for part in sorted(self.parts):
-            found += [part, f"{part}x", f"x{part}", f"x{part}x"]
-        if not self.bounds and not self.sizes:
-            found.append(next(text for text in _others() if text not in found))
-        found.append(_OF_NO_TYPE)
-        return list({(type(value), repr(value)): value for value in found}.values())
+    def take(self, other: ConditionReading) -> None:
+        """Take what another part says."""
+        for place, values in other.compared.items():
+            self.compared.setdefault(place, ComparedValues()).join(values)
+        for pair, more in other.links.items():
+            self.links[pair] = self.links.get(pair, False) or more
+        for label, paths in other.keys.items():
+            self.keys.setdefault(label, set()).update(paths)
+        for tool, numbers in other.counts.items():
+            self.counts.setdefault(tool, set()).update(numbers)
+        self.told |= other.told
 
 
-def values_in(text: str) -> dict[str, ComparedValues]:
+def read_condition(text: str, facts: Mapping[str, Fact]) -> ConditionReading:
     """
-    Find what a condition compares each argument with.
+    Read a condition.
+
+    Args:
+        text: The condition, as CEL accepts it.
+        facts: The facts that it may read.
 
     Raises:
-        NotUnderstoodError: It is not of this kind.
+        NotUnderstoodError: It is not made of parts by "and", "or" and "not".
     """
-    reader = _Reader(text)
-    reader.either()
-    reader.end()
-    return reader.found
+    tokens = [token for token in tokens_of(text) if token.kind != "blank"]
+    if any(token.text == "?" for token in tokens):
+        raise NotUnderstoodError("?")
+    found = ConditionReading()
+    found.text = " ".join(_split(tokens, facts, found))
+    return found
 
 
-class _Reader:
-    """Read a condition from its first token to its last."""
+def _split(tokens: _Tokens, facts: Mapping[str, Fact], found: ConditionReading) -> Iterator[str]:
+    """Read a condition part by part, and write it again."""
+    start = depth = 0
+    for place, token in enumerate((*tokens, _END)):
+        depth += (token.text in _OPENS and token.kind == "mark") - (
+            token.text in _CLOSES and token.kind == "mark"
+        )
+        if token.kind == "end" or (not depth and token.text in ("&&", "||")):
+            yield from _one(tokens[start:place], facts, found)
+            yield from [] if token.kind == "end" else [token.text]
+            start = place + 1
 
-    def __init__(self, text: str) -> None:
-        self._tokens: list[tuple[str, str]] = [token for token in tokens_of(text) if token.kind != "blank"]
-        self._tokens.append(("end", ""))
-        self.found: dict[str, ComparedValues] = {}
 
-    def either(self) -> None:
-        self._both()
-        while self._takes("||"):
-            self._both()
+def _one(tokens: _Tokens, facts: Mapping[str, Fact], found: ConditionReading) -> Iterator[str]:
+    if len(tokens) > 1 and tokens[0].text == "!" and _is_enclosed(tokens[1:]):
+        yield "!"
+        tokens = tokens[1:]
+    if _is_enclosed(tokens):
+        yield "("
+        yield from _split(tokens[1:-1], facts, found)
+        yield ")"
+        return
+    part = _Part(tokens, facts)
+    try:
+        part.read()
+    except NotUnderstoodError:
+        form = " ".join(token.text for token in tokens)
+        name = f"open {text_digest(form)[:16]}"
+        found.open[name] = form
+        yield f'args["{name}"]'
+        return
+    found.take(part.found)
+    yield " ".join(token.text for token in tokens)
 
-    def end(self) -> None:
-        if self._tokens[0][0] != "end":
-            raise NotUnderstoodError(self._tokens[0][1])
 
-    def _both(self) -> None:
-        self._one()
-        while self._takes("&&"):
-            self._one()
+def _is_enclosed(tokens: _Tokens) -> bool:
+    """Tell whether the first token opens a bracket that the last one closes."""
+    if not tokens or tokens[0].text != "(":
+        return False
+    depth = 0
+    for place, token in enumerate(tokens):
+        if token.kind == "mark":
+            depth += (token.text in _OPENS) - (token.text in _CLOSES)
+        if not depth:
+            return place == len(tokens) - 1
+    return False
 
-    def _one(self) -> None:
-        if self._takes("!"):
-            self._one()
-        elif self._takes("("):
-            self.either()
-            self._needs(")")
-        elif self._takes("has"):
-            self._needs("(")
-            self._of(self._path())
-            self._needs(")")
-        elif self._takes("size"):
-            self._needs("(")
-            path = self._path()
-            self._needs(")")
-            self._compared_size(path)
-        elif self._tokens[0][1] == "args":
-            self._about(self._path())
+
+class _Part:
+    """Read a part of a condition from its first token to its last."""
+
+    def __init__(self, tokens: _Tokens, facts: Mapping[str, Fact]) -> None:
+        self._tokens = [*tokens, _END]
+        self._facts = facts
+        self.found = ConditionReading()
+
+    def read(self) -> None:
+        while self._takes("!"):
+            pass
+        if self._is_called("has"):
+            self._of(self._enclosed_place())
+        elif self._is_called("size"):
+            place = self._enclosed_place()
+            self._compared_size(place)
+        elif self._tokens[0].text == "session":
+            self._count(*self._compared_count())
+        elif self._tokens[0].text in ("args", "facts"):
+            self._about(self._place())
         else:
-            value = self._value()
-            self._compared(self._next(_COMPARED), value, self._path())
+            self._from_the_right()
+        if self._tokens[0].kind != "end":
+            raise NotUnderstoodError(self._tokens[0].text)
 
-    def _about(self, path: str) -> None:
-        word = self._tokens[0][1]
+    def _about(self, place: ReadPlace) -> None:
+        word = self._tokens[0].text
         if word == "in":
             self._take()
-            self._of(path).plain.update({repr(value): value for value in self._list()})
+            if self._tokens[0].text == "facts":
+                self._known(place)
+            else:
+                self._of(place).plain.update({repr(value): value for value in self._list()})
         elif word in _COMPARED:
             self._take()
-            self._compared(word, self._value(), path)
-        elif word == "(" and path.rpartition(".")[2] in _ASKED:
+            self._compared(word, place)
+        elif word == ".":
             self._take()
+            self._needs_one(_ASKED)
+            self._needs("(")
             text = self._value()
             self._needs(")")
             if not isinstance(text, str) or not text:
                 raise NotUnderstoodError(word)
-            self._of(path.rpartition(".")[0]).parts.add(text)
+            self._of(place).parts.add(text)
         else:
             # By itself, it is true or false.
-            self._of(path).plain.update({"True": True, "False": False})
+            self._of(place).plain.update({"True": True, "False": False})
 
-    def _compared(self, how: str, value: Any, path: str) -> None:
+    def _from_the_right(self) -> None:
+        """Read a comparison whose value stands first."""
+        value = self._value()
+        how = self._needs_one(_COMPARED)
+        if self._tokens[0].text == "session":
+            self._count(self._counted(), value)
+        else:
+            self._compare(how, self._place(), value)
+
+    def _compared(self, how: str, place: ReadPlace) -> None:
+        if self._tokens[0].text not in ("args", "facts"):
+            self._compare(how, place, self._value())
+            return
+        other = self._place()
+        self._of(place)
+        self._of(other)
+        pair = (place, other) if place < other else (other, place)
+        self.found.links[pair] = how not in ("==", "!=")
+
+    def _compare(self, how: str, place: ReadPlace, value: Any) -> None:
         if how in ("==", "!="):
-            self._of(path).plain[repr(value)] = value
+            self._of(place).plain[repr(value)] = value
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            self._of(path).bounds.add(value)
+            self._of(place).bounds.add(value)
         else:
             raise NotUnderstoodError(how)
 
-    def _compared_size(self, path: str) -> None:
-        self._next(_COMPARED)
+    def _compared_size(self, place: ReadPlace) -> None:
+        self._needs_one(_COMPARED)
         size = self._value()
         if type(size) is not int or size > 64:
             raise NotUnderstoodError("size")
-        self._of(path).sizes.add(size)
+        self._of(place).sizes.add(size)
 
-    def _of(self, path: str) -> ComparedValues:
-        if "." not in path or not path.startswith("args."):
-            raise NotUnderstoodError(path)
-        return self.found.setdefault(path.removeprefix("args."), ComparedValues())
+    def _compared_count(self) -> tuple[str, Any]:
+        tool = self._counted()
+        self._needs_one(_COMPARED)
+        return tool, self._value()
+
+    def _counted(self) -> str:
+        self._needs("session")
+        self._needs(".")
+        return self._name()
+
+    def _count(self, tool: str, number: Any) -> None:
+        if type(number) is not int or not 0 <= number <= 64:
+            raise NotUnderstoodError("session")
+        self.found.counts.setdefault(tool, set()).add(number)
+
+    def _known(self, place: ReadPlace) -> None:
+        self._needs("facts")
+        self._needs(".")
+        fact = self._fact(self._name())
+        if fact.key is None or place.of != "args":
+            raise NotUnderstoodError("in")
+        self.found.keys.setdefault(fact.label, set()).add(place.name)
+
+    def _of(self, place: ReadPlace) -> ComparedValues:
+        return self.found.compared.setdefault(place, ComparedValues())
+
+    def _enclosed_place(self) -> ReadPlace:
+        self._take()
+        self._needs("(")
+        place = self._place()
+        self._needs(")")
+        return place
+
+    def _place(self) -> ReadPlace:
+        if self._takes("args"):
+            return ReadPlace("args", self._path())
+        self._needs("facts")
+        self._needs(".")
+        fact = self._fact(self._name())
+        if fact.key is not None:
+            self._needs("[")
+            self._needs("args")
+            self.found.keys.setdefault(fact.label, set()).add(self._path())
+            self._needs("]")
+        self._needs(".")
+        value = self._name()
+        source = dict(fact.values).get(value)
+        if source is None or "*" in (source.path or "").split("."):
+            raise NotUnderstoodError(value)
+        return ReadPlace("fact", fact.label, value)
 
     def _path(self) -> str:
-        names = [self._name()]
-        while self._takes("."):
+        names = []
+        while self._tokens[0].text == "." and self._tokens[1].text not in _ASKED:
+            self._take()
             names.append(self._name())
-        if names[0] != "args" or len(names) < 2:
-            raise NotUnderstoodError(".".join(names))
+        if not names:
+            raise NotUnderstoodError("args")
         return ".".join(names)
 
+    def _fact(self, name: str) -> Fact:
+        if name not in self._facts:
+            raise NotUnderstoodError(name)
+        self.found.told.add(self._facts[name].label)
+        return self._facts[name]
+
     def _name(self) -> str:
-        kind, word = self._take()
-        if kind != "name":
-            raise NotUnderstoodError(word)
-        return word
+        token = self._take()
+        if token.kind != "name":
+            raise NotUnderstoodError(token.text)
+        return token.text
 
     def _list(self) -> Iterator[Any]:
         self._needs("[")
@@ -212,44 +318,26 @@ class _Reader:
             return word == "true"
         raise NotUnderstoodError(word)
 
-    def _next(self, words: Iterable[str]) -> str:
-        word = self._take()[1]
+    def _is_called(self, word: str) -> bool:
+        return self._tokens[0].text == word and self._tokens[1].text == "("
+
+    def _needs_one(self, words: Iterable[str]) -> str:
+        word = self._take().text
         if word not in words:
             raise NotUnderstoodError(word)
         return word
 
     def _needs(self, mark: str) -> None:
-        self._next((mark,))
+        self._needs_one((mark,))
 
     def _takes(self, word: str) -> bool:
-        taken = self._tokens[0][1] == word and self._tokens[0][0] != "text"
+        taken = self._tokens[0].text == word and self._tokens[0].kind != "text"
         if taken:
             self._take()
         return taken
 
-    def _take(self) -> tuple[str, str]:
-        kind, word = self._tokens.pop(0) if len(self._tokens) > 1 else self._tokens[0]
-        if kind in _PLAIN and not _PLAIN[kind].fullmatch(word):
-            raise NotUnderstoodError(word)
-        return kind, word
-
-
-def _around(bounds: Iterable[int | float], plain: Iterable[Any]) -> Iterator[int | float]:
-    """Give numbers at some bounds, between any two and beyond each."""
-    if not (found := sorted(bounds)):
-        return
-    numbers = (value for value in plain if isinstance(value, int | float) and not isinstance(value, bool))
-    ordered = sorted({*found, *numbers})
-    yield from found
-    yield ordered[0] - 1
-    yield ordered[-1] + 1
-    yield from ((one + other) / 2 for one, other in itertools.pairwise(ordered))
-
-
-def _of_size(sizes: Iterable[int]) -> Iterator[tuple[str, ...]]:
-    counts = sorted({count for size in sizes for count in (size, size - 1, size + 1, 0) if count >= 0})
-    yield from (("x",) * count for count in counts)
-
-
-def _others() -> Iterator[str]:
-    return (_OTHER if not number else f"{_OTHER} {number}" for number in itertools.count())
+    def _take(self) -> ConditionToken:
+        token = self._tokens.pop(0) if len(self._tokens) > 1 else self._tokens[0]
+        if token.kind in _PLAIN and not _PLAIN[token.kind].fullmatch(token.text):
+            raise NotUnderstoodError(token.text)
+        return token

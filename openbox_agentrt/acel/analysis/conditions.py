@@ -1,46 +1,72 @@
 """
-Conditions in a search: those that a few values of arguments decide, and those that are taken either way.
+Conditions in a search: the parts that can be followed, and those that are taken either way.
 
-A condition that compares arguments with values is evaluated as it is, for arguments that show every answer it
-can give. Of any other, such as one over facts, each call is tried with both answers. That is more than can
-happen, so what is impossible then is impossible; what is possible is shown only where a session confirms it.
+A part that compares arguments, what calls have told, and how many calls there were, with values is evaluated
+as it is: what a call tells is part of a state. Of any other part, such as one over the time, each call is
+tried with every answer. That is more than can happen, so what is impossible then is impossible; what is
+possible is shown only where a session confirms it.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..condition.condition import Condition
+from ..condition.fact import Fact
 from ..condition.runtime import Lookup, Program
 from ..condition.source import Reads
 from ..contracts.declaration import Declaration
 from ..contracts.requires import Requires
 from ..contracts.rules import Guard, Rule
-from .condition_texts import ComparedValues, NotUnderstoodError, values_in
+from ..match.names import canonical
+from .condition_texts import ConditionReading, NotUnderstoodError, read_condition
 
-__all__ = ("asked_by", "free_name", "freed", "is_free", "values_of")
+__all__ = ("Followed", "asked_by", "followed", "free_name", "freed", "open_parts", "tools_told_by")
 
-
-def asked_by(contract: Declaration) -> tuple[Condition, ...]:
-    """Give the conditions that a contract asks of calls."""
-    return contract.conditions
-
-
-def is_free(condition: Condition) -> bool:
-    """Tell whether a condition is tried with both answers."""
-    return _values(condition) is None
+# With more open parts than these, a condition is open as a whole.
+_MOST_OPEN = 2
 
 
-def values_of(conditions: Iterable[Condition]) -> dict[str, ComparedValues]:
-    """Find the values of arguments that show every answer of those conditions that are not free."""
-    found: dict[str, ComparedValues] = {}
-    for condition in conditions:
-        for path, values in (_values(condition) or {}).items():
-            found.setdefault(path, ComparedValues()).join(values)
-    return found
+@dataclass(frozen=True, slots=True, eq=False)
+class Followed:
+    """
+    A condition as a search asks it.
+
+    Attributes:
+        condition: The condition, with an argument in the place of each part that is open.
+        reading: What is understood of it; nothing where it is open as a whole.
+        open: The names of the arguments that hold the answers of open parts.
+        is_free: Whether it is open as a whole, and one argument holds its answer.
+    """
+
+    condition: Condition
+    reading: ConditionReading
+    open: tuple[str, ...] = ()
+    is_free: bool = False
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """The facts that it reads."""
+        return tuple(fact for fact in self.condition.facts if fact.label in self.reading.told)
+
+
+def asked_by(contract: Declaration) -> tuple[Followed, ...]:
+    """Give the conditions of a contract as a search asks them."""
+    return tuple(map(followed, contract.conditions))
+
+
+def open_parts(contract: Declaration) -> list[str]:
+    """Give the parts of the conditions of a contract that are taken either way."""
+    return [part for asked in asked_by(contract) for part in asked.reading.open.values()]
+
+
+def tools_told_by(contract: Declaration) -> frozenset[str]:
+    """Find the tools whose calls change the answers of conditions that are followed."""
+    return frozenset(_told_by(contract))
 
 
 def free_name(condition: Condition) -> str:
@@ -49,34 +75,53 @@ def free_name(condition: Condition) -> str:
 
 
 def freed(contract: Declaration) -> Declaration:
-    """Copy a contract, with the answers of its free conditions read from arguments of that name."""
+    """Copy a contract, with the answers that are open read from arguments of that name."""
     own = copy.copy(contract)
-    if not any(map(is_free, contract.conditions)):
+    if not any(asked.open or asked.is_free for asked in asked_by(contract)):
         return own
-    own.when = None if own.when is None else _freed(own.when)
+    own.conditions = tuple(asked.condition for asked in asked_by(contract))
+    own.when = None if own.when is None else followed(own.when).condition
     if isinstance(own, Requires):
         (guard,) = own.rule((True,)).guards
         assert guard.condition is not None
-        answered: Any = Guard(kind="condition", condition=_freed(guard.condition))
+        answered: Any = Guard(kind="condition", condition=followed(guard.condition).condition)
         own.__dict__["_rule"] = Rule(guards=(answered,))
-    # What other calls tell matters to no answer now.
-    own.__dict__.update(facts=(), watches=())
+    # What other calls tell matters to no answer that is open.
+    own.__dict__.pop("facts", None)
+    own.__dict__.pop("watches", None)
     return own
 
 
 @functools.lru_cache(maxsize=4096)
-def _values(condition: Condition) -> Mapping[str, ComparedValues] | None:
-    reads = condition.reads
-    if reads.facts or reads.tools or reads.now or reads.subject:
-        return None
+def followed(condition: Condition) -> Followed:
+    """Find how a search asks a condition."""
+    facts = {fact.name: fact for fact in condition.facts}
     try:
-        return values_in(condition.form)
+        reading = read_condition(condition.form, facts)
     except NotUnderstoodError:
-        return None
+        return _as_free(condition)
+    if not reading.open:
+        return Followed(condition, reading)
+    if len(reading.open) > _MOST_OPEN or not (reading.compared or reading.told or reading.counts):
+        return _as_free(condition)
+    told = [fact for fact in condition.facts if fact.label in reading.told]
+    return Followed(Condition(reading.text, told), reading, tuple(reading.open))
 
 
-def _freed(condition: Condition) -> Condition:
-    return _FreeCondition(condition) if is_free(condition) else condition
+def _as_free(condition: Condition) -> Followed:
+    reading = ConditionReading(open={free_name(condition): condition.form})
+    return Followed(_FreeCondition(condition), reading, is_free=True)
+
+
+def _told_by(contract: Declaration) -> Iterator[str]:
+    for asked in asked_by(contract):
+        yield from map(canonical, asked.reading.counts)
+        yield from _tools_of(asked.facts)
+
+
+def _tools_of(facts: Iterable[Fact]) -> Iterator[str]:
+    for fact in facts:
+        yield from fact.tools
 
 
 class _FreeCondition(Condition):

@@ -17,6 +17,7 @@ from ..contracts.declaration import Declaration, Options
 from ..contracts.registry import CLASSES
 from ..contracts.rules import Cell, Guard, Rule
 from .automata import UnknownPatternError, of_pattern
+from .conditions import open_parts
 
 __all__ = ("field_paths", "guards_of", "key_paths", "patterns_of", "rules_of", "why_unknown")
 
@@ -97,8 +98,8 @@ def why_unknown(contract: TemporalContract) -> str | None:
         return "it has code of its own"
     if contract.template not in _TEMPLATES:
         return f"{contract.template} is not analysed"
-    if contract.when is not None and contract.asked_at_end:
-        return "its condition is asked at the end of a session, which is not analysed"
+    if contract.asked_at_end and (parts := open_parts(contract)):
+        return f"its condition is asked at the end of a session, and nobody knows there: {parts[0]:.60}"
     for option in sorted(name.rstrip("_") for name in Options.__annotations__.keys() - _OPTIONS):
         if getattr(contract, option, getattr(contract.reach, option, None)) not in _NOTHING_SAID:
             return f"the option {option!r} is not analysed"

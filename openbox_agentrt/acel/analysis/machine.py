@@ -124,6 +124,8 @@ class Machine:
         self._halts = any(contract.on_violation == "halt" for contract in own)
         self._late = any(guard.kind == "overdue" for contract in own for guard in guards_of(contract))
         self._ends = any(contract.at_end for contract in own)
+        # Whether a contract is asked depends on more than the arguments.
+        self._asks_anew = any(c.when is not None and c.when.reads.changing for c in own)
 
     def first(self) -> State:
         """Give the state of a new session."""
@@ -184,8 +186,9 @@ class Machine:
         if letter is None:
             args = {**with_values(kind, dict(values)), **dict(kind.answers)}
             plan = self._store.book.plan(kind.tool)
-            result = result_with(kind.results, dict(values))
-            letter = _Letter(args, plan, plan.ask(args) if plan.asked else None, result)
+            result = result_with(kind.results, dict(values), kind.told)
+            extra = plan.ask(args) if plan.asked and not self._asks_anew else None
+            letter = _Letter(args, plan, extra, result)
             self._letters[kind, values] = letter
         return letter
 
@@ -194,7 +197,7 @@ class Machine:
         store.step, store.flying, store.shut = _STEP, 0, HALTED if state.shut else None
         store.violated = frozenset()
         for view, frozen in zip(self._views, state.cells, strict=True):
-            view.load(dict(frozen) if view.cell.key is not None else frozen)
+            view.load(dict(frozen) if view.is_mapping else frozen)
         for age, kind, values in state.flying:
             self._fly(age, kind, values)
         if self.entries.values:
@@ -222,7 +225,7 @@ class Machine:
             return replace(state, cells=self._renewed(state.cells, *step.period))
         if step.entry is None:
             aged = [
-                _hashable(view.aged(dict(frozen) if view.cell.key is not None else frozen, step.seconds))
+                _hashable(view.aged(dict(frozen) if view.is_mapping else frozen, step.seconds))
                 for view, frozen in zip(self._views, state.cells, strict=True)
             ]
             most = self.entries.oldest

@@ -8,15 +8,17 @@ and what no comparison looks at is left out. The engine's own cells are read and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..._plain.amounts import Amount, add
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Cell
+from ..contracts.watched import cell_of, count_of
 from ..memory.cell import LiveCell
 from ..memory.distinct import Distinct
+from ..memory.facts import FactMemory
 from ..memory.flights import Flights
 from ..memory.fresh import Fresh, FreshByKey
 from ..memory.keyed import Keyed
@@ -29,6 +31,7 @@ from ..memory.tokens import Token, Tokens
 from ..memory.total import Sum
 from ..memory.values import LearningCell, Values, Words
 from ..memory.window import Marks, Stamps
+from .conditions import asked_by
 from .known import guards_of, rules_of
 
 __all__ = ("CellView", "Frozen", "views_of")
@@ -55,6 +58,7 @@ class CellView:
         oldest: The age from which all are alike.
         latest: The cell that tells which call was the last, for one that marks a step.
         texts: The values that a source can find.
+        told: The values of a fact that conditions read.
     """
 
     cell: Cell
@@ -66,10 +70,18 @@ class CellView:
     oldest: float = 0.0
     latest: CellView | None = None
     texts: tuple[str, ...] = ()
+    told: frozenset[str] = frozenset()
+
+    @property
+    def is_mapping(self) -> bool:
+        """Whether what it remembers is apart by the values of a key."""
+        return self.cell.key is not None or self.cell.kind == "facts"
 
     def freeze(self) -> Frozen:
         """Give what it remembers."""
         live = self.live.whole()
+        if isinstance(live, FactMemory):
+            return {key: self._told(values) for key, (_, values) in live.dump().items()}
         if not isinstance(live, Keyed):
             return self._freeze(live, None)
         blank = self._freeze(live.blank, None)
@@ -83,6 +95,9 @@ class CellView:
     def load(self, frozen: Frozen) -> None:
         """Remember what `freeze` gave, and nothing else."""
         live = self.live.whole()
+        if isinstance(live, FactMemory):
+            live.load({key: [_BEFORE, _lists(dict(values))] for key, values in frozen.items()})
+            return
         if not isinstance(live, Keyed):
             self._load(live, frozen, None)
             return
@@ -196,6 +211,10 @@ class CellView:
             return tuple((age + seconds, value) for age, value in frozen)
         return self._age(frozen + seconds)
 
+    def _told(self, values: dict[str, Any]) -> Frozen:
+        known = {name: value for name, value in values.items() if name in self.told}
+        return tuple(sorted((name, _tuples(value)) for name, value in known.items()))
+
     def _age(self, age: float) -> float:
         return min(age, self.oldest)
 
@@ -234,8 +253,11 @@ def views_of(contracts: Iterable[Declaration], memory: SessionMemory, unit: Amou
         for rule in rules_of(contract):
             for move in rule.moves:
                 views.setdefault(move.cell, CellView(move.cell, memory.cell(move.cell, 0)))
+        for watch in contract.watches:
+            views.setdefault(watch.move.cell, CellView(watch.move.cell, memory.cell(watch.move.cell, 0)))
     for contract in contracts:
         _note_limits(contract, views, memory, unit)
+        _note_asked(contract, views)
     most = max((max(view.starts, view.successes) for view in views.values()), default=1)
     oldest = max((view.cell.within or 0.0 for view in views.values()), default=0.0)
     for view in views.values():
@@ -264,6 +286,27 @@ def _note_limits(
         # A value that was tried is owed something, also where it never succeeded.
         if guard.cell is not None and guard.cell.key is not None:
             views[guard.cell].starts = max(views[guard.cell].starts, 1)
+
+
+def _note_asked(contract: Declaration, views: Mapping[Cell, CellView]) -> None:
+    """Note what conditions tell apart of what calls have told, and of how many there were."""
+    for asked in asked_by(contract):
+        for fact in asked.facts:
+            read = (place.value for place in asked.reading.compared if place.name == fact.label)
+            views[cell_of(fact)].told |= frozenset(read)
+        for tool, numbers in asked.reading.counts.items():
+            view = views[count_of(tool)]
+            view.successes = max(view.successes, max(numbers) + 1)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _lists(inner) for name, inner in value.items()}
+    return list(map(_lists, value)) if isinstance(value, tuple) else value
 
 
 def _latest(ages: Iterable[float], most: int) -> tuple[float, ...]:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from .alphabet import Alphabet
 from .memory import CellView
+from .told import key_slot
 
 __all__ = ("Groups", "Names", "groups_of", "names_in", "related_groups", "renamed_names")
 
@@ -21,6 +22,9 @@ Groups: TypeAlias = tuple["tuple[str, ...]", "str | None"]
 def groups_of(view: CellView, alphabet: Alphabet) -> Groups:
     """Give the groups of the values that a cell knows."""
     inner = alphabet.groups.get(view.cell.field or "") if view.cell.kind == "distinct" else None
+    if view.cell.fact is not None:
+        slot = key_slot(view.cell.fact)
+        return (() if slot is None else (alphabet.groups[slot],)), None
     form = None if view.cell.key is None else view.cell.key.form()
     if form is None:
         return (), inner

@@ -113,13 +113,18 @@ def _listed_in(contracts: Iterable[Declaration]) -> tuple[tuple[str, ...], bool]
     return tuple(kinds.values())[:_MAX_LISTED], len(kinds) <= _MAX_LISTED
 
 
-def result_with(places: Iterable[tuple[str, str | None]], values: Mapping[str, str]) -> Any:
+def result_with(
+    places: Iterable[tuple[str, str | None]],
+    values: Mapping[str, str],
+    told: Iterable[tuple[str, Any]] = (),
+) -> Any:
     """
     Make a result in which values stand.
 
     Args:
         places: The slots of a call that stand for parts of its result, each with the path.
         values: The values of slots.
+        told: Further values, by their paths.
 
     Returns:
         The result; None if no value stands in it.
@@ -128,13 +133,15 @@ def result_with(places: Iterable[tuple[str, str | None]], values: Mapping[str, s
     for slot, path in places:
         if slot in values:
             made = _joined(made, _standing(None if path is None else path.split("."), values[slot]))
+    for path, value in told:
+        made = _joined(made, _standing(path.split(".") if path else None, value))
     if isinstance(made, dict) and Result(made).data is not made:
         # With one more entry it is no wrapping, such as that of MCP, which would be taken off.
         made["id"] = 1
     return made
 
 
-def _standing(parts: list[str] | None, value: str) -> Any:
+def _standing(parts: list[str] | None, value: Any) -> Any:
     if not parts:
         return value
     inner = _standing(parts[1:], value)

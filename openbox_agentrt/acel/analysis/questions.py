@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from .assumed import is_shown
 from .budget import Budget
 from .conclusions import SearchResult, Subject
+from .conditions import open_parts
 from .search import Explored, Look, row_of, way_to
 from .state import Transition, Try
 from .traces import TraceRow
@@ -22,6 +24,7 @@ from .witness import played
 __all__ = ("Possibility", "Questions")
 
 _MOST_STATES = 5_000
+_MOST_UNSHOWN = 20
 
 Search: TypeAlias = Callable[[Sequence[int], Sequence[str], Budget, Look], SearchResult]
 """Searches some contracts with the calls of some tools until a look stops it."""
@@ -55,6 +58,7 @@ class Questions:
         self._subject = subject
         self._touched = touched
         self._search = search
+        self._is_open = any(map(open_parts, subject.contracts))
         self._named: dict[str, set[int]] = {}
         for place, contract in enumerate(subject.contracts):
             self._named.setdefault(contract.id or contract.spec, set()).add(place)
@@ -91,13 +95,15 @@ class Questions:
     ) -> Possibility:
         watched = first
         while not budget.spent:
-            trying = _Trying(self._subject, self._named, sorted(watched), wanted)
+            ends = "ok" if tools else "refused"
+            trying = _Trying(self._subject, self._named, sorted(watched), wanted, self._is_open, ends)
             names = [n for n, about in self._touched.items() if n in tools or not watched.isdisjoint(about)]
             some = self._search(sorted(watched), names, budget.at_most(_MOST_STATES), trying)
             if trying.possible:
                 return Possibility(True)
             if not trying.in_the_way:
-                return Possibility(False, some) if some.whole else Possibility(None)
+                shows = some.whole and not trying.unshown
+                return Possibility(False, some) if shows else Possibility(None)
             watched |= trying.in_the_way
         return Possibility(None)
 
@@ -109,6 +115,7 @@ class _Trying:
     Attributes:
         possible: Whether it was found, and nothing that can be analysed stands in its way.
         in_the_way: Contracts that were not searched and stand in its way.
+        unshown: How often it was found, and no session showed it though none of these stood in its way.
     """
 
     def __init__(
@@ -117,8 +124,13 @@ class _Trying:
         named: Mapping[str, set[int]],
         watched: Sequence[int],
         wanted: Callable[[Transition | None, Try | None, frozenset[int]], bool],
+        is_open: bool,
+        ends: str,
     ) -> None:
         self._subject = subject
+        self._is_open = is_open
+        self._ends = ends
+        self.unshown = 0
         self._named = named
         self._watched = watched
         self._wanted = wanted
@@ -130,7 +142,7 @@ class _Trying:
             tried = Try(self._places(tried.broken), self._places(tried.blocking), tried.admitted)
         if self._wanted(step, tried, self._places(found.unmet[state])):
             self._try(found, state, step)
-        return self.possible or bool(self.in_the_way)
+        return self.possible or bool(self.in_the_way) or self.unshown >= _MOST_UNSHOWN
 
     def _places(self, own: Iterable[int]) -> frozenset[int]:
         return frozenset(self._watched[place] for place in own)
@@ -147,4 +159,8 @@ class _Trying:
         places = frozenset().union(*(self._named.get(name, ()) for name in names))
         enforced = {p for p in places if self._subject.contracts[p].mode == "enforce"}
         self.in_the_way = frozenset(enforced) - frozenset(self._watched)
-        self.possible = not self.in_the_way
+        if not self.in_the_way:
+            rows.append(last)
+            ends = "ok" if step is None else self._ends
+            self.possible = not self._is_open or is_shown(self._subject, rows, ends, ())
+            self.unshown += not self.possible

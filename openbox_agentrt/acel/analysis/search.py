@@ -20,6 +20,7 @@ from .world import Beside, World
 __all__ = ("Called", "Explored", "Look", "explore", "row_of", "way_to")
 
 # How values of keys are called in a trace that people read.
+_MOST_LET = 20
 _SHOWN = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -43,6 +44,7 @@ class Explored:
         fired_whole: The same of calls that have every argument that contracts read.
         refused: Of each set of contracts for which a call is refused, the first such call.
         allowed: The tools of which a call is let through.
+        let: Of each of them, the first such calls.
         denied: Of each tool, the sets of contracts for which a call of it is refused, each with the first.
         unmet: Of each state, the contracts that are unmet if a session ends there.
         before: Of each state, those from which it is reached.
@@ -55,6 +57,7 @@ class Explored:
     fired_whole: dict[int, tuple[int, Transition]] = field(default_factory=dict)
     refused: dict[frozenset[int], tuple[int, Transition]] = field(default_factory=dict)
     allowed: set[str] = field(default_factory=set)
+    let: dict[str, list[tuple[int, Transition]]] = field(default_factory=dict)
     denied: dict[str, dict[frozenset[int], tuple[int, Transition]]] = field(default_factory=dict)
     unmet: list[frozenset[int]] = field(default_factory=list)
     before: list[set[int]] = field(default_factory=list)
@@ -136,6 +139,7 @@ def _expand(
                     found.fired_whole.setdefault(contract, (place, step))
             if tried.admitted:
                 found.allowed.add(step.kind.tool)
+                _note_let(found, step.kind.tool, place, step)
             else:
                 found.refused.setdefault(tried.blocking, (place, step))
                 found.denied.setdefault(step.kind.tool, {}).setdefault(tried.blocking, (place, step))
@@ -144,6 +148,12 @@ def _expand(
         for outcome, after, names in ends:
             reach(after, _Edge(place, step, outcome, names))
     return False
+
+
+def _note_let(found: Explored, tool: str, place: int, step: Transition) -> None:
+    known = found.let.setdefault(tool, [])
+    if len(known) < _MOST_LET:
+        known.append((place, step))
 
 
 def way_to(found: Explored, place: int) -> tuple[list[TraceRow], Called]:

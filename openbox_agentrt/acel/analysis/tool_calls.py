@@ -7,17 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..._plain.amounts import Amount
+from ..condition.fact import Fact
 from ..contracts.declaration import Declaration
 from ..match.keys import OF_SUBJECT
 from ..match.matchers import name_matches
+from ..match.names import canonical
 from .automata import of_pattern
 from .budget import Budget
 from .call_kinds import CallKind
+from .compared import ComparedValues, Domains, ReadPlace
 from .components import MOST_VALUES, values_needed
-from .conditions import asked_by, free_name, is_free, values_of
+from .conditions import Followed, asked_by, free_name, tools_told_by
 from .known import field_paths, key_paths, patterns_of
 from .provenance import fields_of, slot_of, sources_of
 from .texts import alike_texts, combinations
+from .told import facts_in, key_slot, places_told, slots_by_keys
 
 __all__ = ("ToolCalls", "is_about")
 
@@ -25,7 +29,10 @@ _MAX_TEXTS = 64
 _MAX_KINDS = 4096
 _MAX_TRIED = 100_000
 _MAX_WHEN = 4
+_MAX_PARTS = 4
 _MISSING: Any = object()
+# What a result has in it stands among the arguments, under names that no argument has.
+_TOLD = "\0result."
 
 
 class _Choice(NamedTuple):
@@ -44,6 +51,7 @@ class ToolCalls:
         tool: The tool.
         groups: Of each path of a key, the group of values that it is of.
         amounts: Of each path of an amount, the amounts that are tried.
+        domains: The values of places that conditions compare with one another.
         budget: How long is searched for texts.
 
     Attributes:
@@ -58,9 +66,12 @@ class ToolCalls:
         tool: str,
         groups: Mapping[str, str],
         amounts: Mapping[str, Sequence[Amount]],
+        domains: Domains,
         budget: Budget | None,
     ) -> None:
         self._about = [contract for contract in contracts if is_about(contract, tool)]
+        self._judging = [contract for contract in self._about if _judges(contract, tool)]
+        self._domains = domains
         self._tool = tool
         self._groups = groups
         self._budget = budget
@@ -71,6 +82,7 @@ class ToolCalls:
         choices = {path: [*map(_Choice, of), _Choice(_MISSING)] for path, of in sums.items()}
         slots, results = self._slots()
         self._add_compared(choices, slots, values)
+        self._add_told(choices, slots)
         compared = frozenset(choices)
         for path, patterns in self._patterns().items():
             texts = self._texts(path, list(patterns))
@@ -85,26 +97,76 @@ class ToolCalls:
 
     def _add_compared(self, choices: dict[str, list[_Choice]], slots: Mapping[str, str], count: int) -> None:
         """Add the values of arguments that show every answer of conditions."""
-        for path, values in values_of(c for contract in self._about for c in asked_by(contract)).items():
-            tried = values.tried()
-            if path in slots and not values.are_texts:
+        for path, values in self._compared().items():
+            place = ReadPlace("args", path)
+            tried = self._domains.tried(place, values)
+            if path in slots and not self._domains.are_texts(place, values):
                 self.whole = False
             elif path in slots:
                 texts = [value for value in tried if isinstance(value, str)]
                 self.fixed[slots[path]] = (*texts, *(f"{texts[-1]} {n}" for n in range(2, count + 1)))
             else:
-                self.whole = self.whole and values.whole
+                self.whole = self.whole and self._domains.is_whole(place, values)
                 every = (*map(_Choice, tried), *choices.get(path, [_Choice(_MISSING)]))
                 choices[path] = list({repr(choice): choice for choice in every}.values())
 
+    def _compared(self) -> dict[str, ComparedValues]:
+        """Find what the conditions of those contracts that judge a call compare its arguments with."""
+        found: dict[str, ComparedValues] = {}
+        for asked in self._asked():
+            for place, values in asked.reading.compared.items():
+                if place.of == "args":
+                    found.setdefault(place.name, ComparedValues()).join(values)
+        return found
+
+    def _add_told(self, choices: dict[str, list[_Choice]], slots: Mapping[str, str]) -> None:
+        """Add the values that a call can tell, among its arguments or in its result."""
+        told: dict[str, list[Any]] = {}
+        places = places_told(self._about)
+        for fact in self._facts():
+            for value, source in fact.values:
+                place = ReadPlace("fact", fact.label, value)
+                if place not in places:
+                    continue
+                path = str(source.path) if source.of == "args" else f"{_TOLD}{source.path or ''}"
+                told.setdefault(path, []).extend(self._domains.tried(place, places[place]))
+                alone = path not in slots and (source.of == "result" or path not in choices)
+                self.whole = self.whole and alone and self._domains.is_whole(place, places[place])
+        # One that stands in another, or in the place of a key, is not tried by itself.
+        nested = [path for path in told if any(_is_within(path, other) for other in told)]
+        self.whole = self.whole and not nested
+        for path, values in told.items():
+            if path not in slots and path not in nested:
+                every = (*map(_Choice, values), *choices.get(path, [_Choice(_MISSING)]))
+                choices[path] = list({repr(choice): choice for choice in every}.values())
+
+    def _facts(self) -> list[Fact]:
+        return [fact for fact in facts_in(self._about) if canonical(self._tool) in fact.tools]
+
+    def _asked(self) -> Iterator[Followed]:
+        """Give the conditions that are asked of a call."""
+        for contract in self._judging:
+            yield from () if contract.asked_at_end else asked_by(contract)
+
     def _answers(self) -> list[tuple[tuple[str, bool], ...]]:
         """
-        Give the answers of conditions that are free.
+        Give the answers of conditions that are free, and of the open parts of others.
 
         A call that is refused for one condition shows nothing more if it is for another as well.
         """
-        asked = dict.fromkeys(c for contract in self._about for c in asked_by(contract) if is_free(c))
-        when = [c for c in asked if any(c == contract.when for contract in self._about)]
+        parts = list(dict.fromkeys(name for asked in self._asked() for name in asked.open))
+        self.whole = self.whole and len(parts) <= _MAX_PARTS
+        # Whether such a part holds, does not, or cannot be told.
+        chosen = itertools.product((True, False, None), repeat=min(len(parts), _MAX_PARTS))
+        answered = [
+            tuple((name, answer) for name, answer in zip(parts, of, strict=False) if answer is not None)
+            for of in chosen
+        ]
+        return [(*answers, *of) for answers in self._free_answers() for of in answered]
+
+    def _free_answers(self) -> list[tuple[tuple[str, bool], ...]]:
+        asked = dict.fromkeys(asked.condition for asked in self._asked() if asked.is_free)
+        when = [c for c in asked if any(c == contract.when for contract in self._judging)]
         checks = [c for c in asked if c not in when]
         self.whole = self.whole and len(when) <= _MAX_WHEN
         either = itertools.product((True, False), repeat=min(len(when), _MAX_WHEN))
@@ -120,8 +182,13 @@ class ToolCalls:
 
     def _slots(self) -> tuple[dict[str, str], dict[str, str | None]]:
         """Find the arguments that are keys, and those of the slots that stand for parts of a result."""
-        slots: dict[str, None] = {}
+        slots: dict[str, None] = dict.fromkeys(slots_by_keys(self._judging))
         results: dict[str, str | None] = {}
+        for fact in self._facts():
+            slot = key_slot(fact)
+            if slot is not None and fact.key is not None:
+                slots[slot] = None
+                results.update({slot: fact.key.path} if fact.key.of == "result" else {})
         for contract in self._about:
             keys = key_paths(contract, self._tool)
             slots |= dict.fromkeys(path for path in keys if not path.startswith(OF_SUBJECT))
@@ -190,19 +257,30 @@ class ToolCalls:
         results: Mapping[str, str | None],
     ) -> CallKind:
         given = zip(choices, (choice.value for choice in chosen), strict=True)
-        args = tuple((path, value) for path, value in given if value is not _MISSING)
+        every = [(path, value) for path, value in given if value is not _MISSING]
+        args = tuple((path, value) for path, value in every if not path.startswith(_TOLD))
+        told = [(path.removeprefix(_TOLD), value) for path, value in every if path.startswith(_TOLD)]
         return CallKind(
             answers=answers,
             tool=self._tool,
             args=args,
             slots=tuple(slots.items()),
-            complete=len(args) == len(choices),
+            complete=len(every) == len(choices),
+            told=tuple(told),
             results=tuple(results.items()),
         )
 
 
+def _is_within(path: str, other: str) -> bool:
+    return path != other and (path.startswith(f"{other}.") or (other == _TOLD and path.startswith(_TOLD)))
+
+
 def is_about(contract: Declaration, tool: str) -> bool:
-    """Tell whether a contract can be about calls of a tool."""
+    """Tell whether a contract can be about calls of a tool, or about what they tell."""
+    return _judges(contract, tool) or canonical(tool) in tools_told_by(contract)
+
+
+def _judges(contract: Declaration, tool: str) -> bool:
     return contract.everywhere or any(role.selector.on(tool) is not False for role in contract.roles)
 
 

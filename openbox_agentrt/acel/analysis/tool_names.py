@@ -10,6 +10,7 @@ from ..contracts.declaration import Declaration
 from ..match.matchers import is_glob, name_matches
 from .automata import of_name
 from .budget import Budget
+from .conditions import tools_told_by
 from .texts import combinations
 
 __all__ = ("names_of", "tools_in")
@@ -40,6 +41,7 @@ def names_of(
     literal: dict[str, bool] = dict.fromkeys(tools, True)
     globs: dict[str, None] = {}
     for contract in contracts:
+        literal.update(dict.fromkeys(sorted(tools_told_by(contract)), True))
         for role in contract.roles:
             for name in tools_in(role.selector.form()):
                 if is_glob(name):

@@ -12,7 +12,7 @@ from ..contracts.base import TemporalContract
 from ..contracts.identity import canonical
 from .findings import Named
 
-__all__ = ("Changes", "RuleChange", "changes_between")
+__all__ = ("Changes", "RuleChange", "changes_between", "readable")
 
 
 _Formed: TypeAlias = "tuple[dict[str, Any], Named]"
@@ -133,8 +133,11 @@ def _words(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _condition(value: Any) -> str:
+    return readable(_shown(value))
+
+
+def readable(said: str) -> str:
     """Write a condition closer to how people do: its form has a blank between any two tokens."""
-    said = _shown(value)
     for tight in (" . ", " [ ", " ]", " ( ", " )", " ,"):
         said = said.replace(tight, tight.strip() + (" " if tight == " ," else ""))
     return said.replace(",  ", ", ")

@@ -8,7 +8,7 @@ in the first state that is like it, and of values of which the same is known, on
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, get_args
 
 from ..match.keys import OF_SUBJECT
@@ -131,7 +131,7 @@ class World:
     def result_of(self, step: Transition, names: Mapping[str, Mapping[str, str]]) -> Any:
         """Write what a call returns that contracts look at; None if there is nothing."""
         assert step.kind is not None
-        return result_with(step.kind.results, self._called(step.kind, step, names))
+        return result_with(step.kind.results, self._called(step.kind, step, names), step.kind.told)
 
     def is_written_out(self, group: str) -> bool:
         """Tell whether the values of a group are as people read them, so that none gets another name."""
@@ -161,7 +161,7 @@ class World:
         results = dict(kind.results)
         groups = [group for _, group in kind.slots]
         choices = [
-            [*self._alphabet.found[group], _NOTHING]
+            [*self._found(group, present), _NOTHING]
             if path in results
             else self._choices(group, present, fresh=groups.count(group))
             for path, group in kind.slots
@@ -179,6 +179,11 @@ class World:
             if left_out != ALL_ARGUMENTS:
                 some = zip(paths, choices, strict=True)
                 yield tuple((path, of[0]) for path, of in some if path != left_out and of)
+
+    def _found(self, group: str, present: _Present) -> Iterable[str]:
+        """List the values that a result can have in it."""
+        known = self._alphabet.found.get(group)
+        return self._choices(group, present) if known is None else known
 
     def _choices(self, group: str, present: _Present, *, fresh: int = 1) -> list[str]:
         known = present.get(group, {})

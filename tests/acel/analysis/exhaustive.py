@@ -21,6 +21,19 @@ __all__ = ("Letter", "Seen", "letters_of", "random_rules", "see")
 
 TOOLS = ("a", "b", "c")
 CONDITIONS = ("args.n <= 2", "args.n != 1", 'args.command == "x"', "!has(args.k)")
+FACTS = (
+    {"tool": "c", "as": "f", "key": "k", "values": {"v": "v"}},
+    {"tool": "b", "as": "g", "values": {"w": "v"}},
+)
+TOLD = (
+    'facts.f[args.k].v == "p"',
+    '!(args.k in facts.f) || facts.f[args.k].v != "p"',
+    'facts.g.w == "p"',
+    "session.c < 2",
+    "session.b > 0",
+    'facts.g.w == "p" && session.c < 1',
+)
+AT_END = ('facts.g.w == "p"', "session.c > 0", "session.b < 2")
 _START = 1_780_315_200.0
 
 
@@ -32,6 +45,7 @@ class Letter(NamedTuple):
     ends: Literal["ok", "failed", "never"] = "ok"
     seconds: float = 0.0
     period: Any = None
+    result: str | None = None
 
 
 @dataclass
@@ -100,14 +114,16 @@ def _session_after(
             if letter.ends == "never":
                 flying.append(call)
             elif call.allowed:
-                call.commit() if letter.ends == "ok" else call.abort(ran=True)
+                told = None if letter.result is None else {"v": letter.result}
+                call.commit(result=told) if letter.ends == "ok" else call.abort(ran=True)
     return session, flying
 
 
 def random_rules(random_: random.Random, *, most: int = 4, plain: bool = False) -> Rules:
     """Make small rules over three tools."""
     count = random_.randint(2, most)
-    return parse_rules({"contracts": [_contract(random_, plain) for _ in range(count)]})
+    said = [_contract(random_, plain) for _ in range(count)]
+    return parse_rules({"contracts": said, "facts": list(FACTS)})
 
 
 def _contract(random_: random.Random, plain: bool) -> dict[str, Any]:
@@ -134,7 +150,7 @@ def _contract(random_: random.Random, plain: bool) -> dict[str, Any]:
     if not plain:
         args |= {
             "at_most_in_flight": [first, 1 + n],
-            "requires": [first, random_.choice(CONDITIONS)],
+            "requires": [first, random_.choice((*CONDITIONS, *TOLD))],
             "at_most_total": [one, "n", 1 + n],
             "rate_limit": [first, 1 + n, 60],
             "only": [{"any_of": [one, two]}],
@@ -148,7 +164,9 @@ def _contract(random_: random.Random, plain: bool) -> dict[str, Any]:
     if template in ("at_most_n_times", "at_most_total") and random_.random() < 0.3:
         options["per"] = random_.choice(["hour", "day"])
     if template not in ("existence", "required_before_session_end") and random_.random() < 0.15:
-        options["when"] = random_.choice(["args.n > 1", 'args.command != "q"'])
+        options["when"] = random_.choice(["args.n > 1", 'args.command != "q"', *TOLD])
+    if template in ("existence", "required_before_session_end") and random_.random() < 0.4:
+        options["when"] = random_.choice(AT_END)
     if random_.random() < 0.1:
         options["mode"] = "shadow"
     return {**said, **options}
@@ -162,6 +180,8 @@ def letters_of(rules: Rules) -> list[Letter]:
     args += [(("n", n),) for n in (1, 2, 3) if "args.n" in text or "at_most_total" in text]
     args += [(("command", some),) for some in ("x", "xy", "y", "q") if "command" in text]
     letters = [Letter(tool, some) for tool in TOOLS for some in args]
+    letters += [Letter("c", (("k", key),), result=v) for key in "12" for v in "pq" if "facts.f" in text]
+    letters += [Letter("b", result=v) for v in "pq" if "facts.g" in text]
     letters += [Letter(tool, some, "failed") for tool in TOOLS[:2] for some in args[:2]]
     letters += [Letter(tool, some, "never") for tool in TOOLS for some in args[:2] if "in_flight" in text]
     letters += [Letter(seconds=61.0)] if "rate_limit" in text else []

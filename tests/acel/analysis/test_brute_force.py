@@ -146,4 +146,6 @@ def _calls(finding: Finding) -> list[TraceRow]:
 
 def _letter(row: TraceRow) -> Letter:
     ends: dict[str, Any] = {"ok": "ok", "failed": "failed", "started": "never"}
-    return Letter(row.tool, tuple((row.args or {}).items()), ends[row.outcome], row.seconds, row.until)
+    told = (row.result or {}).get("v")
+    args = tuple((row.args or {}).items())
+    return Letter(row.tool, args, ends[row.outcome], row.seconds, row.until, told)
