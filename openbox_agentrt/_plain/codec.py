@@ -55,23 +55,50 @@ _SMALL = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
-    """Hold the functions of the JSON library."""
+    """
+    Hold the functions of the JSON library.
+
+    `encoder_with` makes a function that encodes in an order that chance does not decide, and asks another
+    function for what JSON does not have.
+    """
 
     encode: Callable[[Any], bytes]
     encode_sorted: Callable[[Any], bytes]
+    encoder_with: Callable[[Callable[[Any], Any]], Callable[[Any], bytes]]
     decode: Callable[[bytes], Any]
 
 
-@functools.cache
 def codec() -> Codec:
-    """Load the JSON library, late: a process that records nothing does not need it."""
+    """Give the JSON library, loaded late: a process that records nothing does not need it."""
+    return _chosen()
+
+
+def use_standard_library() -> None:
+    """
+    Encode and decode by Python's own library from here on, to the same bytes and values.
+
+    It takes several times as long, and is loaded already: for a process that ends before it has recorded more
+    than a few lines.
+    """
+    global _chosen
+    from .standard_codec import standard_codec
+
+    _chosen = functools.partial(standard_codec, _fast_codec)
+
+
+@functools.cache
+def _fast_codec() -> Codec:
     import msgspec
 
     return Codec(
         encode=msgspec.json.Encoder().encode,
         encode_sorted=msgspec.json.Encoder(order="sorted").encode,
+        encoder_with=lambda hook: msgspec.json.Encoder(order="deterministic", enc_hook=hook).encode,
         decode=msgspec.json.Decoder().decode,
     )
+
+
+_chosen: Callable[[], Codec] = _fast_codec
 
 
 def plain_json(value: object, encode: Callable[[Any], bytes], *, check_names: bool = True) -> bytes | None:
@@ -88,7 +115,7 @@ def plain_json(value: object, encode: Callable[[Any], bytes], *, check_names: bo
     return data if len(data) <= _SMALL and not marked else None
 
 
-def is_plain(value: object, *, check_names: bool = True) -> bool:
+def is_plain(value: object, *, check_names: bool = True, containers: frozenset[type] = CONTAINERS) -> bool:
     """
     Say whether a value freezes to itself, but for text, which is not looked at.
 
@@ -97,6 +124,7 @@ def is_plain(value: object, *, check_names: bool = True) -> bool:
     Args:
         value: Any value.
         check_names: Look at the names in mappings too.
+        containers: Types that are looked into.
     """
     room = MAX_SIZE
     level: list[Any] = [(value,)]
@@ -104,7 +132,7 @@ def is_plain(value: object, *, check_names: bool = True) -> bool:
         below: list[Any] = []
         for part in level:
             items = part
-            if type(part) is dict:
+            if isinstance(part, dict):
                 if check_names:
                     for name in part:
                         if type(name) is not str:
@@ -117,7 +145,7 @@ def is_plain(value: object, *, check_names: bool = True) -> bool:
                 kind = type(item)
                 if kind in _SCALARS:
                     continue
-                if kind in CONTAINERS:
+                if kind in containers:
                     below.append(item)
                 elif kind is not float or item - item != 0:
                     return False

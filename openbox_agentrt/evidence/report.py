@@ -1,7 +1,10 @@
 """Findings of verification."""
 
-from dataclasses import asdict, dataclass
+from __future__ import annotations
+
 from typing import Any, Literal, TypeAlias
+
+from .._values import dataclass
 
 Problem: TypeAlias = Literal[
     "malformed",  # not what a writer of this format writes
@@ -87,6 +90,9 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON data."""
+        # Loaded here: whoever continues a log asks only whether it holds.
+        from dataclasses import asdict
+
         data = {**asdict(self), "notes": list(self.notes), "sessions": list(self.sessions)}
         del data["handed_over"]
         # Left out where nothing was: reports of logs with one key stay what they were.

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from ..._plain.bounding import bounded, short_text, weight
+from ..._plain.codec import codec
 from ..._plain.digest import sha256
 from ..._plain.freezing import freeze
 
@@ -173,11 +174,9 @@ def _line_of(row: Row) -> bytes:
 
 
 def _first_encode(row: Any) -> bytes:
-    # msgspec is loaded by the first row, not by importing this module.
+    # The JSON library is loaded by the first row, not by importing this module.
     global _encode
-    import msgspec
-
-    _encode = msgspec.json.Encoder(order="deterministic", enc_hook=freeze).encode
+    _encode = codec().encoder_with(freeze)
     return _encode(row)
 
 

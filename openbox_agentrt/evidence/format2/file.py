@@ -10,7 +10,6 @@ import datetime
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
@@ -263,7 +262,7 @@ class EvidenceFile(Recording):
             self._anchors.keep(self._head)
 
     def _signed(self, head: Head) -> Head:
-        return head if self._signer is None else replace(head, signature=self._signer(head.statement()))
+        return head if self._signer is None else head.signed(self._signer(head.statement()))
 
 
 def _anchors(

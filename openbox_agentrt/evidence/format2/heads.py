@@ -9,13 +9,15 @@ hash covers all before.
 Heads are deliberately not kept inside the log: any earlier one would vouch for a log that was cut there.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ..._files.whole_write import write_private
+from ..._values import dataclass
 from ..canonical import canonical, decoded
 
 HeadState: TypeAlias = Literal["open", "closed", "rotated"]
@@ -50,13 +52,34 @@ class Head:
 
     def statement(self) -> bytes:
         """The bytes that are signed."""
-        fields = {**asdict(self), "format": 2}
+        fields = self.to_dict()
         del fields["signature"]
         return _DOMAIN + canonical(fields)
 
+    def signed(self, signature: str) -> Head:
+        """Give the same head with a signature."""
+        return Head(
+            log_id=self.log_id,
+            part=self.part,
+            count=self.count,
+            hash=self.hash,
+            state=self.state,
+            key_id=self.key_id,
+            signature=signature,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The head as it is written."""
-        return {**asdict(self), "format": 2}
+        return {
+            "log_id": self.log_id,
+            "part": self.part,
+            "count": self.count,
+            "hash": self.hash,
+            "state": self.state,
+            "key_id": self.key_id,
+            "signature": self.signature,
+            "format": 2,
+        }
 
 
 def head_path(log: Path) -> Path:

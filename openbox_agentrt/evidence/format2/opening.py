@@ -6,7 +6,6 @@ to sign the forgery, so that is refused, and the log is left as it is.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,8 +124,12 @@ def _continue(
         )
     line = parse_line(end.raw)
     header = header_of(last) or {}
-    kept = replace(
-        wanted, log_id=head.log_id, session_id=header.get("session_id"), rules_hash=header.get("rules_hash")
+    kept = LogIdentity(
+        log_id=head.log_id,
+        session_id=header.get("session_id"),
+        rules_hash=header.get("rules_hash"),
+        key_id=wanted.key_id,
+        record=wanted.record,
     )
     writer = LogWriter(log, kept, part=_part_of(last), count=line.seq + 1, prev=line.hash, **settings)
     torn = torn_end_of(last)

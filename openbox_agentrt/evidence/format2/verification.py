@@ -5,10 +5,12 @@ Nothing here opens a file. Lines are taken in the order in which they stand; the
 reported, and what comes after it cannot be trusted either.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..._values import dataclass, field
 from ..canonical import GENESIS_HASH
 from ..course import Course
 from ..findings import NO_KEY, BadEntry, moved_or_missing
@@ -288,7 +290,7 @@ def _report(walk: _Walk, bad: BadEntry | None) -> Report:
     signed = 0
     if walk.expected.verifier is not None and bad is None and head is not None:
         signed = head.count - walk.first - recovered
-    report = Report(
+    return Report(
         ok=bad is None,
         authenticated=bad is None and signed == count,
         format=2,
@@ -309,10 +311,11 @@ def _report(walk: _Walk, bad: BadEntry | None) -> Report:
         last_time=course.last,
         backwards=course.backwards,
         sessions=course.sessions,
+        first_bad=None if bad is None else bad.at,
+        file=None if bad is None else bad.file,
+        problem=None if bad is None else bad.problem,
+        reason=None if bad is None else bad.reason,
     )
-    if bad is None:
-        return report
-    return replace(report, first_bad=bad.at, file=bad.file, problem=bad.problem, reason=bad.reason)
 
 
 def _notes(walk: _Walk, bad: BadEntry | None) -> Iterator[str]:

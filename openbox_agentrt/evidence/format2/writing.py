@@ -5,11 +5,13 @@ Writing a log of format 2, one line after the other.
 `EvidenceFile` sees to that.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ..._values import dataclass
 from ..._version import __version__
 from ..canonical import GENESIS_HASH, canonical
 from .appending import AppendFile
@@ -27,6 +29,16 @@ class LogIdentity:
     rules_hash: str | None
     key_id: str | None
     record: str
+
+    def said(self) -> dict[str, str | None]:
+        """Give what the header says of it."""
+        return {
+            "log_id": self.log_id,
+            "session_id": self.session_id,
+            "rules_hash": self.rules_hash,
+            "key_id": self.key_id,
+            "record": self.record,
+        }
 
 
 class LogWriter:
@@ -70,7 +82,7 @@ class LogWriter:
         link = None
         if previous is not None:
             link = {"count": self.count, "file": previous.name, "hash": self._prev}
-        fields = {**asdict(self.identity), "format": 2, "part": self._part + 1, "previous": link}
+        fields = {**self.identity.said(), "format": 2, "part": self._part + 1, "previous": link}
         body = canonical({**fields, "writer": f"openbox-agentrt-sdk-python {__version__}"})
         line, digest = self._line(body, session_text(self.identity.session_id), "header")
         # Beside the log first: there is never a file without a header where the log is.

@@ -205,6 +205,8 @@ def loaded_by(*arguments: str, **fields: Any) -> set[str]:
     code = (
         "import sys\n"
         "from openbox_agentrt.cli import main\n"
+        "from openbox_agentrt.cli.leaving import be_brief\n"
+        "be_brief()\n"
         f"main(['hook', *{arguments!r}])\n"
         "print(*sys.modules, file=sys.stderr)\n"
     )
