@@ -20,6 +20,9 @@ contracts:
   - template: at_most_n_times
     args: [Deploy]
     kwargs: {n: 1000000}
+  - template: at_most_n_times
+    args: [Never]
+    kwargs: {n: 0}
   - template: at_most_total
     args: [Pay, amount, 1000000]
 """
@@ -28,6 +31,7 @@ EVENTS = {
     "hook pre, no contract is about the call": ("pre", "PreToolUse", "Bash"),
     "hook pre, certain by counts": ("pre", "PreToolUse", "Deploy"),
     "hook pre, judged by the engine": ("pre", "PreToolUse", "Pay"),
+    "hook pre, refused": ("pre", "PreToolUse", "Never"),
     "hook post": ("post", "PostToolUse", "Read"),
 }
 

@@ -33,7 +33,9 @@ else:
 __all__ = ("dataclass", "field")
 
 _FEW = 50
-"""How many values are filled by a loop. From there on it is cheaper to have the methods."""
+"""How many values are filled by a loop. From there on it is cheaper to have the methods ..."""
+_FEW_WITHOUT = 2_000
+"""... if what makes them is loaded already. Loading it costs as much as filling thousands."""
 
 _METHODS = ("__init__", "__repr__", "__eq__")
 _OF_FROZEN = ("__hash__", "__setattr__", "__delattr__")
@@ -166,7 +168,7 @@ class _Made:
     def has_few(self) -> bool:
         """Count a value that is made."""
         self._count += 1
-        return self._count <= _FEW
+        return self._count <= (_FEW if "dataclasses" in sys.modules else _FEW_WITHOUT)
 
     def fill(self, value: object, args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
         """Set the fields of a value; say whether what was given fits. Nothing is set if it does not."""

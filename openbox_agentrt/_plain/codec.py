@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from .._values import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # A hook is a process for each call of a tool, and `typing` takes longer to load than this does.
+    from typing import Any
 
 # A call's arguments come from a model that may be hostile: what one record can cost is bounded. A node
 # costs one, and long text one more for every 64 characters.
@@ -38,7 +42,7 @@ TAGS = frozenset(
 """Names that stand for what JSON cannot hold."""
 
 
-class Marked(dict[str, Any]):
+class Marked(dict[str, "Any"]):
     """
     Stand for what JSON cannot hold, under one of those names.
 
@@ -73,21 +77,15 @@ def codec() -> Codec:
     return _chosen()
 
 
-def use_standard_library() -> None:
-    """
-    Encode and decode by Python's own library from here on, to the same bytes and values.
-
-    It takes several times as long, and is loaded already: for a process that ends before it has recorded more
-    than a few lines.
-    """
+def use_codec(choice: Callable[[], Codec]) -> None:
+    """Let `codec` give another library from here on, which gives the same bytes and values."""
     global _chosen
-    from .standard_codec import standard_codec
-
-    _chosen = functools.partial(standard_codec, _fast_codec)
+    _chosen = choice
 
 
 @functools.cache
-def _fast_codec() -> Codec:
+def fast_codec() -> Codec:
+    """Load the library that is fast once it is loaded."""
     import msgspec
 
     return Codec(
@@ -98,7 +96,7 @@ def _fast_codec() -> Codec:
     )
 
 
-_chosen: Callable[[], Codec] = _fast_codec
+_chosen: Callable[[], Codec] = fast_codec
 
 
 def plain_json(value: object, encode: Callable[[Any], bytes], *, check_names: bool = True) -> bytes | None:

@@ -12,18 +12,26 @@ import json
 import re
 from collections.abc import Callable
 
-from .codec import Codec, Marked, is_plain
+from .codec import Codec, Marked, fast_codec, is_plain, use_codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final, NoReturn
 
-__all__ = ("standard_codec",)
-
 _FROZEN: Final = frozenset((dict, list, tuple, Marked))
 # As Python writes one. In a text it looks the same, and costs time only.
 _EXPONENT: Final = re.compile(r"[0-9]e[+-][0-9]")
 _HALF_A_CHARACTER: Final = "\\ud"
+
+
+def use_standard_library() -> None:
+    """
+    Encode and decode by Python's own library from here on.
+
+    It takes several times as long, and is loaded already: for a process that ends before it has recorded more
+    than a few lines.
+    """
+    use_codec(functools.partial(standard_codec, fast_codec))
 
 
 @functools.cache

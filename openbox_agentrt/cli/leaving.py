@@ -8,13 +8,11 @@ import os
 import sys
 from collections.abc import Callable
 
-from .._plain.codec import use_standard_library
+from .._plain.standard_codec import use_standard_library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
-
-__all__ = ("be_brief", "run_and_leave")
 
 
 def be_brief() -> None:

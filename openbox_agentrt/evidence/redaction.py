@@ -84,7 +84,7 @@ class Redactor:
     and one that was encoded (Base64, compression) before it got here.
     """
 
-    __slots__ = ("_any", "_exact", "_globs", "_has_own_key", "_key", "_patterns", "_remembered")
+    __slots__ = ("_any", "_compiled", "_exact", "_given", "_globs", "_has_own_key", "_key", "_remembered")
 
     def __init__(
         self,
@@ -99,9 +99,12 @@ class Redactor:
             raise ValueError("the key of a redactor has at least 16 bytes")
         self._exact = frozenset(names) - frozenset(globs)
         self._globs = re.compile("|".join(map(fnmatch.translate, globs))) if globs else None
-        given = tuple(patterns)
-        self._patterns = tuple(_compiled(pattern) for pattern in given)
-        self._any = _any_of(given)
+        self._given = tuple(patterns)
+        self._any = _any_of(self._given)
+        self._compiled: tuple[Any, ...] | None = None
+        if self._any is None or self._given is not SECRET_PATTERNS:
+            # Whether somebody else's compile is told at once. Ours do, and few texts need each by itself.
+            self._compile()
         self._key = os.urandom(32) if key is None else key
         self._has_own_key = key is not None
         self._remembered: dict[str, bool] = {}
@@ -128,7 +131,7 @@ class Redactor:
     @property
     def active(self) -> bool:
         """True if there is anything to look for."""
-        return bool(self._exact or self._globs or self._patterns)
+        return bool(self._exact or self._globs or self._given)
 
     def redact(self, value: object) -> Json:
         """A copy of a value as plain JSON data, with markers for the secrets in it."""
@@ -140,13 +143,19 @@ class Redactor:
             text = self._redact_json(text)
             text = conceal_values(text, self.hides, self.marker)
         # Most texts hold no secret, and one look at all patterns costs what a look at each one does.
-        if self._finds_in(text):
-            for pattern in self._patterns:
-                text = pattern.sub(self._mark, text)
-        return text
+        return self._mark_found(text) if self._finds_in(text) else text
 
     def _finds_in(self, text: str) -> bool:
-        return bool(self._patterns) and (self._any is None or self._any.search(text) is not None)
+        return bool(self._given) and (self._any is None or self._any.search(text) is not None)
+
+    def _mark_found(self, text: str) -> str:
+        for pattern in self._compiled or self._compile():
+            text = pattern.sub(self._mark, text)
+        return text
+
+    def _compile(self) -> tuple[Any, ...]:
+        self._compiled = tuple(_compiled(pattern) for pattern in self._given)
+        return self._compiled
 
     def conceal_named(self, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         """
@@ -239,13 +248,14 @@ class Redactor:
 
     def _is_name_in_text(self, name: str) -> bool:
         """Tell whether a pattern hides what stands after a name in text."""
-        if not self._patterns or len(name) > _LONGEST_NAME:
+        if len(name) > _LONGEST_NAME:
             return False
-        texts = (f"{name}{joint}{_ANY_VALUE}" for joint in (": ", "="))
+        texts = [f"{name}{joint}{_ANY_VALUE}" for joint in (": ", "=")]
         return any(
             pattern.sub(self._mark, text).rfind(_ANY_VALUE) < 0
             for text in texts
-            for pattern in self._patterns
+            if self._finds_in(text)
+            for pattern in self._compiled or self._compile()
         )
 
     def marker(self, value: object) -> str:

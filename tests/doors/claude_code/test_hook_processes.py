@@ -266,7 +266,7 @@ def test_a_call_that_is_certain_to_run_loads_no_engine(project: Path, tool: str)
     assert not loaded & HEAVY
     assert not any(name.startswith("openbox_agentrt.acel") for name in loaded)
     ours = [name for name in loaded if name.startswith("openbox_agentrt")]
-    assert len(ours) <= 23, sorted(ours)
+    assert len(ours) <= 27, sorted(ours)
 
 
 @pytest.mark.parametrize("command", ["ls", "pytest"], ids=["not found", "only needed by others"])
@@ -294,6 +294,36 @@ def test_a_call_that_is_judged_loads_the_engine_only(project: Path) -> None:
     assert not loaded & {f"openbox_agentrt.acel.{name}" for name in seldom}
     assert "openbox_agentrt.acel.rulesfile" not in loaded
     assert "openbox_agentrt.evidence" not in loaded
+    ours = [name for name in loaded if name.startswith("openbox_agentrt")]
+    assert len(ours) <= 135, sorted(ours)
+
+
+def test_a_call_that_is_refused_loads_what_writes_a_line_of_evidence(project: Path) -> None:
+    """Neither another JSON library, nor what makes dataclasses, nor what signs without a key."""
+    before(project, "Pay", "one", amount=101)
+
+    loaded = before(project, "Pay", "two", amount=102)
+
+    assert "openbox_agentrt.evidence.format2.file" in loaded
+    needed = {"typing", "pathlib", "hashlib"}
+    assert not loaded & (HEAVY - needed | {"concurrent.futures", "ast"}), sorted(loaded & HEAVY)
+    ours = [name for name in loaded if name.startswith("openbox_agentrt")]
+    assert len(ours) <= 165, sorted(ours)
+
+
+def test_a_call_after_which_a_snapshot_is_written_loads_no_other_json_library(project: Path) -> None:
+    """The calls that ran are in its hash."""
+    before(project, "Glob", "one")
+    (log,) = (path for path in (project / "state").glob("*.jsonl"))
+    line = {"event": "ran", "tool": "Pay", "args": {"amount": 1}, "outcome": "ok", "ts": 1.0}
+    with log.open("a") as file:
+        for number in range(70):
+            file.write(json.dumps({**line, "call": f"p{number}"}) + "\n")
+
+    loaded = before(project, "Pay", "two", amount=1)
+
+    assert list((project / "state").glob("*.snap"))
+    assert not loaded & (HEAVY - {"typing"}), sorted(loaded & HEAVY)
 
 
 def acel_core(project: Path, command: str, data: str, *arguments: str) -> subprocess.CompletedProcess[str]:
