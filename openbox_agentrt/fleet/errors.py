@@ -38,18 +38,21 @@ class FleetUnavailableError(FleetError):
 
 class SessionBusyError(FleetError):
     """
-    Another worker that lives has the session. Nothing ran here.
+    Another worker that lives has the session, or may have it. Nothing ran here.
 
     Attributes:
         session: Its name.
+        lost: Whether the store has lost data, and with it, perhaps, who has the session.
         retry_after: Seconds after which asking again helps, if the other worker is dead; if it lives, it may
             be sooner or later.
     """
 
-    def __init__(self, session: str, *, retry_after: float) -> None:
+    def __init__(self, session: str, *, retry_after: float, lost: bool = False) -> None:
         self.session = session
         self.retry_after = retry_after
-        super().__init__(f"session {session!r} is in use by another worker")
+        self.lost = lost
+        why = "may be in use by a worker that has yet to hear that the store lost its data"
+        super().__init__(f"session {session!r} {why if lost else 'is in use by another worker'}")
 
 
 class SessionMemoryError(FleetError):

@@ -33,12 +33,17 @@ Said = Literal["ok", "no", "dead", "gone", "stale", "edges", "lost", "again", "l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """Renew a worker's lease; `join` makes the worker, `leave` ends it if nothing of it is open."""
+    """
+    Renew a worker's lease; `join` makes the worker, `leave` ends it if nothing of it is open.
+
+    `lost` says that the store has lost data that this worker knows of.
+    """
 
     worker: str
     lease_us: int
     join: bool = False
     leave: bool = False
+    lost: bool = False
     acked: int = 0
 
 
@@ -122,11 +127,15 @@ class Hold:
     `birth` and `version` say which memory of it the worker knows: that is not sent again. One that the store
     does not know at all goes on under the same `birth`. The worker was told that another one has it until
     `busy_until`: then a store that knows nothing of it has lost it.
+
+    A store that has lost data may have lost who has it. For `lease_us` since then nobody takes a session that
+    the store does not know: whoever has it hears of the loss by then, or is dead.
     """
 
     session: str
     worker: str
     idle_us: int
+    lease_us: int = 0
     birth: str = ""
     version: int = -1
     busy_until: int = 0

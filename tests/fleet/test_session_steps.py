@@ -43,7 +43,8 @@ class Program:
             self.clock.now += self.rnd.choice([1, 5, 20, 40]) * SECOND
         worker, session = self.rnd.choice(WORKERS), self.rnd.choice(["c-1", "c-2 ä"])
         if self.rnd.random() < 0.3:
-            return Beat(worker=worker, lease_us=30 * SECOND, join=True)
+            lost = self.rnd.random() < 0.1
+            return Beat(worker=worker, lease_us=30 * SECOND, join=True, lost=lost)
         birth, told, sent = self.known.get((worker, session), ("", -1, 0))
         if not birth or self.rnd.random() < 0.4:
             self.births += 1
@@ -52,6 +53,7 @@ class Program:
                 session=session,
                 worker=worker,
                 idle_us=IDLE,
+                lease_us=30 * SECOND,
                 birth=birth or f"told {self.births}",
                 version=told,
             )

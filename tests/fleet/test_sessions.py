@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import pickle
 import time
 import weakref
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from openbox_agentrt.fleet import (
 )
 from openbox_agentrt.fleet.steps import Beat, Hold, Keep, Step, StepAnswer
 from tests.fleet.conftest import OpenFleet
+from tests.fleet.plans import spend
 from tests.fleet.redis_server import RedisServer
 
 
@@ -184,6 +186,58 @@ def test_who_was_waiting_begins_nothing_anew_in_a_store_that_was_emptied(server:
     assert theirs.pieces == {"a": "1", "b": "2"}
     fleet.close()
     other.close()
+
+
+@pytest.mark.parametrize("first", ["its holder", "another", "a new worker"])
+def test_who_was_never_told_begins_nothing_anew_in_a_store_that_was_emptied(
+    server: RedisServer, first: str
+) -> None:
+    """For one lease: by then, whoever has the session has heard of the loss, and has written it again."""
+    with ExitStack() as stack:
+        fleet, other, new = (
+            stack.enter_context(closing(RedisFleet(server.url, timeout_seconds=20))) for _ in range(3)
+        )
+        mine, theirs = Notes(), Notes()
+        session, elsewhere = opened(fleet, mine), opened(other, Notes(), "c-2")
+        mine.note("a", "1")
+        kept(session)
+        server.ask("FLUSHALL")
+        if first == "a new worker":
+            opened(new, Notes(), "c-3")  # it cannot know that there was anything
+        if first == "its holder":
+            fleet.reserve(spend())
+        else:
+            kept(elsewhere)
+
+        same = (new if first == "a new worker" else other).session("c-1", theirs)
+        with pytest.raises(SessionBusyError) as refused:
+            same.hold(wait=0)
+        assert refused.value.retry_after > 0
+        fleet.reserve(spend())  # as a sign of life would, it hears of the loss
+        while b"c-1" not in server.ask("KEYS", "*:p:*"):
+            time.sleep(0.001)
+        with pytest.raises(SessionBusyError, match="in use by another worker"):
+            same.hold(wait=0)
+        session.leave()
+        same.hold(wait=20)
+
+        assert theirs.pieces == {"a": "1"}
+
+
+def test_a_session_that_an_emptied_store_has_lost_for_good_begins_anew_after_a_lease(
+    server: RedisServer,
+) -> None:
+    """The worker that had it is dead by then, or it was nobody's."""
+    with closing(RedisFleet(server.url, timeout_seconds=20, lease_seconds=0.3)) as fleet:
+        kept(opened(fleet, Notes(), "c-2"))
+        server.ask("FLUSHALL")
+        session = fleet.session("c-1", Notes())
+        with pytest.raises(SessionBusyError, match="has yet to hear") as refused:
+            session.hold(wait=0)
+        assert pickle.loads(pickle.dumps(refused.value)).lost
+
+        session.hold(wait=20)
+        assert session.is_new
 
 
 def test_a_worker_that_hears_of_a_loss_writes_the_sessions_that_it_has(server: RedisServer) -> None:

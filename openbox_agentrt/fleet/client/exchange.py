@@ -176,9 +176,10 @@ class StoreExchange:
             self._repeat(self._again)
             self._again = []
 
-    def _join(self) -> None:
+    def _join(self, *, lost: bool = False) -> None:
         worker, asked = self._standing.worker, time.monotonic()
-        answer = self._line.run([Beat(worker=worker.id, lease_us=self._standing.lease_us, join=True)])[0]
+        step = Beat(worker=worker.id, lease_us=self._standing.lease_us, join=True, lost=lost)
+        answer = self._line.run([step])[0]
         self._standing.beaten(worker, asked)
         self._standing.heard(worker, answer)
         self._dead = False
@@ -192,7 +193,7 @@ class StoreExchange:
             for entry in self._journal:
                 if not entry.started and entry.how is None:
                     self._journal.drop(entry.lease)
-        self._join()
+        self._join(lost=True)
         self._repeat(list(self._journal))
         for session in self._sessions:
             if session.worker:
@@ -230,7 +231,7 @@ class StoreExchange:
     def _step(self, request: Question) -> Step:
         worker = self._standing.worker
         if isinstance(request, ForSession):
-            return request.step(worker, self._latest(request))
+            return request.step(self._standing, self._latest(request))
         if isinstance(request, ToReserve):
             return self._reserve_step(request)
         assert isinstance(request, ForLease)

@@ -116,14 +116,16 @@ class HeldSession:
         """Take note that the store has answered."""
         self._claimed_until = 0.0
 
-    def hold(self, worker: WorkerId, by: int) -> Hold:
+    def hold(self, standing: WorkerStanding, by: int) -> Hold:
         """Make the step that takes it. What nobody has used for too long is not remembered here either."""
         if time.monotonic() - self.used_at >= self.idle_seconds:
             self.birth, self.version = "", -1
+        worker = standing.worker
         return Hold(
             session=self.name,
             worker=worker.id,
             idle_us=self.idle_us,
+            lease_us=standing.lease_us,
             birth=self.birth,
             version=self.version,
             busy_until=self.busy_until,
@@ -230,7 +232,7 @@ class ForSession(Question):
 
     record: HeldSession
 
-    def step(self, worker: WorkerId, by: int) -> Hold | Keep:
+    def step(self, standing: WorkerStanding, by: int) -> Hold | Keep:
         """
         Make the step to be taken.
 
@@ -251,18 +253,21 @@ class ToHold(ForSession):
     record: HeldSession = field(kw_only=True)
     abandoned: Callable[[HeldSession], None] = field(kw_only=True)
 
-    def step(self, worker: WorkerId, by: int) -> Hold:
+    def step(self, standing: WorkerStanding, by: int) -> Hold:
         self.record.claim(self.deadline)
-        return self.record.hold(worker, by)
+        return self.record.hold(standing, by)
 
     def goes_on(self, answer: StepAnswer, standing: WorkerStanding) -> bool:
         self.record.unclaim()
         if answer.said == "ok" and answer.session is not None:
             self._held(answer.session, standing)
-        elif answer.said == "busy":
-            self.record.worker, self.record.busy_until = "", answer.until
-            wait = max(0.05, (answer.until - answer.now) / SECOND)
-            deliver(self, SessionBusyError(self.record.name, retry_after=round(wait, 2)))
+        elif answer.said in ("busy", "lost"):
+            self.record.worker = ""
+            if answer.said == "busy":
+                self.record.busy_until = answer.until
+            wait = round(max(0.05, (answer.until - answer.now) / SECOND), 2)
+            lost = answer.said == "lost"
+            deliver(self, SessionBusyError(self.record.name, retry_after=wait, lost=lost))
         else:
             return not self.is_over()
         return False
@@ -293,9 +298,9 @@ class ToKeep(ForSession):
     def is_unawaited(self) -> bool:
         return self.soon
 
-    def step(self, worker: WorkerId, by: int) -> Keep:
+    def step(self, standing: WorkerStanding, by: int) -> Keep:
         self._taken = self.record.taken
-        self._sent = self.record.keep(worker)
+        self._sent = self.record.keep(standing.worker)
         return self._sent
 
     def goes_on(self, answer: StepAnswer, standing: WorkerStanding) -> bool:

@@ -61,6 +61,7 @@ class MemoryTables:
 
     def __init__(self) -> None:
         self._generation = ""
+        self._lost_at = 0
         self._workers: dict[str, WorkerRow] = {}
         self._leases: dict[str, LeaseRow] = {}
         self._dies: dict[str, int] = {}
@@ -73,6 +74,12 @@ class MemoryTables:
 
     def set_generation(self, generation: str) -> None:
         self._generation = generation
+
+    def lost_at(self) -> int:
+        return self._lost_at
+
+    def set_lost_at(self, at: int) -> None:
+        self._lost_at = at
 
     def worker(self, worker: str) -> WorkerRow | None:
         return self._workers.get(worker)

@@ -79,6 +79,8 @@ class Ledger:
             return self._say("ok")
         if not step.join and not self._alive():
             return self._say("dead")
+        if step.lost and not self.tables.lost_at():
+            self.tables.set_lost_at(self.now)
         self.tables.set_worker(step.worker, WorkerRow(self.now + step.lease_us, self._ops))
         return self._say("ok", dead=self.tables.overdue(self.now))
 
@@ -206,6 +208,9 @@ class Ledger:
         if not self._generation or (self._worker is not None and self._ops < step.acked):
             self._generation = uuid.uuid4().hex[:12]
             self.tables.set_generation(self._generation)
+            if step.acked:
+                # Somebody knows steps that are not here: it is no new store.
+                self.tables.set_lost_at(self.now)
             if self._worker is not None:
                 self._ops = self._worker.ops = max(self._ops, step.acked)
                 self.tables.set_worker(step.worker, self._worker)

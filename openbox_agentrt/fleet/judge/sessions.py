@@ -42,6 +42,9 @@ def hold(step: Hold, holder: Holder) -> Answered:
     if row is None and now <= step.busy_until:
         # Whoever has it will write it again.
         return "busy", None, step.busy_until
+    lost_at = tables.lost_at() if row is None else 0
+    if lost_at and now <= lost_at + step.lease_us:
+        return "lost", None, lost_at + step.lease_us
     if row is None or row.ended:
         # A store that has lost a session gets it back from the worker that knows it; one that ended is over.
         birth = holder.fresh if row is not None else step.birth or holder.fresh

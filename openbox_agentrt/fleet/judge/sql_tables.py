@@ -98,6 +98,12 @@ class SqlTables:
     def set_generation(self, generation: str) -> None:
         self.set_meta("generation", generation)
 
+    def lost_at(self) -> int:
+        return int(self.meta("lost") or 0)
+
+    def set_lost_at(self, at: int) -> None:
+        self.set_meta("lost", str(at))
+
     def meta(self, key: str) -> str:
         """Read what is kept about the store; empty if nothing is."""
         row = self._db.execute("select v from meta where k=?", (key,)).fetchone()

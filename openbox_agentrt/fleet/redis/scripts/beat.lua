@@ -9,6 +9,7 @@ if req.leave then
   return reply('ok')
 end
 if not req.join and not alive then return reply('dead') end
+if req.lost then call('HSETNX', META, 'lost', int(now)) end
 local to = int(now + req.lease_us)
 call('HSET', WORKER, 'until', to)
 call('ZADD', WORKERS, to, req.worker)

@@ -19,6 +19,8 @@ local generation = call('HGET', META, 'generation')
 local function renew()
   generation = req.fresh
   call('HSET', META, 'generation', generation, 'since', int(now))
+  -- Somebody knows steps that are not here: it is no new store.
+  if (req.acked or 0) > 0 then call('HSET', META, 'lost', int(now)) end
 end
 if not generation then renew() end
 

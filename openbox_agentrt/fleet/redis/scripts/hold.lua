@@ -11,6 +11,10 @@ if birth and owner ~= '' and owner ~= req.worker then
 end
 -- Whoever has it will write it again.
 if not birth and now <= req.busy_until then return reply('busy', {until_ = int(req.busy_until)}) end
+local lost = not birth and call('HGET', META, 'lost')
+if lost and now <= lost + req.lease_us then
+  return reply('lost', {until_ = int(lost + req.lease_us)})
+end
 local idle = int(math.ceil(req.idle_us / 1000))
 if not birth or had[4] then
   -- A store that has lost a session gets it back from the worker that knows it; one that ended is over.
