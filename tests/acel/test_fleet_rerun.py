@@ -308,6 +308,37 @@ def test_the_logs_of_all_workers_are_set_against_each_other(
     assert "these logs show" in forgotten
 
 
+WATCHED = (at_most_n_times("pay", 1, key="customer", **DAY), at_most_n_times("pay", 9, **DAY))
+
+
+def watch(session: Session) -> None:
+    for each in ("a", None, "a"):
+        session.call("pay", {"customer": each})
+
+
+def test_a_session_that_only_watches_asks_about_what_is_left(fleet: SqliteFleet, tmp_path: Path) -> None:
+    """A call without the key of one contract is counted by the other; and so it is derived."""
+    log = tmp_path / "e.jsonl"
+    report = recorded(log, lambda **o: Session(contracts=WATCHED, fleet=fleet, mode="shadow", **o), watch)
+
+    assert (report.differences, report.problems, report.on_fleet) == ((), (), 3)
+    left = Session(contracts=[at_most_n_times("pay", 3, **DAY)], fleet=fleet)
+    assert not left.reserve("pay").allowed
+    changed(log, "fleet", lambda step: step.pop("answer"), step=2)
+    (difference,) = rerun_file(log).differences
+    assert "was not asked" in difference.derived
+
+
+def test_a_log_of_a_version_that_did_not_ask_is_no_difference(fleet: SqliteFleet, tmp_path: Path) -> None:
+    """It says at its start which calls it asked about."""
+    log = tmp_path / "e.jsonl"
+    recorded(log, lambda **o: Session(contracts=WATCHED, fleet=fleet, mode="shadow", **o), watch)
+    changed(log, "start", lambda step: step.update(answers=True))
+    changed(log, "fleet", lambda step: step.pop("answer"), step=2)
+
+    assert rerun_file(log).ok
+
+
 def test_a_session_that_only_watches_lets_through_what_the_rules_refuse(
     fleet: SqliteFleet, tmp_path: Path
 ) -> None:

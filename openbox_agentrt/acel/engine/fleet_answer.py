@@ -19,6 +19,9 @@ from ..memory.guard import Breach
 from .fleet_plan import FleetQuestion
 from .planned_call import PlannedCall
 
+ASKED_OF_WATCHED = 2
+"""How a journal says that the store was asked also about calls that are only watched and lack something."""
+
 _NOTHING = asdict(BrokenGuard(guard=0))
 
 
@@ -118,7 +121,7 @@ def follow_answer(
     """
     if question.stops():
         if form is not None:
-            raise ValueError("the store was asked about a call that the rules refuse without it")
+            raise ValueError("the store was asked about a call that is decided without it")
         return FollowedAnswer(False, question.broken)
     if form is None:
         raise ValueError("the store was not asked")

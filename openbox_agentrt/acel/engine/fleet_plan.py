@@ -47,6 +47,7 @@ class FleetQuestion:
         asked: The guards, each with its contract.
         moves: The moves, each once for its cell.
         broken: What is broken before anybody is asked.
+        watching: Whether nothing of it refuses.
         again: Whether only contracts count that want to look again at a call that waited.
         at_end: Whether the run has ended, and nobody waits for the store: it is only told.
     """
@@ -56,6 +57,7 @@ class FleetQuestion:
     asked: list[tuple[Declaration, Guard, FleetGuard]] = field(default_factory=list)
     moves: dict[tuple[int, str], tuple[Cell, FleetMove]] = field(default_factory=dict)
     broken: list[Breach] = field(default_factory=list)
+    watching: bool = False
     again: bool = False
     at_end: bool = False
 
@@ -74,8 +76,13 @@ class FleetQuestion:
         )
 
     def stops(self) -> bool:
-        """Tell whether it is decided without the store that the call may not run."""
-        return any(breach.blocks() for breach in self.broken)
+        """
+        Tell whether the store is not asked, because something is broken already.
+
+        Of a call that is only watched, it is asked about what is left: other contracts count it.
+        """
+        has_more = self.watching and (self.asked or self.moves)
+        return not has_more and any(breach.blocks() for breach in self.broken)
 
     def breaches(self, answer: Reserved) -> list[Breach]:
         """Put what the store answered into words, each contract once."""
@@ -126,7 +133,7 @@ def question_of(call: PlannedCall, *, watching: bool, again: bool = False) -> Fl
         watching: Whether nothing of it refuses.
         again: Whether only contracts refuse that want to look at it again.
     """
-    question = FleetQuestion(again=again, at_end=call.tool == RUN_ENDED)
+    question = FleetQuestion(watching=watching, again=again, at_end=call.tool == RUN_ENDED)
     for filed, settled, fault in _settled(call):
         contract = filed.contract
         rule = filed.rule(settled)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from .comparison import Comparison
-from .fleet_answer import AnsweredPlan, answered, follow_answer
+from .fleet_answer import ASKED_OF_WATCHED, AnsweredPlan, answered, follow_answer
 from .fleet_plan import question_of
 from .followed_rules import FollowedRules
 from .hidden import reads_hidden_in_fleet
@@ -23,12 +23,12 @@ class FollowedFleet:
 
     Attributes:
         answers: What the store answered, as far as it could be followed.
-        is_told: Whether the log has the answers.
+        told: Whether the log has the answers, and of which calls.
     """
 
     def __init__(self, found: Comparison, rules: FollowedRules) -> None:
         self.answers: list[AnsweredPlan] = []
-        self.is_told = False
+        self.told = 0
         self._found = found
         self._rules = rules
         self._open: dict[int, AnsweredPlan] = {}
@@ -44,6 +44,7 @@ class FollowedFleet:
         """Derive what follows from an answer, or from that nobody was asked."""
         again = step.get("again") is True
         call.question = question = question_of(call, watching=call.watched, again=again)
+        question.watching = call.watched and self.told >= ASKED_OF_WATCHED
         if call.step in self._unasked:
             self._found.not_derivable += 1
             return
@@ -74,7 +75,7 @@ class FollowedFleet:
     def end(self, number: int, step: Mapping[str, Any], call: PlannedCall) -> None:
         """Take note of how a call ended, and let none have run about which the store was not asked."""
         end = step["e"]
-        if self.is_told and end in ("commit", "fail"):
+        if self.told and end in ("commit", "fail"):
             self._require_answer(number, step, call)
         self._unasked.discard(call.step)
         answer = self._open.pop(call.step, None)

@@ -27,7 +27,7 @@ from ..memory.clock import Clock
 from ..memory.guard import Breach
 from ..memory.state import StateStore
 from .as_ran import End
-from .fleet_answer import answer_form
+from .fleet_answer import ASKED_OF_WATCHED, answer_form
 from .plan import ArgumentRules, Plan
 from .planned_call import PlannedCall, seen_of
 from .rule_set import RuleSet, shared_rules
@@ -126,8 +126,9 @@ class JournaledStore(SessionStore):
         self._writing = threading.Lock()
         scope: dict[str, Any] = {} if rules.default_scope is None else {"default_scope": rules.default_scope}
         scope |= {"alone": True} if rules.alone else {}
-        # What the store of the fleet answers is told as well.
-        scope |= {"answers": True}
+        # What the store of the fleet answers is told as well. Earlier versions did not ask it about calls
+        # that were only watched and lacked something.
+        scope |= {"answers": ASKED_OF_WATCHED}
         initial = {**scope, "state": state.view().snapshot(), "max_keys": max_keys, "halts": halts}
         self._start: dict[str, Any] | None = {**initial, **start}
         self._first, self._places = _filed(self.book.rules)

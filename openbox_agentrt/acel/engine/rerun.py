@@ -130,7 +130,7 @@ class Rerun(Comparison):
     def _begin(self, step: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
         self._rules.put(rules)
         alone, scope = bool(step.get("alone")), step.get("default_scope")
-        self._fleet.is_told = bool(step.get("answers"))
+        self._fleet.told = int(step.get("answers", 0))
         self._store = _FollowedStore(
             RuleSet(self._rules.known(), alone=alone, default_scope=scope),
             StateStore(thawed(step["state"])),
