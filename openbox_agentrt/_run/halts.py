@@ -10,14 +10,11 @@ from .._halt import Halt, HaltKind
 from ..acel.halts import HALTS
 from ..decision import Verdict
 from ..errors import GovernanceHaltError
+from .observers import HALTED
 from .record import refused
 
 if TYPE_CHECKING:
     from .state import RunState
-
-
-HALTED: Final = "halted"
-"""The event of the decision that a halt is."""
 
 
 _NAMES: Final[dict[HaltKind, str]] = {"run": "run_id", "session": "session_id", "agent": "agent_name"}

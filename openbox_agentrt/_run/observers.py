@@ -24,6 +24,9 @@ log = logging.getLogger("openbox_agentrt.decisions")
 EVIDENCE_ONLY = frozenset(("patch", "subject", "arguments_digest"))
 """The fields of a decision that may hold an input, or say whom it is about. They go into evidence only."""
 
+HALTED = "halted"
+"""The event of the decision that a halt is. What it then stops is a decision of its own."""
+
 REFUSING = (Verdict.BLOCK, Verdict.HALT)
 
 
@@ -181,7 +184,7 @@ def _count_details(meter: DetailMeter, decision: Decision) -> None:
     ):
         if seconds:
             meter.record_seconds(asked, seconds)
-    if decision.verdict not in REFUSING:
+    if decision.verdict not in REFUSING or decision.event == HALTED:
         return
     by = "person" if decision.approval in ("rejected", "expired", "timeout") else decision.source
     contracts = decision.contracts if by == "contracts" else ()

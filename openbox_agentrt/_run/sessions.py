@@ -149,13 +149,15 @@ class Sessions:
         self._limit = limit
         self._clock = clock
         self._quotes = Quotes()
+        # Of runs that belong to no session: each has one of its own, as long as it lasts.
+        self._own = 0
         # The one that was used longest ago is the first.
         self._open: OrderedDict[str, _Shared] = OrderedDict()
         # Held while contracts are made, which may be the user's code: it may come back here.
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self._open) + self._own
 
     def enter(self, identity: RunIdentity) -> tuple[ContractSession, Conversation]:
         """
@@ -166,7 +168,10 @@ class Sessions:
         """
         session_id = identity.session_id
         if session_id is None:
-            return self._build(identity.workflow_id, False), self._quotes.conversation()
+            own = self._build(identity.workflow_id, False)
+            with self._lock:
+                self._own += 1
+            return own, self._quotes.conversation()
         with self._lock:
             shared = self._open.get(session_id)
             if shared is None:
@@ -196,12 +201,15 @@ class Sessions:
         if not rests:
             self.rest(session)
         with self._lock:
-            shared = self._open.get(identity.session_id or "")
+            if identity.session_id is None:
+                self._own -= 1
+                return
+            shared = self._open.get(identity.session_id)
             if shared is None:
-                return  # it belonged to no session, or to one that was ended meanwhile
+                return  # it was ended meanwhile
             shared.runs -= 1
             shared.left_at = self._clock()
-            self._open.move_to_end(identity.session_id or "")
+            self._open.move_to_end(identity.session_id)
             if not shared.runs:
                 shared.conversation.rest()
 

@@ -7,13 +7,14 @@ import errno
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from openbox_agentrt import GovernanceError
+from openbox_agentrt import GovernanceError, GovernanceHaltError
 from openbox_agentrt.acel import Metrics, at_most_n_times
 
 DASHBOARD = Path(__file__).parents[2] / "docs" / "dashboards" / "openbox-agentrt.json"
@@ -68,6 +69,29 @@ async def test_refusals_are_counted_by_tool_and_by_whom(make_stage: Any) -> None
     assert asked[("contracts",)] == 5
     assert asked[("core",)] == 3
     assert asked[("person",)] == 1
+
+
+async def test_a_halt_is_no_refused_call_itself(make_stage: Any) -> None:
+    """What it stops is; the halt is counted among the decisions."""
+    metrics = Metrics()
+    stage = await make_stage(metrics=metrics)
+    with suppress(GovernanceHaltError):
+        async with stage.governance.run_scope(session_id="s-1"):
+            stage.governance.halt(session_id="s-1", reason="enough")
+            await attempt(stage, "pay")
+
+    numbers = samples(metrics)
+    assert numbers["openbox_agentrt_refusals_total"] == {("halted", "", "pay"): 1}
+    assert numbers["openbox_agentrt_decisions_total"][("halted", "halt")] == 2
+
+
+async def test_a_run_of_no_session_has_one_of_its_own(make_stage: Any) -> None:
+    """It is open as long as the run, and one that is nested has none."""
+    metrics = Metrics()
+    stage = await make_stage(metrics=metrics)
+    async with stage.governance.run_scope(), stage.governance.run_scope():
+        assert samples(metrics)["openbox_agentrt_open_sessions"] == {(): 1}
+    assert samples(metrics)["openbox_agentrt_open_sessions"] == {(): 0}
 
 
 async def test_what_is_open_is_read_when_it_is_asked_for(make_stage: Any) -> None:
