@@ -89,47 +89,81 @@ def serve(
             _add(contracts, served.session, _store(fleet, opened))
         if log is None and evidence is not None:
             _check_evidence(evidence, served)
-        return _serve(
-            ref, served, shadow=shadow, conclude=partial(_conclude, served.session, log or evidence)
-        )
+        conclude = partial(_conclude, served.session, log or evidence)
+        # Before anything is said: whoever reads the first line may end it.
+        stopping = _Stopping(conclude)
+        try:
+            code = _serve(ref, served, shadow=shadow, stopping=stopping)
+        except _Stopped as stopped:
+            code = stopped.code
+        conclude()
+        return code
 
 
-def _serve(ref: str, served: Served, *, shadow: bool, conclude: Callable[[], None]) -> int:
-    if shadow and not served.takes_mode:
-        _say(f"warning: build_server() of {ref!r} takes no mode, so --shadow is ignored")
-    _announce(served)
-    asyncio.run(_until_hung_up(served, conclude))
-    conclude()
-    return 0
+class _Stopped(BaseException):
+    """The process was told to stop before it served."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
 
 
-async def _until_hung_up(served: Served, conclude: Callable[[], None]) -> None:
-    loop = asyncio.get_running_loop()
-    serving = asyncio.ensure_future(served.server.run_stdio_async())
-    codes: list[int] = []
+class _Stopping:
+    """
+    End the server when the process is told to stop.
 
-    def leave(code: int) -> None:
+    Args:
+        conclude: Ends the session and its evidence.
+    """
+
+    def __init__(self, conclude: Callable[[], None]) -> None:
+        self._conclude = conclude
+        self._cancel: Callable[[int], None] | None = None
+        self._code: int | None = None
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, self._stop)
+
+    async def until_hung_up(self, serving: asyncio.Future[None]) -> None:
+        """Wait until the client hangs up; leaves the process if it is told to stop."""
+        loop = asyncio.get_running_loop()
+
+        def cancel(code: int) -> None:
+            loop.call_soon_threadsafe(serving.cancel)
+            loop.call_soon_threadsafe(loop.call_later, _WIND_UP_SECONDS, self._leave, code)
+
+        self._cancel = cancel
+        try:
+            await serving
+        except asyncio.CancelledError:
+            if self._code is None:
+                raise
+            self._leave(self._code)
+
+    def _stop(self, number: int, _: FrameType | None) -> None:
+        # By hand is the usual way to stop a server, and no failure.
+        self._code = 0 if number == signal.SIGINT else 128 + number
+        if self._cancel is None:
+            raise _Stopped(self._code)
+        self._cancel(self._code)
+
+    def _leave(self, code: int) -> None:
         # The SDK reads standard input in a thread, which nothing but its next line can stop. The server has
         # had its time to wind up, so the process is left as it is.
-        conclude()
+        self._conclude()
         sys.stderr.flush()
         os._exit(code)
 
-    def stop(number: int, _: FrameType | None) -> None:
-        # By hand is the usual way to stop a server, and no failure.
-        codes.append(0 if number == signal.SIGINT else 128 + number)
-        loop.call_soon_threadsafe(serving.cancel)
-        loop.call_soon_threadsafe(loop.call_later, _WIND_UP_SECONDS, leave, codes[0])
 
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, stop)
-    try:
-        await serving
-    except asyncio.CancelledError:
-        if not codes:
-            raise
-        leave(codes[0])
+def _serve(ref: str, served: Served, *, shadow: bool, stopping: _Stopping) -> int:
+    if shadow and not served.takes_mode:
+        _say(f"warning: build_server() of {ref!r} takes no mode, so --shadow is ignored")
+    _announce(served)
+
+    async def until_hung_up() -> None:
+        await stopping.until_hung_up(asyncio.ensure_future(served.server.run_stdio_async()))
+
+    asyncio.run(until_hung_up())
+    return 0
 
 
 def _store(url: str | None, opened: ExitStack) -> Fleet | None:

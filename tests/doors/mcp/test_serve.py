@@ -1,6 +1,7 @@
 """``openbox-agentrt serve``: a module's server as a process, and the SDK's client on its standard I/O."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -290,6 +291,28 @@ def test_a_log_with_steps_is_closed_by_a_signal(tmp_path: Path) -> None:
         process.stdout.readline()  # type: ignore[union-attr]  # piped
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 143
+
+    assert verify_file(log).state == "closed"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of this kind are those of POSIX")
+def test_a_signal_ends_it_before_it_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for its first line may end it at once: nobody has to guess when it listens."""
+    log = tmp_path / "log.jsonl"
+    ended: list[int] = []
+
+    def says(line: str) -> None:
+        if not ended:
+            ended.append(1)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("openbox_agentrt.doors.mcp.serve._say", says)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        assert main(["serve", "--evidence", str(log), "--record", "steps", TOY]) == 143
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     assert verify_file(log).state == "closed"
 
