@@ -39,8 +39,8 @@ class Difference:
         state: Entries of the initial state that changed, in words.
         stricter: A shortest trace whose last call was let through before and is refused now.
         looser: A shortest trace whose last call was refused before and is let through now.
-        owed: A shortest trace after which something is unmet at the end that was not before.
-        forgiven: A shortest trace after which something is not unmet at the end any more.
+        owed: A shortest trace after which a contract in force is unmet at the end that was not before.
+        forgiven: A shortest trace after which one is not unmet at the end any more.
         undecided: What was not decided, and why.
         not_analysed: Contracts that are not analysed, and why.
         states: How many states were tried.
@@ -133,6 +133,9 @@ def compare(
         for contract in (*before.every, *after.every)
         if (why := why_unknown(contract))
     ]
+    # What is written otherwise and has no id is one contract all the same.
+    renamed = {c.after.name: c.before.name for c in changes.changed if c.after.name != c.before.name}
+    after.called = renamed
     entries = tuple(_entries(before.state, after.state))
     parted = Parted()
     if changes.added or changes.removed or changes.changed or entries:
@@ -207,10 +210,11 @@ class _Comparison:
         """Look for where they part, until nothing more stands in the way or the budget is spent."""
         # A change of a contract may stand on both sides under one name, about other tools on each.
         parted, watched = Parted(), self._called_alike(changed)
+        ends = any(self._every[place].at_end for place in watched)
         while True:
             names = tuple(n for n, places in self._about.items() if not watched.isdisjoint(places))
             component = Component(tuple(sorted(watched)), names)
-            pair = Pair(self._old, self._new, self._every, component, budget)
+            pair = Pair(self._old, self._new, self._every, component, budget, ends=ends)
             whole = pair.search(parted)
             more = set().union(*(self._named[name] for name in pair.in_the_way)) - watched
             if not more or budget.spent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..contracts.base import TemporalContract
@@ -25,11 +25,29 @@ __all__ = ("Pair", "Parted", "Side")
 
 @dataclass(slots=True)
 class Side:
-    """One of the two sets of rules."""
+    """
+    One of the two sets of rules.
+
+    Attributes:
+        every: The contracts.
+        known: Those that can be analysed.
+        state: The state that a session begins with.
+        called: What contracts are called that have another name on the other side.
+    """
 
     every: list[TemporalContract]
     known: list[Declaration]
     state: dict[str, Any]
+    called: dict[str, str] = field(default_factory=dict)
+
+    def broken(self, contracts: Iterable[TemporalContract]) -> dict[str, str]:
+        """Name those of some contracts that are in force, by names that are alike on both sides."""
+        names = (_name(contract) for contract in contracts if contract.mode == "enforce")
+        return {self.called.get(name, name): name for name in names}
+
+    def unmet(self, end: TraceRow) -> dict[str, str]:
+        """Name those that are unmet at the end of a trace."""
+        return self.broken(contract for contract in self.every if _name(contract) in end.by)
 
 
 @dataclass(slots=True)
@@ -65,6 +83,9 @@ class Pair:
     """
     Look for where two engines part that watch some contracts each.
 
+    Args:
+        ends: Whether is looked for sessions at whose ends they part, too.
+
     Attributes:
         in_the_way: Names of contracts that are not watched and that kept a trace from showing it.
         unknown: Names of such that are not analysed.
@@ -73,14 +94,23 @@ class Pair:
     """
 
     def __init__(
-        self, old: Side, new: Side, every: Sequence[Declaration], component: Component, budget: Budget
+        self,
+        old: Side,
+        new: Side,
+        every: Sequence[Declaration],
+        component: Component,
+        budget: Budget,
+        *,
+        ends: bool = True,
     ) -> None:
         self._old = old
         self._new = new
         self._budget = budget
+        self._ends = ends
         some = [every[place] for place in component.contracts]
         before = [every[place] for place in component.contracts if place < len(old.known)]
         after = [every[place] for place in component.contracts if place >= len(old.known)]
+        self._sides = before, after
         self._watched = frozenset(contract.id or contract.spec for contract in some)
         self._known = frozenset(contract.id or contract.spec for contract in every)
         alphabet = alphabet_of(some, component.names, budget.part(2))
@@ -122,7 +152,9 @@ class Pair:
         return whole and not self.in_the_way and not self._world.lacks_values
 
     def _found_all(self) -> bool:
-        return self._parted.stricter is not None and self._parted.looser is not None
+        found = [self._parted.stricter, self._parted.looser]
+        found += [self._parted.owed, self._parted.forgiven] if self._ends else []
+        return None not in found
 
     def _expand(
         self,
@@ -159,21 +191,31 @@ class Pair:
             self.unshown = self.unshown or not way
 
     def _look_at_end(self, place: int, states: Beside) -> None:
-        before, after = self._world.machines
-        was, now = before.unmet(states[0]), after.unmet(states[1])
-        known = self._parted.owed if now else self._parted.forgiven
-        if bool(was) is bool(now) or known is not None:
-            return
+        was, now = (
+            side.broken(contracts[place] for place in machine.unmet(state))
+            for side, contracts, machine, state in zip(
+                (self._old, self._new), self._sides, self._world.machines, states, strict=True
+            )
+        )
+        owed = bool(now.keys() - was) and self._parted.owed is None
+        forgiven = bool(was.keys() - now) and self._parted.forgiven is None
+        if self._ends and (owed or forgiven):
+            self._part_at_end(place, owed=owed, forgiven=forgiven)
+
+    def _part_at_end(self, place: int, *, owed: bool, forgiven: bool) -> None:
         rows, _ = self._way(place)
         old, new = self._played([*rows, TraceRow(kind="end")])
-        way = self._note(rows, old, new, last=old[-1].by if now else new[-1].by)
-        if not _alike(old, new) or bool(old[-1].by) is bool(new[-1].by):
+        was, now = self._old.unmet(old[-1]), self._new.unmet(new[-1])
+        way = self._note(rows, old, new, last=())
+        if not _alike(old, new) or (owed and not now.keys() - was) or (forgiven and not was.keys() - now):
             self.unshown_end = self.unshown_end or not way
             return
-        if self._parted.owed is None and new[-1].by and not old[-1].by:
-            self._parted.owed = tuple(new)
-        if self._parted.forgiven is None and old[-1].by and not new[-1].by:
-            self._parted.forgiven = tuple(old)
+        if owed:
+            by = tuple(now[name] for name in sorted(now.keys() - was))
+            self._parted.owed = (*new[:-1], replace(new[-1], by=by))
+        if forgiven:
+            by = tuple(was[name] for name in sorted(was.keys() - now))
+            self._parted.forgiven = (*old[:-1], replace(old[-1], by=by))
 
     def _note(
         self,
@@ -210,6 +252,10 @@ class Pair:
             rows.append(row_of(self._world, step, called, outcome))
             called.rename(names)
         return rows, called
+
+
+def _name(contract: TemporalContract) -> str:
+    return contract.id or contract.spec
 
 
 def _alike(old: Sequence[TraceRow], new: Sequence[TraceRow]) -> bool:

@@ -105,6 +105,29 @@ def test_where_rules_part_is_found(seed: int) -> None:
                 _is_as_short(parted, stricter=before, length=len(path) + 1)
 
 
+@FEW
+@given(seed=st.integers(0, 10_000_000))
+def test_where_ends_part_is_found(seed: int) -> None:
+    """A session that leaves something unmet on one side alone is found, by one that is no longer."""
+    old = _rules(seed, plain=False, most=3)
+    ends = [c for c in _rules(seed + 1, plain=False, most=9).contracts if c.at_end]
+    new = _with(old, (*old.contracts[1:], *ends[:1]))
+    letters = list(dict.fromkeys((*letters_of(old), *letters_of(new))))
+    parted = compare(old, new)
+    called = {change.after.name: change.before.name for change in parted.changes.changed}
+    was, now = (see(side.contracts, letters, _length(letters)) for side in (old, new))
+
+    for path in was.unmet.keys() & now.unmet.keys():
+        before, after = _broken(old, was.unmet[path], {}), _broken(new, now.unmet[path], called)
+        for trace, more in ((parted.owed, after - before), (parted.forgiven, before - after)):
+            assert not more or parted.undecided or (trace is not None and len(trace) <= len(path) + 1)
+
+
+def _broken(rules: Rules, unmet: tuple[str, ...], called: dict[str, str]) -> set[str]:
+    specs = {c.spec for c in rules.contracts if c.mode == "enforce"}
+    return {called.get(spec, spec) for spec in specs if any(spec in text for text in unmet)}
+
+
 def _is_as_short(parted: Difference, *, stricter: bool, length: int) -> None:
     trace = parted.stricter if stricter else parted.looser
     assert parted.undecided or (trace is not None and len(trace) <= length)

@@ -338,6 +338,58 @@ def test_other_arguments_are_as_many_as_a_limit_needs() -> None:
     assert len(found.looser) == 3
 
 
+ENDS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], str | None, str | None]] = {
+    "one of two that are unmet": (
+        [c("existence", "report", 1, id="must"), c("existence", "sign", 1, id="sign")],
+        [c("existence", "report", 1, id="must")],
+        None,
+        "the session ends, unmet: sign",
+    ),
+    "another one": (
+        [c("response", "open", "close", id="closing")],
+        [c("response", "open", "sign", id="signing")],
+        "open(); the session ends, unmet: signing",
+        "open(); the session ends, unmet: closing",
+    ),
+    "more of it, without an id": (
+        [c("existence", "report", 1)],
+        [c("existence", "report", 2)],
+        "report(); the session ends, unmet: existence(report, n=2)",
+        None,
+    ),
+    "only watched now": (
+        [c("existence", "report", 1, id="must")],
+        [c("existence", "report", 1, id="must", mode="shadow")],
+        None,
+        "the session ends, unmet: must",
+    ),
+    "where calls part too": (
+        [c("at_most_n_times", "a", 1, id="a"), c("response", "a", "b", id="b")],
+        [c("at_most_n_times", "a", 2, id="a"), c("at_most_n_times", "b", 0), c("response", "a", "c", id="b")],
+        None,
+        "a(); c(); the session ends, unmet: b",
+    ),
+    "only if it was told": (
+        [c("existence", "report", 1, id="must")],
+        [c("existence", "report", 1, id="must", when='facts.user.tier == "gold"')],
+        None,
+        'login() gives {"tier": "other"}; the session ends, unmet: must',
+    ),
+}
+
+
+@pytest.mark.parametrize("change", ENDS)
+def test_which_contracts_are_unmet_at_the_end(change: str) -> None:
+    """They are told apart one by one, in both directions, each with a shortest session."""
+    old, new, owed, forgiven = ENDS[change]
+    facts = [{"tool": "login", "as": "user", "values": {"tier": "tier"}}]
+    found = compare(rules(*old, facts=facts), rules(*new, facts=facts))
+    said = [None if t is None else "; ".join(map(str, t)) for t in (found.owed, found.forgiven)]
+
+    assert said == [owed, forgiven]
+    assert found.undecided == ()
+
+
 def test_time_that_ends_in_the_only_state_is_said() -> None:
     """Calls that were not looked at any more leave open whether they part."""
     times: Iterator[float] = itertools.repeat(0.0)
