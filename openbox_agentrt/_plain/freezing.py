@@ -239,6 +239,16 @@ def thawed(value: Any) -> Any:
     return {name: thawed(each) for name, each in value.items()}
 
 
+def marked_again(value: Any) -> Any:
+    """Give what was frozen and then written as JSON as it was frozen: marks are told from data."""
+    if isinstance(value, list):
+        return [marked_again(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kind = dict if TAGS.isdisjoint(value) else Marked
+    return kind({name: marked_again(each) for name, each in value.items()})
+
+
 def _set_of(items: list[Any]) -> Any:
     try:
         return set(items)

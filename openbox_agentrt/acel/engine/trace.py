@@ -17,9 +17,13 @@ from typing import Any, TypeAlias
 from ..._plain.bounding import bounded, short_text, weight
 from ..._plain.codec import codec
 from ..._plain.digest import sha256
-from ..._plain.freezing import freeze
+from ..._plain.freezing import freeze, marked_again
 
 BLOCK = 256
+LARGE_ROW = 16_384
+"""Rows of more bytes are not kept whole where not all rows are kept ..."""
+KEPT_ROOM = 4_000
+"""... but with what their arguments may weigh then, and their result, see `_plain.bounding`."""
 ROW_ROOM = 1_500
 """What the arguments of one row in a record may weigh, and its result, see `_plain.bounding`."""
 
@@ -29,10 +33,11 @@ Row: TypeAlias = tuple[int, str, Mapping[str, Any], Any]
 class _Kept:
     """Keep a row, and what of it goes into records."""
 
-    __slots__ = ("_digest", "_shown", "row")
+    __slots__ = ("_digest", "_shown", "is_cut", "row")
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: Row, *, is_cut: bool = False) -> None:
         self.row = row
+        self.is_cut = is_cut
         self._shown: tuple[dict[str, Any], int] | None = None
         self._digest: tuple[dict[str, Any], int] | None = None
 
@@ -65,7 +70,7 @@ class Trace:
     Keep the calls of one session that ran.
 
     Args:
-        keep: How many of the latest rows are kept; None for all.
+        keep: How many of the latest rows are kept, and large ones not whole; None for all.
     """
 
     __slots__ = ("_hash", "_is_late", "_keep", "_length", "_lock", "_new", "_rows")
@@ -92,10 +97,12 @@ class Trace:
     def add(self, step: int, tool: str, args: Mapping[str, Any], result: Any) -> None:
         """Add a call that ran."""
         row = (step, tool, args, result)
+        line = None if self._is_late else _line_of(row)
         new = self._new
-        new.append((row, None if self._is_late else _line_of(row)))
+        new.append((row, line))
+        is_due = len(new) >= BLOCK or (line is not None and len(line) > LARGE_ROW)
         # If somebody is at it already, this call does not wait for the hash.
-        if len(new) >= BLOCK and self._lock.acquire(blocking=False):
+        if is_due and self._lock.acquire(blocking=False):
             try:
                 self._drain()
             finally:
@@ -107,9 +114,14 @@ class Trace:
             return [_as_dict(kept.row) for kept in self._drain()]
 
     def whole(self) -> tuple[list[dict[str, Any]], int, str]:
-        """Give the rows that are kept, how many there were in all, and the hash of all, at one moment."""
+        """
+        Give the rows that are kept, how many there were in all, and the hash of all, at one moment.
+
+        A row that was cut says so, so that what stands in it is known again for marks.
+        """
         with self._lock:
-            return [_as_dict(kept.row) for kept in self._drain()], self._length, self._hash.hexdigest()
+            rows = [_as_dict(kept.row) | ({"cut": True} if kept.is_cut else {}) for kept in self._drain()]
+            return rows, self._length, self._hash.hexdigest()
 
     def mark(self) -> tuple[int, str]:
         """Say how many rows there were in all, and the hash of all, at one moment."""
@@ -144,9 +156,7 @@ class Trace:
     def resume(self, rows: Iterable[dict[str, Any]], length: int, digest: str) -> None:
         """Go on after a trace of `length` calls with that hash, of which the latest rows are given."""
         with self._lock:
-            self._drain().extend(
-                _Kept((row["step"], row["tool"], row["args"], row["result"])) for row in rows
-            )
+            self._drain().extend(map(_resumed, rows))
             self._length = length
             self._hash = sha256(f"after {digest}\n".encode()) if length else self._hash
 
@@ -158,12 +168,25 @@ class Trace:
         block = new[:]
         if block:
             del new[: len(block)]
-            self._rows.extend(_Kept(row) for row, _ in block)
+            lines = [_line_of(row) if line is None else line for row, line in block]
+            self._rows.extend(self._kept(row, len(line)) for (row, _), line in zip(block, lines, strict=True))
             self._length += len(block)
-            self._hash.update(
-                b"\n".join([_line_of(row) if line is None else line for row, line in block]) + b"\n"
-            )
+            self._hash.update(b"\n".join(lines) + b"\n")
         return self._rows
+
+    def _kept(self, row: Row, size: int) -> _Kept:
+        if self._keep is None or size <= LARGE_ROW:
+            return _Kept(row)
+        step, tool, args, result = row
+        # A mapping stays one.
+        kept: Any = bounded(freeze(args), KEPT_ROOM)
+        return _Kept((step, short_text(tool), kept, bounded(freeze(result), KEPT_ROOM)), is_cut=True)
+
+
+def _resumed(row: Mapping[str, Any]) -> _Kept:
+    is_cut = row.get("cut") is True
+    args, result = (marked_again(row[part]) if is_cut else row[part] for part in ("args", "result"))
+    return _Kept((row["step"], row["tool"], args, result), is_cut=is_cut)
 
 
 def _line_of(row: Row) -> bytes:

@@ -54,7 +54,8 @@ class Session(SessionContracts, SessionCalls):
             anew.
         clock: Seconds since the epoch; a steady one if not given.
         max_trace: How many rows of the trace, how many violations, and how much evidence in memory are kept:
-            the latest; None for all. Evidence that has to be whole goes to an `EvidenceFile`.
+            the latest, and rows of more than 16 KB not whole; None for all. Evidence that has to be whole
+            goes to an `EvidenceFile`.
         trace_window: How many rows a violation carries; None for all that are kept.
         max_keys: How many values of a key each contract tells apart. A call with one more is refused.
         unknown_tools: "refuse" admits only tools that a contract or `tools` names, or that are registered.
