@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 from .._plain.arguments import plain_args
 from .engine.plan import Plan
@@ -14,6 +14,15 @@ from .violations import Violation
 
 class ReservationError(RuntimeError):
     """A reservation was used twice, or was refused, or is another session's. Nothing moved."""
+
+
+class Told(TypedDict, total=False):
+    """What may be told of a call with its end, besides its result, see `Reservation.commit`."""
+
+    args: Mapping[str, Any] | None
+    measured: Mapping[str, Any] | None
+    shown: Mapping[str, Any] | None
+    conceal: Callable[[Any], Any] | None
 
 
 class Settles(Protocol):
@@ -137,15 +146,7 @@ class Reservation(PlannedCall):
             raise self._used()
         return await self._engine.arecheck(self)
 
-    def commit(
-        self,
-        result: Any = None,
-        *,
-        args: Mapping[str, Any] | None = None,
-        measured: Mapping[str, Any] | None = None,
-        shown: Mapping[str, Any] | None = None,
-        conceal: Callable[[Any], Any] | None = None,
-    ) -> Violation | None:
+    def commit(self, result: Any = None, **told: Unpack[Told]) -> Violation | None:
         """
         Take note that the call ran and returned `result`.
 
@@ -165,30 +166,22 @@ class Reservation(PlannedCall):
         Raises:
             ReservationError: It was used before, or was refused.
         """
-        if args is None and measured is None and shown is None and conceal is None:
+        if told and any(each is not None for each in told.values()):
+            self._claim_with(told)
+        else:
             # As `claim`, and in most calls one step less.
             try:
                 self._claim.pop()
             except IndexError:
                 raise self._used() from None
-        else:
-            self._claim_with(args, measured, shown, conceal)
         return self._engine.settle(self, result)
 
-    async def acommit(
-        self,
-        result: Any = None,
-        *,
-        args: Mapping[str, Any] | None = None,
-        measured: Mapping[str, Any] | None = None,
-        shown: Mapping[str, Any] | None = None,
-        conceal: Callable[[Any], Any] | None = None,
-    ) -> Violation | None:
+    async def acommit(self, result: Any = None, **told: Unpack[Told]) -> Violation | None:
         """Do as `commit`, and wait for conditions and a commit function that have to be awaited."""
-        if args is None and measured is None and shown is None and conceal is None:
-            self.claim()
+        if told and any(each is not None for each in told.values()):
+            self._claim_with(told)
         else:
-            self._claim_with(args, measured, shown, conceal)
+            self.claim()
         return await self._engine.asettle(self, result)
 
     def replace_result(self, result: Any) -> None:
@@ -230,7 +223,7 @@ class Reservation(PlannedCall):
         Raises:
             ReservationError: It was used before, or was refused.
         """
-        self._claim_with(args, measured, shown, None)
+        self._claim_with({"args": args, "measured": measured, "shown": shown})
         if error is not None:
             self.error = type(error).__name__
         self._engine.give_up(self, ran=ran)
@@ -247,7 +240,7 @@ class Reservation(PlannedCall):
         Raises:
             ReservationError: It was used before, or was refused.
         """
-        self._claim_with(args, measured, None, None)
+        self._claim_with({"args": args, "measured": measured})
         self._engine.lose(self)
 
     def claim(self) -> None:
@@ -261,18 +254,14 @@ class Reservation(PlannedCall):
         where = f"the reservation of {self.tool!r:.200} at step {self.step}"
         return ReservationError(f"{where} {'is finished' if self.allowed else 'was refused'}")
 
-    def _claim_with(
-        self,
-        args: Mapping[str, Any] | None,
-        measured: Mapping[str, Any] | None,
-        shown: Mapping[str, Any] | None,
-        conceal: Callable[[Any], Any] | None,
-    ) -> None:
+    def _claim_with(self, told: Told) -> None:
+        args, shown = told.get("args"), told.get("shown")
         ran = None if args is None else plain_args(args)
         seen = None if shown is None else plain_args(shown)
         # From here on it has to be settled, so nothing that may raise comes after.
         self.claim()
-        self.final, self.measured, self.shown, self.conceal = ran, measured, seen, conceal
+        self.final, self.shown = ran, seen
+        self.measured, self.conceal = told.get("measured"), told.get("conceal")
         self.altered = self.special = True
 
     def refuse(self, refusal: Refusal) -> None:

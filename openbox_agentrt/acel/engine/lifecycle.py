@@ -12,12 +12,12 @@ Whoever runs calls, a door or a loop, ends them here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 from ..events import Outcome
-from ..reservation import Reservation
+from ..reservation import Reservation, Told
 from ..violations import Violation
 
 
@@ -62,10 +62,7 @@ def conclude(
     *,
     outcome: Outcome = "ok",
     error: BaseException | None = None,
-    args: Mapping[str, Any] | None = None,
-    measured: Mapping[str, Any] | None = None,
-    shown: Mapping[str, Any] | None = None,
-    conceal: Callable[[Any], Any] | None = None,
+    **told: Unpack[Told],
 ) -> Violation | None:
     """
     End a call as its outcome says.
@@ -77,10 +74,7 @@ def conclude(
             nothing; of the two only "failed" is taken back by contracts that refund failures. "aborted" takes
             it back: it never ran.
         error: What it failed with.
-        args: The arguments that really ran, if they are not those that were judged.
-        measured: Values of the fields that were deferred.
-        shown: See `Reservation.commit`.
-        conceal: See `Reservation.commit`.
+        told: What else is known of it, see `Reservation.commit`.
 
     Returns:
         The first postcondition that the result breaks; it must then not be used.
@@ -89,8 +83,8 @@ def conclude(
         ReservationError: The call was ended before, or was refused.
     """
     if outcome == "ok":
-        return reservation.commit(result, args=args, measured=measured, shown=shown, conceal=conceal)
-    _end(reservation, outcome, error, args, measured)
+        return reservation.commit(result, **told)
+    _end(reservation, outcome, error, told)
     return None
 
 
@@ -100,25 +94,17 @@ async def aconclude(
     *,
     outcome: Outcome = "ok",
     error: BaseException | None = None,
-    args: Mapping[str, Any] | None = None,
-    measured: Mapping[str, Any] | None = None,
-    shown: Mapping[str, Any] | None = None,
-    conceal: Callable[[Any], Any] | None = None,
+    **told: Unpack[Told],
 ) -> Violation | None:
     """End a call as `conclude` does, and wait for conditions that have to be awaited."""
     if outcome == "ok":
-        return await reservation.acommit(result, args=args, measured=measured, shown=shown, conceal=conceal)
-    _end(reservation, outcome, error, args, measured)
+        return await reservation.acommit(result, **told)
+    _end(reservation, outcome, error, told)
     return None
 
 
-def _end(
-    reservation: Reservation,
-    outcome: Outcome,
-    error: BaseException | None,
-    args: Mapping[str, Any] | None,
-    measured: Mapping[str, Any] | None,
-) -> None:
+def _end(reservation: Reservation, outcome: Outcome, error: BaseException | None, told: Told) -> None:
+    args, measured = told.get("args"), told.get("measured")
     if outcome == "unknown":
         reservation.lose(args=args, measured=measured)
     else:
