@@ -114,6 +114,49 @@ class RoleMover(Mover):
         self.cell = cell
 
 
+class ForwardingMover(Mover):
+    """
+    Move by movers that are found anew for each call: a ticket is such a mover and what that gave.
+
+    Args:
+        cell: The memory in which they are found.
+        role: What calls have to do with it.
+    """
+
+    __slots__ = ("cell", "role")
+
+    def __init__(self, cell: LiveCell, role: Role) -> None:
+        self.cell: Any = cell
+        self.role = role
+
+    def landed(self, ticket: Any) -> Iterable[tuple[Mover, Any]]:
+        """Give the mover that a ticket is of, if there is one, and its own ticket, once the call is over."""
+        return (ticket,)
+
+    def commit(self, ticket: Any, call: JudgedCall) -> None:
+        for mover, inner in self.landed(ticket):
+            mover.commit(inner, call)
+
+    def fail(self, ticket: Any, call: JudgedCall) -> None:
+        for mover, inner in self.landed(ticket):
+            mover.fail(inner, call)
+
+    def lose(self, ticket: Any, call: JudgedCall) -> None:
+        for mover, inner in self.landed(ticket):
+            mover.lose(inner, call)
+
+    def undo(self, ticket: Any, call: JudgedCall) -> None:
+        for mover, inner in self.landed(ticket):
+            mover.undo(inner, call)
+
+    def ran_otherwise(self, ticket: Any, call: JudgedCall, *, failed: bool) -> None:
+        for mover, inner in self.landed(ticket):
+            mover.ran_otherwise(inner, call, failed=failed)
+
+    def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
+        return bool(self.cell.is_same(call, ran))
+
+
 class LiveCell(Mover, ABC):
     """
     A session keeps one piece of memory in each cell.

@@ -8,7 +8,7 @@ from typing import Any
 from ..contracts.rules import MAX_IN_WINDOW
 from ..match.keys import Key
 from .call import JudgedCall
-from .cell import LiveCell, Mover, Role, RoleMover
+from .cell import ForwardingMover, LiveCell, Mover, Role, RoleMover
 from .clock import MonotoneClock
 from .guard import Breach, CellGuard
 from .keyed import Keyed
@@ -79,7 +79,7 @@ class Fresh(LiveCell):
         self.marks: list[tuple[int, float]] = []
 
     def mover(self, role: Role) -> Mover:
-        return _Void(self) if role == "void" else _Mark(self)
+        return _Void(self, self.own) if role == "void" else _Mark(self)
 
     def begin(self, step: int) -> int:
         """Take note that a prerequisite begins."""
@@ -166,63 +166,41 @@ class _Mark(RoleMover):
 
 
 class _Void(RoleMover):
-    __slots__ = ()
+    __slots__ = ("_voids",)
 
     role = "void"
-    cell: Fresh
+
+    def __init__(self, cell: Fresh | FreshByKey, voids: Voids) -> None:
+        super().__init__(cell)
+        self._voids = voids
 
     def reserve(self, call: JudgedCall) -> int:
-        return self.cell.own.open(call)
+        return self._voids.open(call)
 
     def commit(self, ticket: int, call: JudgedCall) -> None:
-        self.cell.own.close(ticket)
+        self._voids.close(ticket)
 
-    def fail(self, ticket: int, call: JudgedCall) -> None:
-        self.cell.own.close(ticket)
-
-    def lose(self, ticket: int, call: JudgedCall) -> None:
-        self.cell.own.close(ticket)
+    fail = lose = commit
 
     def undo(self, ticket: int, call: JudgedCall) -> None:
-        self.cell.own.cancel(ticket)
+        self._voids.cancel(ticket)
 
 
-class _VoidByKey(RoleMover):
+class _VoidByKey(ForwardingMover):
     """Void what one value has, or what every value has if the call names none."""
 
-    __slots__ = ("_by_key",)
+    __slots__ = ("_by_key", "_common")
 
-    role = "void"
     cell: FreshByKey
 
     def __init__(self, cell: FreshByKey, by_key: Mover) -> None:
-        super().__init__(cell)
+        super().__init__(cell, "void")
         self._by_key = by_key
+        self._common = _Void(cell, cell.common)
 
-    def reserve(self, call: JudgedCall) -> tuple[bool, Any]:
-        if isinstance(call.key(self.cell.key), str):
-            return True, self._by_key.reserve(call)
-        return False, self.cell.common.open(call)
-
-    def commit(self, ticket: tuple[bool, Any], call: JudgedCall) -> None:
-        named, inner = ticket
-        if named:
-            self._by_key.commit(inner, call)
-        else:
-            self.cell.common.close(inner)
-
-    def fail(self, ticket: tuple[bool, Any], call: JudgedCall) -> None:
-        self.commit(ticket, call)
-
-    def lose(self, ticket: tuple[bool, Any], call: JudgedCall) -> None:
-        self.commit(ticket, call)
-
-    def undo(self, ticket: tuple[bool, Any], call: JudgedCall) -> None:
-        named, inner = ticket
-        if named:
-            self._by_key.undo(inner, call)
-        else:
-            self.cell.common.cancel(inner)
+    def reserve(self, call: JudgedCall) -> tuple[Mover, Any]:
+        mover = self._by_key if isinstance(call.key(self.cell.key), str) else self._common
+        return mover, mover.reserve(call)
 
     def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
         keys = call.key(self.cell.key), ran.key(self.cell.key)

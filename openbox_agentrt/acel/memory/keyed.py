@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..contracts.rules import Guard
 from ..match.keys import Key
 from .call import JudgedCall
-from .cell import LiveCell, Mover, Role
+from .cell import ForwardingMover, LiveCell, Mover, Role
 from .clock import MonotoneClock
 from .guard import Breach, CellGuard
 
@@ -188,14 +188,12 @@ class Keyed(LiveCell):
             self._next_sweep = self.timeline.now + (self.blank.within or 0.0) / 16
 
 
-class _KeyedMover(Mover):
+class _KeyedMover(ForwardingMover):
     """Follow a call to the cell of its value."""
 
-    __slots__ = ("cell", "role")
+    __slots__ = ()
 
-    def __init__(self, keyed: Keyed, role: Role) -> None:
-        self.cell = keyed
-        self.role: Role = role
+    cell: Keyed
 
     def reserve(self, call: JudgedCall) -> Any:
         key = call.key(self.cell.key)
@@ -206,30 +204,7 @@ class _KeyedMover(Mover):
         mover = entry.cell.mover(self.role)
         return key, entry, mover, mover.reserve(call)
 
-    def commit(self, ticket: Any, call: JudgedCall) -> None:
-        for mover, inner in self._landed(ticket):
-            mover.commit(inner, call)
-
-    def fail(self, ticket: Any, call: JudgedCall) -> None:
-        for mover, inner in self._landed(ticket):
-            mover.fail(inner, call)
-
-    def lose(self, ticket: Any, call: JudgedCall) -> None:
-        for mover, inner in self._landed(ticket):
-            mover.lose(inner, call)
-
-    def undo(self, ticket: Any, call: JudgedCall) -> None:
-        for mover, inner in self._landed(ticket):
-            mover.undo(inner, call)
-
-    def ran_otherwise(self, ticket: Any, call: JudgedCall, *, failed: bool) -> None:
-        for mover, inner in self._landed(ticket):
-            mover.ran_otherwise(inner, call, failed=failed)
-
-    def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
-        return self.cell.is_same(call, ran)
-
-    def _landed(self, ticket: Any) -> Iterator[tuple[Mover, Any]]:
+    def landed(self, ticket: Any) -> Iterator[tuple[Mover, Any]]:
         if ticket is not None:
             key, entry, mover, inner = ticket
             entry.flying -= 1

@@ -37,11 +37,7 @@ class Latest(LiveCell):
         self.flying.discard(ticket)
         self.top = max(self.top, ticket)
 
-    def fail(self, ticket: int, call: JudgedCall) -> None:
-        self.commit(ticket, call)
-
-    def lose(self, ticket: int, call: JudgedCall) -> None:
-        self.commit(ticket, call)
+    fail = lose = commit
 
     def undo(self, ticket: int, call: JudgedCall) -> None:
         self.flying.discard(ticket)

@@ -98,11 +98,7 @@ class _Open(RoleMover):
     def commit(self, ticket: int, call: JudgedCall) -> None:
         self.cell.ended(ticket)
 
-    def fail(self, ticket: int, call: JudgedCall) -> None:
-        self.cell.ended(ticket)
-
-    def lose(self, ticket: int, call: JudgedCall) -> None:
-        self.cell.ended(ticket)
+    fail = lose = commit
 
     def undo(self, ticket: int, call: JudgedCall) -> None:
         self.cell.cancel(ticket)

@@ -11,7 +11,7 @@ from typing import Any
 from ...fleet.periods import PRESENT, SECOND, edges_around, zone
 from ...fleet.plan import Per
 from .call import JudgedCall
-from .cell import LiveCell, Mover, Renewal, Role
+from .cell import ForwardingMover, LiveCell, Mover, Renewal, Role
 from .clock import MonotoneClock
 
 # Years 2 to 9998: of others there is no date for a period before or after. Times in milliseconds are beyond.
@@ -95,36 +95,16 @@ class Periodic(LiveCell):
         self._span = (float(data["from"]), float(data["to"]))
 
 
-class _PeriodicMover(Mover):
+class _PeriodicMover(ForwardingMover):
     """Follow a call to the memory of the period in which it began."""
 
-    __slots__ = ("cell", "role")
+    __slots__ = ()
 
-    def __init__(self, periodic: Periodic, role: Role) -> None:
-        self.cell = periodic
-        self.role: Role = role
+    cell: Periodic
 
     def reserve(self, call: JudgedCall) -> tuple[Mover, Any]:
         mover = self.cell.whole().mover(self.role)
         return mover, mover.reserve(call)
-
-    def commit(self, ticket: tuple[Mover, Any], call: JudgedCall) -> None:
-        ticket[0].commit(ticket[1], call)
-
-    def fail(self, ticket: tuple[Mover, Any], call: JudgedCall) -> None:
-        ticket[0].fail(ticket[1], call)
-
-    def lose(self, ticket: tuple[Mover, Any], call: JudgedCall) -> None:
-        ticket[0].lose(ticket[1], call)
-
-    def ran_otherwise(self, ticket: tuple[Mover, Any], call: JudgedCall, *, failed: bool) -> None:
-        ticket[0].ran_otherwise(ticket[1], call, failed=failed)
-
-    def undo(self, ticket: tuple[Mover, Any], call: JudgedCall) -> None:
-        ticket[0].undo(ticket[1], call)
-
-    def is_same(self, call: JudgedCall, ran: JudgedCall) -> bool:
-        return self.cell.is_same(call, ran)
 
 
 def span_of(per: Per, tz: str, now: float) -> tuple[float, float]:
