@@ -11,34 +11,34 @@ from ._version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._loop.coverage import Coverage, Escape
-    from ._loop.loop import GovernedAgentLoop
-    from ._run.current import current_run
-    from ._run.state import RunState
-    from .decision import Decision
-    from .errors import (
-        ApprovalExpiredError,
-        ApprovalRejectedError,
-        ApprovalTimeoutError,
-        ContractRefusedError,
-        GovernanceBlockedError,
-        GovernanceError,
-        GovernanceHaltError,
-        GovernanceUnavailableError,
-        GuardrailsValidationError,
-        InsecureURLError,
-        MalformedKeyError,
-        OpenBoxAuthError,
-        OpenBoxConfigError,
-        OpenBoxError,
-        OpenBoxSigningError,
-        OptionError,
-        UngovernedCallError,
-        UnmetContractError,
-        find_governance_error,
-    )
-    from .governance import OpenBoxAgentRTGovernance, create_openbox_agentrt
-    from .options import GovernanceOptions
+    from ._loop.coverage import Coverage as Coverage
+    from ._loop.coverage import Escape as Escape
+    from ._loop.loop import GovernedAgentLoop as GovernedAgentLoop
+    from ._run.current import current_run as current_run
+    from ._run.state import RunState as RunState
+    from .decision import Decision as Decision
+    from .errors import ApprovalExpiredError as ApprovalExpiredError
+    from .errors import ApprovalRejectedError as ApprovalRejectedError
+    from .errors import ApprovalTimeoutError as ApprovalTimeoutError
+    from .errors import ContractRefusedError as ContractRefusedError
+    from .errors import GovernanceBlockedError as GovernanceBlockedError
+    from .errors import GovernanceError as GovernanceError
+    from .errors import GovernanceHaltError as GovernanceHaltError
+    from .errors import GovernanceUnavailableError as GovernanceUnavailableError
+    from .errors import GuardrailsValidationError as GuardrailsValidationError
+    from .errors import InsecureURLError as InsecureURLError
+    from .errors import MalformedKeyError as MalformedKeyError
+    from .errors import OpenBoxAuthError as OpenBoxAuthError
+    from .errors import OpenBoxConfigError as OpenBoxConfigError
+    from .errors import OpenBoxError as OpenBoxError
+    from .errors import OpenBoxSigningError as OpenBoxSigningError
+    from .errors import OptionError as OptionError
+    from .errors import UngovernedCallError as UngovernedCallError
+    from .errors import UnmetContractError as UnmetContractError
+    from .errors import find_governance_error as find_governance_error
+    from .governance import OpenBoxAgentRTGovernance as OpenBoxAgentRTGovernance
+    from .governance import create_openbox_agentrt as create_openbox_agentrt
+    from .options import GovernanceOptions as GovernanceOptions
 
 _HOME = {
     "ApprovalExpiredError": "errors",
@@ -71,36 +71,6 @@ _HOME = {
     "find_governance_error": "errors",
 }
 
-__all__ = (
-    "ApprovalExpiredError",
-    "ApprovalRejectedError",
-    "ApprovalTimeoutError",
-    "ContractRefusedError",
-    "Coverage",
-    "Decision",
-    "Escape",
-    "GovernanceBlockedError",
-    "GovernanceError",
-    "GovernanceHaltError",
-    "GovernanceOptions",
-    "GovernanceUnavailableError",
-    "GovernedAgentLoop",
-    "GuardrailsValidationError",
-    "InsecureURLError",
-    "MalformedKeyError",
-    "OpenBoxAgentRTGovernance",
-    "OpenBoxAuthError",
-    "OpenBoxConfigError",
-    "OpenBoxError",
-    "OpenBoxSigningError",
-    "OptionError",
-    "RunState",
-    "UngovernedCallError",
-    "UnmetContractError",
-    "__version__",
-    "create_openbox_agentrt",
-    "current_run",
-    "find_governance_error",
-)
+__all__ = tuple(sorted(["__version__", *_HOME]))
 
 __getattr__, __dir__ = lazy_names(globals(), _HOME)

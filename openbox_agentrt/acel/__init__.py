@@ -16,44 +16,62 @@ from .._version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .condition.fact import Fact, fact
-    from .contracts.base import TemporalContract
-    from .contracts.conditions import Check, postcondition, precondition
-    from .contracts.counting import (
-        at_most_in_flight,
-        at_most_n_times,
-        at_most_total,
-        max_distinct,
-        rate_limit,
-    )
-    from .contracts.exclusion import mutually_exclusive, never, never_after, only
-    from .contracts.identity import rules_hash
-    from .contracts.obligations import existence, required_before_session_end, response
-    from .contracts.precedence import (
-        alternate_precedence,
-        cannot_follow_without,
-        chain_precedence,
-        init,
-        must_precede,
-    )
-    from .contracts.provenance import came_from, keeps_out
-    from .contracts.requires import requires
-    from .contracts.spec import build_contract
-    from .contracts.state import requires_state
-    from .contracts.tools import ToolSpec
-    from .engine.snapshot import SnapshotError
-    from .events import ToolCallEvent, TraceError
-    from .evidence import EvidenceBundle, EvidenceLog, ed25519_signer, redact_violation
-    from .gate import Gate
-    from .match.matchers import ContentMatch, any_of, matching, not_matching
-    from .match.names import suspicious_names
-    from .match.patterns import PatternError
-    from .memory.state import StateStore, StateView
-    from .refusal import Broken, Refusal
-    from .reservation import Reservation, ReservationError
-    from .session import Session
-    from .verdict import Verdict
-    from .violations import ContractViolation, Violation
+    from .condition.fact import Fact as Fact
+    from .condition.fact import fact as fact
+    from .contracts.base import TemporalContract as TemporalContract
+    from .contracts.conditions import Check as Check
+    from .contracts.conditions import postcondition as postcondition
+    from .contracts.conditions import precondition as precondition
+    from .contracts.counting import at_most_in_flight as at_most_in_flight
+    from .contracts.counting import at_most_n_times as at_most_n_times
+    from .contracts.counting import at_most_total as at_most_total
+    from .contracts.counting import max_distinct as max_distinct
+    from .contracts.counting import rate_limit as rate_limit
+    from .contracts.exclusion import mutually_exclusive as mutually_exclusive
+    from .contracts.exclusion import never as never
+    from .contracts.exclusion import never_after as never_after
+    from .contracts.exclusion import only as only
+    from .contracts.identity import rules_hash as rules_hash
+    from .contracts.obligations import existence as existence
+    from .contracts.obligations import required_before_session_end as required_before_session_end
+    from .contracts.obligations import response as response
+    from .contracts.precedence import alternate_precedence as alternate_precedence
+    from .contracts.precedence import cannot_follow_without as cannot_follow_without
+    from .contracts.precedence import chain_precedence as chain_precedence
+    from .contracts.precedence import init as init
+    from .contracts.precedence import must_precede as must_precede
+    from .contracts.provenance import came_from as came_from
+    from .contracts.provenance import keeps_out as keeps_out
+    from .contracts.requires import requires as requires
+    from .contracts.spec import build_contract as build_contract
+    from .contracts.state import requires_state as requires_state
+    from .contracts.tools import ToolSpec as ToolSpec
+    from .engine.snapshot import SnapshotError as SnapshotError
+    from .events import ToolCallEvent as ToolCallEvent
+    from .events import TraceError as TraceError
+    from .evidence import EvidenceBundle as EvidenceBundle
+    from .evidence import EvidenceLog as EvidenceLog
+    from .evidence import ed25519_signer as ed25519_signer
+    from .evidence import redact_violation as redact_violation
+    from .gate import Gate as Gate
+    from .match.matchers import ContentMatch as ContentMatch
+    from .match.matchers import any_of as any_of
+    from .match.matchers import matching as matching
+    from .match.matchers import not_matching as not_matching
+    from .match.names import suspicious_names as suspicious_names
+    from .match.patterns import PatternError as PatternError
+    from .memory.state import StateStore as StateStore
+    from .memory.state import StateView as StateView
+    from .metrics import Metrics as Metrics
+    from .metrics import serve_metrics_http as serve_metrics_http
+    from .refusal import Broken as Broken
+    from .refusal import Refusal as Refusal
+    from .reservation import Reservation as Reservation
+    from .reservation import ReservationError as ReservationError
+    from .session import Session as Session
+    from .verdict import Verdict as Verdict
+    from .violations import ContractViolation as ContractViolation
+    from .violations import Violation as Violation
 
 _MODULES = {
     "contracts.conditions": ("Check", "postcondition", "precondition"),
@@ -98,64 +116,6 @@ _MODULES = {
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = (
-    "Broken",
-    "Check",
-    "ContentMatch",
-    "ContractViolation",
-    "EvidenceBundle",
-    "EvidenceLog",
-    "Fact",
-    "Gate",
-    "Metrics",
-    "PatternError",
-    "Refusal",
-    "Reservation",
-    "ReservationError",
-    "Session",
-    "SnapshotError",
-    "StateStore",
-    "StateView",
-    "TemporalContract",
-    "ToolCallEvent",
-    "ToolSpec",
-    "TraceError",
-    "Verdict",
-    "Violation",
-    "__version__",
-    "alternate_precedence",
-    "any_of",
-    "at_most_in_flight",
-    "at_most_n_times",
-    "at_most_total",
-    "build_contract",
-    "came_from",
-    "cannot_follow_without",
-    "chain_precedence",
-    "ed25519_signer",
-    "existence",
-    "fact",
-    "init",
-    "keeps_out",
-    "matching",
-    "max_distinct",
-    "must_precede",
-    "mutually_exclusive",
-    "never",
-    "never_after",
-    "not_matching",
-    "only",
-    "postcondition",
-    "precondition",
-    "rate_limit",
-    "redact_violation",
-    "required_before_session_end",
-    "requires",
-    "requires_state",
-    "response",
-    "rules_hash",
-    "serve_metrics_http",
-    "suspicious_names",
-)
+__all__ = tuple(sorted(["__version__", *_HOME]))
 
 __getattr__, __dir__ = lazy_names(globals(), _HOME)

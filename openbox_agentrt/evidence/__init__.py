@@ -11,27 +11,32 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .._plain.freezing import freeze
-    from .canonical import GENESIS_HASH
-    from .errors import (
-        DamagedLogError,
-        EvidenceError,
-        InvalidKeyError,
-        KeyFileError,
-        LogInUseError,
-        UnreadableLogError,
-    )
-    from .format1.bundles import EvidenceBundle, EvidenceLog
-    from .format1.verification import verify_bundles
-    from .format2.file import EvidenceFile
-    from .format2.heads import Head
-    from .format2.recording import SessionEvidence
-    from .keys import Ed25519Signer, Signer, ed25519_signer
-    from .known_secrets import SECRET_PATTERNS
-    from .reading import Entry, read_entries, verify_file
-    from .redaction import Redactor, redact_violation
-    from .report import Report
-    from .summary import Summary, summarise
+    from .._plain.freezing import freeze as freeze
+    from .canonical import GENESIS_HASH as GENESIS_HASH
+    from .errors import DamagedLogError as DamagedLogError
+    from .errors import EvidenceError as EvidenceError
+    from .errors import InvalidKeyError as InvalidKeyError
+    from .errors import KeyFileError as KeyFileError
+    from .errors import LogInUseError as LogInUseError
+    from .errors import UnreadableLogError as UnreadableLogError
+    from .format1.bundles import EvidenceBundle as EvidenceBundle
+    from .format1.bundles import EvidenceLog as EvidenceLog
+    from .format1.verification import verify_bundles as verify_bundles
+    from .format2.file import EvidenceFile as EvidenceFile
+    from .format2.heads import Head as Head
+    from .format2.recording import SessionEvidence as SessionEvidence
+    from .keys import Ed25519Signer as Ed25519Signer
+    from .keys import Signer as Signer
+    from .keys import ed25519_signer as ed25519_signer
+    from .known_secrets import SECRET_PATTERNS as SECRET_PATTERNS
+    from .reading import Entry as Entry
+    from .reading import read_entries as read_entries
+    from .reading import verify_file as verify_file
+    from .redaction import Redactor as Redactor
+    from .redaction import redact_violation as redact_violation
+    from .report import Report as Report
+    from .summary import Summary as Summary
+    from .summary import summarise as summarise
 
 _HOME = {
     "DamagedLogError": "errors",
@@ -62,33 +67,6 @@ _HOME = {
     "verify_file": "reading",
 }
 
-__all__ = (
-    "GENESIS_HASH",
-    "SECRET_PATTERNS",
-    "DamagedLogError",
-    "Ed25519Signer",
-    "Entry",
-    "EvidenceBundle",
-    "EvidenceError",
-    "EvidenceFile",
-    "EvidenceLog",
-    "Head",
-    "InvalidKeyError",
-    "KeyFileError",
-    "LogInUseError",
-    "Redactor",
-    "Report",
-    "SessionEvidence",
-    "Signer",
-    "Summary",
-    "UnreadableLogError",
-    "ed25519_signer",
-    "freeze",
-    "read_entries",
-    "redact_violation",
-    "summarise",
-    "verify_bundles",
-    "verify_file",
-)
+__all__ = tuple(sorted(_HOME))
 
 __getattr__, __dir__ = lazy_names(globals(), _HOME)

@@ -11,21 +11,28 @@ from .._lazy import lazy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .answers import BrokenGuard, Finished, FleetCounts, How, Lease, Measured, Reserved
-    from .errors import (
-        FleetConfigError,
-        FleetError,
-        FleetUnavailableError,
-        SessionBusyError,
-        SessionMemoryError,
-        UnitsError,
-    )
-    from .fleet import Fleet
-    from .opening import open_fleet
-    from .plan import FleetCell, FleetGuard, FleetMove, FleetPlan
-    from .redis.fleet import RedisFleet
-    from .sessions import SharedSession
-    from .sqlite import SqliteFleet
+    from .answers import BrokenGuard as BrokenGuard
+    from .answers import Finished as Finished
+    from .answers import FleetCounts as FleetCounts
+    from .answers import How as How
+    from .answers import Lease as Lease
+    from .answers import Measured as Measured
+    from .answers import Reserved as Reserved
+    from .errors import FleetConfigError as FleetConfigError
+    from .errors import FleetError as FleetError
+    from .errors import FleetUnavailableError as FleetUnavailableError
+    from .errors import SessionBusyError as SessionBusyError
+    from .errors import SessionMemoryError as SessionMemoryError
+    from .errors import UnitsError as UnitsError
+    from .fleet import Fleet as Fleet
+    from .opening import open_fleet as open_fleet
+    from .plan import FleetCell as FleetCell
+    from .plan import FleetGuard as FleetGuard
+    from .plan import FleetMove as FleetMove
+    from .plan import FleetPlan as FleetPlan
+    from .redis.fleet import RedisFleet as RedisFleet
+    from .sessions import SharedSession as SharedSession
+    from .sqlite import SqliteFleet as SqliteFleet
 
 _HOME = {
     "UnitsError": "errors",
@@ -52,29 +59,6 @@ _HOME = {
     "open_fleet": "opening",
 }
 
-__all__ = (
-    "BrokenGuard",
-    "Finished",
-    "Fleet",
-    "FleetCell",
-    "FleetConfigError",
-    "FleetCounts",
-    "FleetError",
-    "FleetGuard",
-    "FleetMove",
-    "FleetPlan",
-    "FleetUnavailableError",
-    "How",
-    "Lease",
-    "Measured",
-    "RedisFleet",
-    "Reserved",
-    "SessionBusyError",
-    "SessionMemoryError",
-    "SharedSession",
-    "SqliteFleet",
-    "UnitsError",
-    "open_fleet",
-)
+__all__ = tuple(sorted(_HOME))
 
 __getattr__, __dir__ = lazy_names(globals(), _HOME)

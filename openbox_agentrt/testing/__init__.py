@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .clock import ManualClock
-    from .faults import Fault, answers_that_are_no_answers, contradictions
-    from .faulty_core import FaultyCore, SeenRequest
-    from .http_server import Request
-    from .openai_server import ModelServerError, OpenAIServer
-    from .orphan_check import assert_no_orphans
-    from .script import Call, Reply, ScriptExhaustedError
-    from .scripted_provider import CompleteOnlyProvider, ScriptedProvider
+    from .clock import ManualClock as ManualClock
+    from .faults import Fault as Fault
+    from .faults import answers_that_are_no_answers as answers_that_are_no_answers
+    from .faults import contradictions as contradictions
+    from .faulty_core import FaultyCore as FaultyCore
+    from .faulty_core import SeenRequest as SeenRequest
+    from .http_server import Request as Request
+    from .openai_server import ModelServerError as ModelServerError
+    from .openai_server import OpenAIServer as OpenAIServer
+    from .orphan_check import assert_no_orphans as assert_no_orphans
+    from .script import Call as Call
+    from .script import Reply as Reply
+    from .script import ScriptExhaustedError as ScriptExhaustedError
+    from .scripted_provider import CompleteOnlyProvider as CompleteOnlyProvider
+    from .scripted_provider import ScriptedProvider as ScriptedProvider
 
 _HOME = {
     "Call": "script",
@@ -40,22 +47,6 @@ _HOME = {
     "contradictions": "faults",
 }
 
-__all__ = (
-    "Call",
-    "CompleteOnlyProvider",
-    "Fault",
-    "FaultyCore",
-    "ManualClock",
-    "ModelServerError",
-    "OpenAIServer",
-    "Reply",
-    "Request",
-    "ScriptExhaustedError",
-    "ScriptedProvider",
-    "SeenRequest",
-    "answers_that_are_no_answers",
-    "assert_no_orphans",
-    "contradictions",
-)
+__all__ = tuple(sorted(_HOME))
 
 __getattr__, __dir__ = lazy_names(globals(), _HOME)
