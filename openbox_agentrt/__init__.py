@@ -7,7 +7,7 @@ Importing this loads nothing else: names are looked up in their modules when the
 from __future__ import annotations
 
 from ._lazy import lazy_names
-from ._version import __version__
+from ._version import __version__ as __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

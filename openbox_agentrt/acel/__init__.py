@@ -12,7 +12,7 @@ Nothing is loaded until it is used. The modules have the names that acel-core gi
 from __future__ import annotations
 
 from .._lazy import lazy_names
-from .._version import __version__
+from .._version import __version__ as __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

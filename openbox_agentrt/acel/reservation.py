@@ -16,7 +16,7 @@ class ReservationError(RuntimeError):
     """A reservation was used twice, or was refused, or is another session's. Nothing moved."""
 
 
-class Told(TypedDict, total=False):
+class ToldAtEnd(TypedDict, total=False):
     """What may be told of a call with its end, besides its result, see `Reservation.commit`."""
 
     args: Mapping[str, Any] | None
@@ -146,7 +146,7 @@ class Reservation(PlannedCall):
             raise self._used()
         return await self._engine.arecheck(self)
 
-    def commit(self, result: Any = None, **told: Unpack[Told]) -> Violation | None:
+    def commit(self, result: Any = None, **told: Unpack[ToldAtEnd]) -> Violation | None:
         """
         Take note that the call ran and returned `result`.
 
@@ -176,7 +176,7 @@ class Reservation(PlannedCall):
                 raise self._used() from None
         return self._engine.settle(self, result)
 
-    async def acommit(self, result: Any = None, **told: Unpack[Told]) -> Violation | None:
+    async def acommit(self, result: Any = None, **told: Unpack[ToldAtEnd]) -> Violation | None:
         """Do as `commit`, and wait for conditions and a commit function that have to be awaited."""
         if told and any(each is not None for each in told.values()):
             self._claim_with(told)
@@ -254,7 +254,7 @@ class Reservation(PlannedCall):
         where = f"the reservation of {self.tool!r:.200} at step {self.step}"
         return ReservationError(f"{where} {'is finished' if self.allowed else 'was refused'}")
 
-    def _claim_with(self, told: Told) -> None:
+    def _claim_with(self, told: ToldAtEnd) -> None:
         args, shown = told.get("args"), told.get("shown")
         ran = None if args is None else plain_args(args)
         seen = None if shown is None else plain_args(shown)

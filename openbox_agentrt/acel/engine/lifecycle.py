@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Unpack
 
 from ..events import Outcome
-from ..reservation import Reservation, Told
+from ..reservation import Reservation, ToldAtEnd
 from ..violations import Violation
 
 
@@ -62,7 +62,7 @@ def conclude(
     *,
     outcome: Outcome = "ok",
     error: BaseException | None = None,
-    **told: Unpack[Told],
+    **told: Unpack[ToldAtEnd],
 ) -> Violation | None:
     """
     End a call as its outcome says.
@@ -94,7 +94,7 @@ async def aconclude(
     *,
     outcome: Outcome = "ok",
     error: BaseException | None = None,
-    **told: Unpack[Told],
+    **told: Unpack[ToldAtEnd],
 ) -> Violation | None:
     """End a call as `conclude` does, and wait for conditions that have to be awaited."""
     if outcome == "ok":
@@ -103,7 +103,7 @@ async def aconclude(
     return None
 
 
-def _end(reservation: Reservation, outcome: Outcome, error: BaseException | None, told: Told) -> None:
+def _end(reservation: Reservation, outcome: Outcome, error: BaseException | None, told: ToldAtEnd) -> None:
     args, measured = told.get("args"), told.get("measured")
     if outcome == "unknown":
         reservation.lose(args=args, measured=measured)
