@@ -11,7 +11,7 @@ from ..acel.contracts.template import Template
 from ..acel.events import LIFECYCLE
 from ..acel.refusal import Broken
 from ..acel.rulesfile import Rules
-from .events import Began, Ended, Resumed, RunEnded, TraceEvent
+from .events import Began, TraceEvent
 from .judge import Judged, TraceJudge
 
 __all__ = ("Backtest", "ChangedVerdict", "ContractFindings", "backtest")
@@ -75,8 +75,6 @@ class Backtest:
         sessions: How many sessions.
         refused: How many calls would have been refused.
         refused_then: How many were refused when they were recorded.
-        as_then: How many of our own recorded decisions come out the same.
-        decided_then: How many of our own decisions were recorded.
         unseen: Calls that no contract looks at, by tool.
         changes: With other rules to compare with, the calls that they judge differently.
     """
@@ -86,8 +84,6 @@ class Backtest:
     sessions: int = 0
     refused: int = 0
     refused_then: int = 0
-    as_then: int = 0
-    decided_then: int = 0
     unseen: Counter[str] = field(default_factory=Counter)
     changes: list[ChangedVerdict] | None = None
 
@@ -114,9 +110,7 @@ class Backtest:
         return not any(each.refused or each.unmet for each in self.contracts) and not self.refused
 
 
-def backtest(
-    events: Iterable[TraceEvent], rules: Rules, *, against: Rules | None = None, decided: bool = False
-) -> Backtest:
+def backtest(events: Iterable[TraceEvent], rules: Rules, *, against: Rules | None = None) -> Backtest:
     """
     Judge what was recorded by rules.
 
@@ -124,7 +118,6 @@ def backtest(
         events: What happened, see `Recordings`.
         rules: The rules.
         against: Rules to compare with, such as those that are in force.
-        decided: Whether calls say how they were decided then, as our own evidence does.
 
     Raises:
         TraceSourceError: From `events`.
@@ -135,42 +128,24 @@ def backtest(
         changes=None if other is None else [],
     )
     for event in events:
-        if isinstance(event, Began):
-            judged = judge.began(event)
-            _count(result, event, judged, decided=decided)
-            if other is not None:
-                _compare(result, event, judged, other.began(event))
-            continue
-        for each in (judge, other):
-            if each is None:
-                continue
-            if isinstance(event, Ended):
-                each.ended(event)
-            elif isinstance(event, RunEnded):
-                each.run_ended(event)
-            elif isinstance(event, Resumed):
-                each.resumed(event)
-            else:
-                each.state(event)
+        judged = judge.take(event)
+        before = None if other is None else other.take(event)
+        if judged is not None and isinstance(event, Began):
+            _count(result, event, judged)
+            if before is not None:
+                _compare(result, event, judged, before)
     result.sessions = len(judge)
     for place, names in judge.unmet().items():
         result.contracts[place].unmet = names
     return result
 
 
-def _count(result: Backtest, call: Began, judged: Judged, *, decided: bool) -> None:
+def _count(result: Backtest, call: Began, judged: Judged) -> None:
     is_tool = call.tool not in LIFECYCLE
     result.calls += is_tool
     result.refused += judged.refused
     result.refused_then += call.refused
-    if decided:
-        result.decided_then += 1
-        result.as_then += call.refused == judged.refused
-    if (
-        not judged.seen
-        and call.tool not in LIFECYCLE
-        and (call.tool in result.unseen or len(result.unseen) < MOST_TOOLS)
-    ):
+    if not judged.seen and is_tool and (call.tool in result.unseen or len(result.unseen) < MOST_TOOLS):
         result.unseen[call.tool] += 1
     for place in judged.guarding:
         result.contracts[place].applied += 1

@@ -21,7 +21,7 @@ from ..acel.reservation import Reservation
 from ..acel.rulesfile import Rules
 from ..acel.session import Session, engine_of
 from ..acel.violations import Violation
-from .events import Began, Ended, Resumed, RunEnded, StateSet, Unrecorded
+from .events import Began, Ended, Resumed, RunEnded, StateSet, TraceEvent, Unrecorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +88,29 @@ class TraceJudge:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def began(self, call: Began) -> Judged:
-        """Judge a call in its session."""
-        kept = self._session(call.session)
-        if call.at is not None:
-            kept.now = max(kept.now, call.at)
+    def take(self, event: TraceEvent) -> Judged | None:
+        """Take into account what happened; a call that began is judged."""
+        name = event.call.session if isinstance(event, Ended) else event.session
+        kept = self._session(name)
+        if event.at is not None:
+            kept.now = max(kept.now, event.at)
+        match event:
+            case Began():
+                return self._began(kept, event)
+            case Ended():
+                self._ended(kept, event)
+            case RunEnded():
+                kept.runs.discard(event.run)
+                self._note_owed(name, kept, engine_of(kept.session).end_run(event.run))
+            case Resumed():
+                # With a memory that nobody knows here.
+                kept.is_resumed = True
+                kept.session.state.update(dict(event.state))
+            case StateSet():
+                kept.session.state.update(dict(event.values))
+        return None
+
+    def _began(self, kept: _Session, call: Began) -> Judged:
         kept.has_prompts = kept.has_prompts or call.tool == USER_PROMPT
         guarding, unknown = self._known(kept, call)
         args = {} if call.args is None else call.args
@@ -124,14 +142,10 @@ class TraceJudge:
             seen=bool(plan.guards or plan.counts or plan.movers or plan.asked),
         )
 
-    def ended(self, end: Ended) -> None:
-        """Take note how a call ended, if it was not refused here."""
-        kept = self._session(end.call.session)
+    def _ended(self, kept: _Session, end: Ended) -> None:
         reservation = kept.flying.pop(end.call, None)
-        if end.at is not None:
-            kept.now = max(kept.now, end.at)
         if reservation is None:
-            return
+            return  # it was refused here
         match end.outcome:
             case "ok":
                 if isinstance(end.result, Unrecorded):
@@ -147,27 +161,6 @@ class TraceJudge:
                 reservation.lose(args=end.args, measured=end.measured)
             case outcome:
                 reservation.abort(ran=outcome == "failed", args=end.args, measured=end.measured)
-
-    def state(self, event: StateSet) -> None:
-        """Take note of what was written to a session's state."""
-        kept = self._session(event.session)
-        if event.at is not None:
-            kept.now = max(kept.now, event.at)
-        kept.session.state.update(dict(event.values))
-
-    def resumed(self, event: Resumed) -> None:
-        """Take note that a session went on with a memory that nobody knows here."""
-        kept = self._session(event.session)
-        kept.is_resumed = True
-        self.state(StateSet(session=event.session, values=event.state, at=event.at))
-
-    def run_ended(self, event: RunEnded) -> None:
-        """Take note that a run of a session is over, and of what it owes."""
-        kept = self._session(event.session)
-        if event.at is not None:
-            kept.now = max(kept.now, event.at)
-        kept.runs.discard(event.run)
-        self._note_owed(event.session, kept, engine_of(kept.session).end_run(event.run))
 
     def unmet(self) -> dict[int, set[str]]:
         """Say of each contract in which sessions something is owed at the end of the recording."""

@@ -16,7 +16,7 @@ from openbox_agentrt.acel.rulesfile import Rules, parse_rules
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.traces.backtest import Backtest, backtest
-from openbox_agentrt.traces.events import Began, Ended
+from openbox_agentrt.traces.events import Began
 from openbox_agentrt.traces.formats import Recordings
 from openbox_agentrt.traces.judge import TraceJudge
 from openbox_agentrt.traces.written import rows_of
@@ -166,8 +166,12 @@ def test_our_own_evidence_comes_out_as_it_was_decided(seed: int, tmp_path: Path)
             while len(flying) > random_.randint(0, 4):
                 ended = flying.pop(random_.randrange(len(flying)))
                 random_.choice([ended.commit, ended.commit, ended.lose, lambda e=ended: e.abort(ran=False)])()
-    result = judged(path, new, decided=True)
-    assert (result.decided_then, result.as_then) == (300, 300)
+    judge = TraceJudge(new)
+    found = [(event, judge.take(event)) for event in Recordings([str(path)]).events()]
+    decided = [(call.refused, now.refused) for call, now in found if isinstance(call, Began) and now]
+    assert len(decided) == 300
+    assert all(then is now for then, now in decided)
+    result = judged(path, new)
     assert 0 < result.refused_then < 300
     assert result.unjudged == 0
 
@@ -205,12 +209,11 @@ def test_what_rests_on_results_parts_only_where_nobody_can_judge(seed: int, tmp_
     judge = TraceJudge(read)
     parted = 0
     for event in Recordings([str(path)]).events():
+        judged = judge.take(event)
         if isinstance(event, Began):
-            judged = judge.began(event)
+            assert judged is not None
             assert judged.unknown or judged.refused is event.refused
             parted += judged.refused is not event.refused
-        elif isinstance(event, Ended):
-            judge.ended(event)
     assert parted
 
 
