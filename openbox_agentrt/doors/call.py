@@ -282,31 +282,43 @@ class GovernedCall:
         raise error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Ending:
-    """End a call whose work was still to run when it returned."""
+    """End a call whose work was still to run when it returned; once, whoever is first."""
 
     call: GovernedCall
     reservation: Reservation
+    began: bool = False
+    ended: bool = False
 
-    def begins(self) -> None:
+    def begin(self) -> None:
+        if self.began:
+            return
         try:
             self.call._begins()
-        except ChangedArgumentsError:
-            self.never_ran()
+        except BaseException:
+            self.dropped()
             raise
+        self.began = True
 
     def done(self, result: Any) -> Any:
+        self.ended = True
         return self.call._ended(self.reservation, result)
 
     async def adone(self, result: Any) -> Any:
+        self.ended = True
         return await self.call._aended(self.reservation, result)
 
     def failed(self, error: BaseException) -> None:
-        self.call._failed(self.reservation, error)
+        if not self.ended:
+            self.ended = True
+            self.call._failed(self.reservation, error)
 
-    def never_ran(self) -> None:
-        self.reservation.abort(ran=False)
+    def dropped(self) -> None:
+        # What began and was dropped is settled by its reservation: nobody saw it end.
+        if not self.began and not self.ended:
+            self.ended = True
+            self.reservation.abort(ran=False)
 
 
 async def _may_still_run(reservation: Reservation) -> bool:

@@ -15,9 +15,12 @@ from typing import Any, Protocol
 
 
 class Ending(Protocol):
-    """Report the end of a call: one of these, once. What `done` gives is handed out."""
+    """Report the end of a call, once, whoever is first. What `done` gives is handed out."""
 
-    def begins(self) -> None:
+    @property
+    def began(self) -> bool: ...
+
+    def begin(self) -> None:
         """Raise if the work must not begin any more, in which case the call has ended."""
 
     def done(self, result: Any) -> Any: ...
@@ -26,7 +29,8 @@ class Ending(Protocol):
 
     def failed(self, error: BaseException) -> None: ...
 
-    def never_ran(self) -> None: ...
+    def dropped(self) -> None:
+        """Take note that nobody has the work any more."""
 
 
 def has_yet_to_run(result: object) -> bool:
@@ -46,110 +50,73 @@ def when_it_has_run(result: Any, ending: Ending) -> Any:
     return make(result, ending)
 
 
-class _Once:
-    """Report an end once, whoever is first."""
-
-    def __init__(self, ending: Ending) -> None:
-        self._ending = ending
-        self._ended = False
-        self.began = False
-
-    def begin(self) -> None:
-        if not self.began:
-            try:
-                self._ending.begins()
-            except BaseException:
-                self._ended = True
-                raise
-            self.began = True
-
-    def done(self, result: Any) -> Any:
-        self._ended = True
-        return self._ending.done(result)
-
-    async def adone(self, result: Any) -> Any:
-        self._ended = True
-        return await self._ending.adone(result)
-
-    def failed(self, error: BaseException) -> None:
-        if not self._ended:
-            self._ended = True
-            self._ending.failed(error)
-
-    def dropped(self) -> None:
-        # What began and was dropped is settled by its reservation: nobody saw it end.
-        if not self.began and not self._ended:
-            self._ended = True
-            self._ending.never_ran()
-
-
 class _Generator(Generator[Any, Any, Any]):
     def __init__(self, inner: Generator[Any, Any, Any], ending: Ending) -> None:
         self._inner = inner
-        self._once = _Once(ending)
+        self._ending = ending
 
     def send(self, value: Any) -> Any:
-        self._once.begin()
+        self._ending.begin()
         return self._step(self._inner.send, value)
 
     def throw(self, *error: Any) -> Any:
-        if not self._once.began:
-            self._once.dropped()
+        if not self._ending.began:
+            self._ending.dropped()
         return self._step(self._inner.throw, *error)
 
     def __del__(self) -> None:
-        self._once.dropped()
+        self._ending.dropped()
 
     def _step(self, step: Callable[..., Any], *args: Any) -> Any:
         try:
             return step(*args)
         except StopIteration as stop:
-            raise StopIteration(self._once.done(stop.value)) from None
+            raise StopIteration(self._ending.done(stop.value)) from None
         except BaseException as error:
-            self._once.failed(error)
+            self._ending.failed(error)
             raise
 
 
 class _AsyncGenerator(AsyncGenerator[Any, Any]):
     def __init__(self, inner: AsyncGenerator[Any, Any], ending: Ending) -> None:
         self._inner = inner
-        self._once = _Once(ending)
+        self._ending = ending
 
     async def asend(self, value: Any) -> Any:
-        self._once.begin()
+        self._ending.begin()
         return await self._step(self._inner.asend, value)
 
     async def athrow(self, *error: Any) -> Any:
-        if not self._once.began:
-            self._once.dropped()
+        if not self._ending.began:
+            self._ending.dropped()
         return await self._step(self._inner.athrow, *error)
 
     def __del__(self) -> None:
-        self._once.dropped()
+        self._ending.dropped()
 
     async def _step(self, step: Callable[..., Any], *args: Any) -> Any:
         try:
             return await step(*args)
         except StopAsyncIteration:
-            await self._once.adone(None)
+            await self._ending.adone(None)
             raise
         except BaseException as error:
-            self._once.failed(error)
+            self._ending.failed(error)
             raise
 
 
 class _Context(contextlib.AbstractContextManager[Any]):
     def __init__(self, inner: Any, ending: Ending) -> None:
         self._inner = inner
-        self._once = _Once(ending)
+        self._ending = ending
         self._entered: Any = None
 
     def __enter__(self) -> Any:
-        self._once.begin()
+        self._ending.begin()
         try:
             self._entered = self._inner.__enter__()
         except BaseException as error:
-            self._once.failed(error)
+            self._ending.failed(error)
             raise
         return self._entered
 
@@ -157,30 +124,30 @@ class _Context(contextlib.AbstractContextManager[Any]):
         try:
             swallowed = self._inner.__exit__(kind, error, where)
         except BaseException as raised:
-            self._once.failed(raised)
+            self._ending.failed(raised)
             raise
         if error is not None and not swallowed:
-            self._once.failed(error)
+            self._ending.failed(error)
         else:
-            self._once.done(self._entered)
+            self._ending.done(self._entered)
         return swallowed
 
     def __del__(self) -> None:
-        self._once.dropped()
+        self._ending.dropped()
 
 
 class _AsyncContext(contextlib.AbstractAsyncContextManager[Any]):
     def __init__(self, inner: Any, ending: Ending) -> None:
         self._inner = inner
-        self._once = _Once(ending)
+        self._ending = ending
         self._entered: Any = None
 
     async def __aenter__(self) -> Any:
-        self._once.begin()
+        self._ending.begin()
         try:
             self._entered = await self._inner.__aenter__()
         except BaseException as error:
-            self._once.failed(error)
+            self._ending.failed(error)
             raise
         return self._entered
 
@@ -190,16 +157,16 @@ class _AsyncContext(contextlib.AbstractAsyncContextManager[Any]):
         try:
             swallowed = await self._inner.__aexit__(kind, error, where)
         except BaseException as raised:
-            self._once.failed(raised)
+            self._ending.failed(raised)
             raise
         if error is not None and not swallowed:
-            self._once.failed(error)
+            self._ending.failed(error)
         else:
-            await self._once.adone(self._entered)
+            await self._ending.adone(self._entered)
         return swallowed
 
     def __del__(self) -> None:
-        self._once.dropped()
+        self._ending.dropped()
 
 
 class _Future(Future[Any]):
@@ -208,7 +175,7 @@ class _Future(Future[Any]):
     def __init__(self, inner: Future[Any], ending: Ending) -> None:
         super().__init__()
         self._inner = inner
-        self._once = _Once(ending)
+        self._ending = ending
         self.set_running_or_notify_cancel()
         inner.add_done_callback(self._pass_on)
 
@@ -227,12 +194,12 @@ class _Future(Future[Any]):
             result = inner.result()
         except BaseException as error:  # noqa: BLE001 - given to whoever asks for the result
             if inner.cancelled():
-                self._once.dropped()
-            self._once.failed(error)
+                self._ending.dropped()
+            self._ending.failed(error)
             self.set_exception(error)
             return
         try:
-            self.set_result(self._once.done(result))
+            self.set_result(self._ending.done(result))
         except BaseException as error:  # noqa: BLE001 - a result that is withheld, told in the same way
             self.set_exception(error)
 

@@ -9,7 +9,7 @@ import logging
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 from ..._picklable import PicklableError
 from ...acel import Session
@@ -38,22 +38,6 @@ class NoSessionError(PicklableError):
         self.reason = reason
         self.remedy = remedy
         super().__init__(reason)
-
-
-class Clients(Protocol):
-    """Provide what the gate needs to know of the clients."""
-
-    def greet(self, ctx: Any) -> None:
-        """Raise `NoSessionError` if the calls of a client that introduces itself could not be judged."""
-
-    def session_of(self, ctx: Any) -> AbstractContextManager[Session | None]:
-        """Give the session of the client for one call; `None` if the call is to pass unwatched."""
-
-    def open_sessions(self) -> list[Session]: ...
-
-    def extend(self, setup: Callable[[Session], object]) -> None: ...
-
-    def close(self, *, only: Callable[[ClientKey], bool]) -> None: ...
 
 
 class OneForAll:
@@ -105,6 +89,7 @@ class EachItsOwn:
         self.by_connection: weakref.WeakKeyDictionary[Any, Session] = weakref.WeakKeyDictionary()
 
     def greet(self, ctx: Any) -> None:
+        """Raise `NoSessionError` if the calls of a client that introduces itself could not be judged."""
         # A resolver may need what only a call brings.
         if self._key is not None or find_key(ctx) is not None:
             return
@@ -119,6 +104,7 @@ class EachItsOwn:
 
     @contextmanager
     def session_of(self, ctx: Any) -> Iterator[Session | None]:
+        """Give the session of the client for one call; `None` if the call is to pass unwatched."""
         key = find_key(ctx, self._key)
         if key is None:
             if not self._only_watches():
@@ -169,3 +155,7 @@ class EachItsOwn:
         if self._only_watching is None:
             self._only_watching = self._factory().mode == "shadow"
         return self._only_watching
+
+
+Clients = OneForAll | EachItsOwn
+"""What the gate needs to know of the clients."""
