@@ -90,20 +90,20 @@ class Access:
         """Tell a new link."""
         once = secrets.token_urlsafe(24)
         with self._lock:
-            self._links = {_digest(once)}
+            self._links = {text_digest(once)}
         self._tell(f"{self.scheme}://{self.hosts[0]}/sign-in?once={once}")
 
     def sign_in(self, once: str) -> str | None:
         """Exchange the last part of a link for the value of a cookie; None if it is used up or wrong."""
         with self._lock:
-            known = _digest(once) in self._links
-            self._links.discard(_digest(once))
+            known = text_digest(once) in self._links
+            self._links.discard(text_digest(once))
             if not known:
                 return None
             now = self._now()
             self._until = {name: until for name, until in self._until.items() if until > now}
             value = secrets.token_urlsafe(32)
-            self._until[_digest(value)] = now + SIGNED_IN_SECONDS
+            self._until[text_digest(value)] = now + SIGNED_IN_SECONDS
             self._keep()
         self.offer_link()
         return value
@@ -112,7 +112,7 @@ class Access:
         """Forget a browser: its cookie is good for nothing from now on, and its streams end."""
         value = request.cookies.get(self.cookie, "")
         with self._lock:
-            self._until.pop(_digest(value), None)
+            self._until.pop(text_digest(value), None)
             self._keep()
 
     def _keep(self) -> None:
@@ -126,7 +126,7 @@ class Access:
     def signed_in_until(self, request: HTTPConnection) -> float | None:
         """Say until when a browser is signed in; None if it is not."""
         value = request.cookies.get(self.cookie, "")
-        until = self._until.get(_digest(value))
+        until = self._until.get(text_digest(value))
         return until if until is not None and until > self._now() else None
 
     def form_token(self, request: HTTPConnection) -> str:
@@ -221,7 +221,3 @@ def _kept(file: Path) -> tuple[bytes, dict[str, float]]:
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         # There is none, or it is none: everybody signs in again.
         return secrets.token_bytes(32), {}
-
-
-def _digest(value: str) -> str:
-    return text_digest(value)

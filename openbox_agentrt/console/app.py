@@ -23,7 +23,7 @@ from ..local_core.reading import RunRow
 from . import inbox, values, words
 from .access import SIGNED_IN_SECONDS, Access, AccessGuard
 from .api import api_routes
-from .rendering import Pages
+from .rendering import write_page
 from .reporting import Reports
 from .sessions import LiveSessions
 from .sources import Sources
@@ -82,7 +82,6 @@ class _Site:
         self._sessions = sessions
         self._access = access
         self._where = where
-        self._pages = Pages()
         self._pulse = Pulse(sources.reader, sources.changes)
 
     @contextlib.asynccontextmanager
@@ -110,7 +109,7 @@ class _Site:
         if cookie is None:
             return Response("this link was used before: open the one that the terminal shows now\n", 401)
         # A page and no redirect: a browser that came from elsewhere would not send the cookie along.
-        answer = HTMLResponse(self._pages.write("signed_in"))
+        answer = HTMLResponse(write_page("signed_in"))
         answer.set_cookie(
             self._access.cookie,
             cookie,
@@ -123,7 +122,7 @@ class _Site:
 
     def sign_out(self, request: Request) -> Response:
         self._access.sign_out(request)
-        answer = HTMLResponse(self._pages.write("signed_out"))
+        answer = HTMLResponse(write_page("signed_out"))
         secure = self._access.scheme == "https"
         answer.delete_cookie(self._access.cookie, httponly=True, samesite="strict", secure=secure)
         return answer
@@ -138,7 +137,14 @@ class _Site:
     # Approvals
 
     def approvals(self, request: Request) -> Response:
-        return self._inbox(request)
+        return self.page(
+            request,
+            "approvals",
+            "/approvals",
+            inbox=inbox.inbox(self._sources, self._sessions, skip=_whole_number(request, "skip")),
+            PAGE=inbox.PAGE,
+            opened=request.query_params.get("open", ""),
+        )
 
     def approval(self, request: Request) -> Response:
         approval = self._sources.reader.approval(request.path_params["id"])
@@ -184,20 +190,6 @@ class _Site:
         about = f"{len(text):,} characters of the argument in position {index + 1}, as judged"
         return self.page(
             request, "whole", "/approvals", approval_id=approval.id, about=about, whole=values.pieces(text)
-        )
-
-    def _inbox(self, request: Request, opened: str = "", message: Any = None, note: str = "") -> Response:
-        found = inbox.inbox(self._sources, self._sessions, skip=_whole_number(request, "skip"))
-        opened = opened or request.query_params.get("open", "")
-        return self.page(
-            request,
-            "approvals",
-            "/approvals",
-            inbox=found,
-            PAGE=inbox.PAGE,
-            opened=opened,
-            message=message,
-            note=note,
         )
 
     def _one(
@@ -315,7 +307,7 @@ class _Site:
         """Write a page, with everything that all pages have."""
         sources = self._sources
         latest = sources.reader.latest_at()
-        text = self._pages.write(
+        text = write_page(
             name,
             tab=tab,
             now=sources.now(),

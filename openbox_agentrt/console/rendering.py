@@ -35,16 +35,13 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-class Pages:
+def write_page(name: str, **values: Any) -> str:
     """
-    Write pages from the templates of the package.
+    Write a page as HTML, from the templates of the package.
 
-    Everything in them is escaped; names and reasons are short, and nothing in them can hide or move.
+    Everything in it is escaped; names and reasons are short, and nothing in them can hide or move.
     """
-
-    def write(self, name: str, **values: Any) -> str:
-        """Write one page as HTML."""
-        return _templates().get_template(f"{name}.html").render(values)
+    return _templates().get_template(f"{name}.html").render(values)
 
 
 @cache
