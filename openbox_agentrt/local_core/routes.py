@@ -48,7 +48,7 @@ class Routes:
         clock: Callable[[], float],
         max_body_bytes: int,
     ) -> None:
-        self._doorkeeper = authenticator
+        self._authenticator = authenticator
         self._evaluator = evaluator
         self._desk = desk
         self._store = store
@@ -81,13 +81,13 @@ class Routes:
         if len(body) > self._max_body_bytes:
             raise WireError(413, "too_large", f"the body has more than {self._max_body_bytes} bytes")
         lowered = {name.lower(): value for name, value in headers.items()}
-        caller = self._doorkeeper.admit(version, method, path, lowered, body)
+        caller = self._authenticator.admit(version, method, path, lowered, body)
         if route == "governance/evaluate":
             return self._evaluator.answer(read_event(body), caller)
         if route == "governance/approval":
             return self._poll(body)
         if route == "handoffs":
-            if not self._doorkeeper.has_identity(version, caller):
+            if not self._authenticator.has_identity(version, caller):
                 raise WireError(401, "identity_required", "a handoff has to say which agent sends it")
             handoff = read_handoff(body)
             return json.dumps({"handoff_id": str(uuid.uuid4()), "status": "accepted", **handoff}).encode()
