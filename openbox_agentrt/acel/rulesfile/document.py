@@ -62,19 +62,25 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     """
     file = Path(path)
     name = os.fspath(path)
-    format = _FORMATS.get(file.suffix.lower())
     try:
         if not file.exists():
             raise ConfigError(f"no such rules file: {name}")
-        if format is None:
-            expected = ", ".join(sorted(_FORMATS))
-            raise ConfigError(
-                f"unrecognized rules file extension {file.suffix!r}, expected one of {expected}", path=name
-            )
+        _format_of(name)
         with file.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"cannot read ({(error.strerror or 'error').lower()})", path=name) from error
+    return decode_document(data, name=name)
+
+
+def decode_document(data: bytes, *, name: str) -> Document:
+    """
+    Read the bytes of a rules file, whose name says how.
+
+    Raises:
+        ConfigError: See `read_document`.
+    """
+    format = _format_of(name)
     if len(data) > MAX_BYTES:
         raise ConfigError(f"larger than {MAX_BYTES >> 20} MiB", path=name)
     try:
@@ -82,6 +88,17 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     except UnicodeDecodeError as error:
         raise ConfigError("not UTF-8", path=name, line=data[: error.start].count(b"\n") + 1) from error
     return parse_document(text, format=format, name=name)
+
+
+def _format_of(name: str) -> Format:
+    ending = Path(name).suffix
+    format = _FORMATS.get(ending.lower())
+    if format is None:
+        expected = ", ".join(sorted(_FORMATS))
+        raise ConfigError(
+            f"unrecognized rules file extension {ending!r}, expected one of {expected}", path=name
+        )
+    return format
 
 
 def parse_document(text: str, *, format: Format, name: str | None = None) -> Document:

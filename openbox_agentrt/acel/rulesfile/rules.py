@@ -63,7 +63,7 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
         ConfigError: If anything in it is not understood, or if it has no contracts and does not say
             ``allow_empty: true``.
     """
-    return _understand(read_document(path))
+    return rules_of(read_document(path))
 
 
 def contract_lines(path: str | os.PathLike[str]) -> tuple[int | None, ...]:
@@ -85,11 +85,17 @@ def parse_rules(text: str | Mapping[str, Any], *, format: Format = "yaml", name:
         ConfigError: See `read_rules`.
     """
     if isinstance(text, Mapping):
-        return _understand(Document(data=dict(text), name=name))
-    return _understand(parse_document(text, format=format, name=name))
+        return rules_of(Document(data=dict(text), name=name))
+    return rules_of(parse_document(text, format=format, name=name))
 
 
-def _understand(document: Document) -> Rules:
+def rules_of(document: Document) -> Rules:
+    """
+    Understand a rules file that was read.
+
+    Raises:
+        ConfigError: See `read_rules`.
+    """
     parts = Parts(document)
     groups = {name: tuple(parts.build(placed)) for name, placed in parts.groups.items()}
     contracts = parts.build(parts.contracts)

@@ -103,25 +103,26 @@ def load_hook_rules(path: str | os.PathLike[str], folder: StateFolder) -> HookRu
     Raises:
         HookFault: It is missing, or is no rules file.
     """
-    name = _name_of_compiled(path)
+    data = _bytes_of(path)
+    # The ending says how it is read, the version by whom.
+    about = f"{__version__} {os.path.splitext(os.fspath(path))[1]}\n"
+    name = f"rules-{sha256(about.encode() + data).hexdigest()[:40]}.json"
     compiled = _read_compiled(folder, name)
     if compiled is not None:
         return HookRules(compiled)
-    compiled, contracts = _compile(path)
-    if name == _name_of_compiled(path) and _is_data(compiled):
+    # Of the same bytes, so that a file that is being changed is not kept under the name of another.
+    compiled, contracts = _compile(data, os.fspath(path))
+    if _is_data(compiled):
         folder.replace_file(name, json.dumps(compiled, separators=(",", ":")).encode())
     return HookRules(compiled, contracts)
 
 
-def _name_of_compiled(path: str | os.PathLike[str]) -> str:
+def _bytes_of(path: str | os.PathLike[str]) -> bytes:
     try:
         with open(os.path.expanduser(path), "rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+            return file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise HookFault(f"the rules cannot be read: {os.fspath(path)}: {error.strerror}") from error
-    # The ending says how it is read, the version by whom.
-    about = f"{__version__} {os.path.splitext(os.fspath(path))[1]}\n"
-    return f"rules-{sha256(about.encode() + data).hexdigest()[:40]}.json"
 
 
 def _read_compiled(folder: StateFolder, name: str) -> dict[str, Any] | None:
@@ -148,15 +149,17 @@ def _patterns_in(data: Any) -> Iterator[str]:
             yield from _patterns_in(part)
 
 
-def _compile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], tuple[Template, ...]]:
-    from openbox_agentrt.acel.rulesfile import ConfigError, read_rules
-    from openbox_agentrt.acel.rulesfile.document import read_document
+def _compile(data: bytes, name: str) -> tuple[dict[str, Any], tuple[Template, ...]]:
+    from openbox_agentrt.acel.rulesfile import ConfigError
+    from openbox_agentrt.acel.rulesfile.document import decode_document
     from openbox_agentrt.acel.rulesfile.parts import Parts
+    from openbox_agentrt.acel.rulesfile.rules import rules_of
 
     try:
-        rules = read_rules(path)
-        specs = [spec for _, spec in Parts(read_document(path)).contracts]
-    except (ConfigError, OSError) as error:
+        document = decode_document(data, name=name)
+        rules = rules_of(document)
+        specs = [spec for _, spec in Parts(document).contracts]
+    except ConfigError as error:
         raise HookFault(f"the rules cannot be read: {error}") from error
     text = json.dumps([rules.rules_hash, rules.state], sort_keys=True, default=str)
     names = _names_of(rules.contracts)

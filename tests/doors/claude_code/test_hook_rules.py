@@ -46,9 +46,9 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     found: list[Any] = []
     compile_rules = hook_rules._compile
 
-    def count(path: Any) -> Any:
-        found.append(path)
-        return compile_rules(path)
+    def count(data: bytes, name: str) -> Any:
+        found.append(name)
+        return compile_rules(data, name)
 
     monkeypatch.setattr(hook_rules, "_compile", count)
     return found
@@ -102,6 +102,24 @@ def test_what_cannot_be_read_is_made_again(
 
     assert len(load_hook_rules(rules, folder).contracts) == 2
     assert len(parsed) == 2
+
+
+def test_a_file_that_changes_meanwhile_is_read_once(
+    folder: StateFolder, rules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is judged by, and what is kept under a name, is what these bytes mean."""
+    compile_rules = hook_rules._compile
+
+    def change_and_compile(data: bytes, name: str) -> Any:
+        rules.write_text(json.dumps({"contracts": [], "allow_empty": True}))
+        return compile_rules(data, name)
+
+    monkeypatch.setattr(hook_rules, "_compile", change_and_compile)
+
+    first = load_hook_rules(rules, folder)
+    second = load_hook_rules(rules, folder)
+
+    assert (len(first.contracts), len(second.contracts)) == (2, 0)
 
 
 def test_what_others_can_write_is_a_fault(folder: StateFolder, rules: Path, tmp_path: Path) -> None:
