@@ -7,6 +7,7 @@ that was cut is still most of a key. A form without such a beginning (32 hexadec
 it would hide every digest.
 """
 
+from itertools import permutations
 from typing import Final
 
 _WORD: Final = r"[A-Za-z0-9_-]"
@@ -82,6 +83,13 @@ _OPTIONS: Final = (
     r"|secret[-_]access[-_]key"
 )
 
+_VARIABLE: Final = (
+    r"(?:(?:[A-Z][A-Z0-9]*_)*(?:PG|DB|MYSQL|REDIS)?"
+    r"(?:PASSWORD|PASSWD|PASSPHRASE|PWD|SECRET|TOKEN|(?:API|ACCESS|ACCOUNT|PRIVATE|SECRET|ENCRYPTION|SIGNING)_KEY)"
+    r"|(?:[A-Z][A-Z0-9]*_)+(?:PASS|PW|PAT|CREDENTIALS?)|(?:PG|DB|MYSQL|REDIS|SMTP|FTP)PASS)"
+)
+_WORD_OR_QUOTED: Final = r"(?P<secret>'[^']+'|\"[^\"]+\"|[^\s'\"/$=][^\s'\";&|]*)"
+
 _NAMES: Final = (
     # connection strings
     r"(?i:\b(?:account|shared|primary|secondary)(?:access)?key\s*=\s*)(?P<secret>[^\s;'\"&]{8,})",
@@ -90,11 +98,12 @@ _NAMES: Final = (
     r"(?i:[?&](?:(?:access|auth|refresh|id|api|private|session|security|x-amz-security)[-_]?token|token|api[-_]?key"
     r"|client[-_]secret|secret|passw(?:or)?d|pwd|sig|x-(?:amz|goog)-signature)=)(?P<secret>[^\s&#'\"<>]+)",
     # variables of the environment
-    r"\b(?:[A-Z][A-Z0-9]*_)*(?:PG|DB|MYSQL|REDIS)?"
-    r"(?:PASSWORD|PASSWD|PASSPHRASE|PWD|SECRET|TOKEN|(?:API|ACCESS|ACCOUNT|PRIVATE|SECRET|ENCRYPTION|SIGNING)_KEY)"
-    r"=(?P<secret>'[^']*'|\"[^\"]*\"|[^\s'\"/$][^\s'\";&|]*)",
+    rf"\b{_VARIABLE}=(?P<secret>'[^']*'|\"[^\"]*\"|[^\s'\"/$][^\s'\";&|]*)",
+    rf"(?i:\$env:){_VARIABLE}\s*=\s*{_WORD_OR_QUOTED}",
+    rf"(?:^|[\s;&|])(?:ENV|ARG|setenv|set\s+-gx?)\s+{_VARIABLE}\s+{_WORD_OR_QUOTED}",
     # what tools keep in files
-    r"(?i:\bmachine\s+\S+\s+login\s+\S+\s+password\s+)(?P<secret>\S+)",
+    r"(?i:\b(?:machine\s+\S+|default)\s+login\s+\S+(?:\s+account\s+\S+)?\s+password\s+)(?P<secret>\S+)",
+    r"(?m:^[A-Za-z0-9.*_-]+:(?:543[0-9]|6432|\*):[A-Za-z*][^\s:]*:[A-Za-z*][^\s:]*:(?P<secret>[^\s:]+)$)",
     r":_(?:authToken|auth|password)\s*=\s*(?P<secret>[^\s'\"]+)",
     r"\"auth\"\s*:\s*\"(?P<secret>[A-Za-z0-9+/]{8,}={0,2})\"",
     r"(?i:<(?:password|passwd|passphrase|secret)>)(?P<secret>[^<\s][^<]*)<",
@@ -108,17 +117,51 @@ _NAMES: Final = (
     r"\$(?:2[abxy]?\$[0-9]{2}\$[./A-Za-z0-9]{53}|(?:apr1|y|[156])\$(?:[^\s:$]+\$)*[./A-Za-z0-9]{20,})",
 )
 
-_END: Final = r"(?P<secret>'[^']*'|\"[^\"]*\"|[^\s'\"-][^\s'\"]*)"
+_END: Final = r"(?P<secret>'[^']*'|\"[^\"]*\"|[^\s'\"|&;<>-][^\s'\"]*)"
 _SAME: Final = r"\b[^\r\n|;&]*?\s"
 _COMMANDS: Final = (
     # USER:PASSWORD is one word, and a user and a group are for other commands.
-    rf"\bcurl{_SAME}(?:-[A-Za-z]*[uU]\s*|--(?:proxy-)?user(?:=|\s+))['\"]?[^\s:'\"]+:(?P<secret>[^\s'\"]+)",
+    rf"\bcurl{_SAME}(?:-[A-Za-z]*[uU]\s*|--(?:proxy-)?user(?:=|\s+))['\"]?[^\s:'\"]+:(?P<secret>[^\s'\"/][^\s'\"]*)",
+    rf"\bhttps?{_SAME}(?:-a|--auth)(?:=|\s+)['\"]?[^\s:'\"]+:(?P<secret>[^\s'\"/][^\s'\"]*)",
+    rf"\b(?:smbclient|rpcclient|mount\.cifs){_SAME}-U\s*['\"]?[^\s%'\"]+%(?P<secret>[^\s'\"]+)",
+    rf"\bhtpasswd\s+(?:-[A-Za-z]+\s+)*-[A-Za-z]*b[A-Za-z]*\s+(?:[^\s-]\S*\s+){{2}}{_END}",
     rf"\bsshpass\s+(?:-[ev]\s+)*-p\s*{_END}",
-    rf"\b(?:docker|podman|helm|oras|skopeo){_SAME}login{_SAME}-p\s*{_END}",
-    rf"\b(?:mysql|mysqldump|mysqladmin|mariadb){_SAME}-p{_END}",
+    rf"\b(?:docker|podman|helm|oras|skopeo|az|oc){_SAME}login{_SAME}-p\s*{_END}",
+    rf"\b(?:twine|mongosh|mongo|mongodump|mongorestore|mongoexport|mongoimport){_SAME}-p\s+{_END}",
+    rf"\b(?:mysql|mysqldump|mysqladmin|mysqlimport|mariadb|mariadb-dump|7za?|rar|unrar){_SAME}-p{_END}",
     rf"\bredis-cli{_SAME}-a\s+{_END}",
-    rf"\bzip{_SAME}-P\s*{_END}",
+    rf"\b(?:zip|unzip|sqlcmd|bcp){_SAME}-P\s*{_END}",
+    rf"\bldap(?:search|modify|add|delete|passwd|whoami){_SAME}-w\s*{_END}",
+    rf"\bopenssl\s+enc{_SAME}-(?:k|K)\s+{_END}",
+    rf"(?:^|[\s;&|])(?:echo|printf)\s+(?:-\S+\s+)?{_END}\s*\|[^|\r\n]*--password-stdin\b",
+    rf"\baws\s+configure\s+set\s+\S*(?:secret_access_key|session_token)\s+{_END}",
+    rf"\bnpm\s+(?:config\s+)?set\s+\S*:_(?:authToken|auth|password)\s+{_END}",
+    r"\bnet\s+use\s+(?:\S+\s+)?\\\\\S+\s+(?P<secret>[^\s/*][^\s]*)",
     rf"\s-(?:pass(?:in|out)?|k)\s+pass:{_END}",
+)
+
+# In sentences, most words after "password" are none. One is what has digits among letters of both cases, or
+# what has digits and ends its sentence; neither is a call in a program.
+_REST: Final = r"[^\s'\"`()<>{}\[\]]*"
+_MIXED: Final = "|".join(
+    rf"{_REST}{first}{_REST}{second}{_REST}{third}[^\s'\"`]*"
+    for first, second, third in permutations(("[a-z]", "[A-Z]", "[0-9]"))
+)
+_LAST: Final = (
+    r"(?:[A-Za-z!@$%^&*+_-]*[0-9][^\s'\"`.,;:!?()]{3,}|[A-Za-z!@$%^&*+_-]{4,}[0-9][^\s'\"`.,;:!?()]*)"
+)
+_ENDS: Final = r"['\"`]?(?:[.,;!?)]*\s*$|[.,;!?)]+\s|\s+(?:and|for|to|on|at)\b)"
+_CALLED: Final = (
+    r"(?i:\b(?:pass(?:word|phrase|wd|code|wort)s?|kennwort|mot\s+de\s+passe|contrase(?:ñ|n)a|pw|pwd"
+    r"|(?:api|secret|access|private|signing)[\s-]keys?|(?:(?:api|access|auth|bearer|session|refresh)[\s-])?tokens?|secret)"
+    r"(?:(?:\s+(?:for|of|on)(?:\s+[^\s.,;:]+){1,4}?)?(?:\s*[:=]\s*|\s+(?:is|are|was|be|to|=|:)\s*:?\s+)|\s+))['\"`]?"
+)
+_SENTENCES: Final = (
+    rf"{_CALLED}(?P<secret>{_MIXED})",
+    rf"(?m:{_CALLED}(?P<secret>{_LAST}){_ENDS})",
+    rf"(?i:\b(?:login|log\s+in|credentials?|creds)\s*[:=]?\s+(?:as\s+|with\s+)?[\w.@-]+\s*/\s*)(?P<secret>{_MIXED})",
+    r"\b(?i:pin(?:\s+code)?)(?:\s*[:=]\s*|\s+is:?\s+)(?P<secret>[0-9]{4,8})\b",
+    r"(?i:\bpassword\s+)(?P<secret>'[^']+')\s*(?:;|$)",
 )
 
 KEY_FORMS: Final = rf"\b(?:{'|'.join(_KEYS)})"
@@ -143,10 +186,13 @@ SECRET_PATTERNS: Final[tuple[str, ...]] = (
     rf"(?i:(?:^|[\s'\"])--?(?:{_OPTIONS})(?:=|\s+))(?P<secret>'[^']*'|\"[^\"]*\"|[^\s'\"-][^\s'\"]*)",
     *_NAMES,
     *_COMMANDS,
+    *_SENTENCES,
 )
 """
 Values that are secrets wherever they stand: private keys, tokens, keys of about fifty issuers, headers that
-carry keys, hashes of passwords, and passwords in URLs, connection strings, variables and settings, and on
-command lines. Where a pattern has a group of the name ``secret``, that is the secret, and the rest only says
-so. What stands in data under a name, as in ``{"X-Api-Key": ...}``, is hidden as it would be in text.
+carry keys, hashes of passwords, and passwords in URLs, connection strings, variables and settings, on command
+lines, and in sentences that say so.
+
+Where a pattern has a group of the name ``secret``, that is the secret, and the rest only says so. What stands
+in data under a name, as in ``{"X-Api-Key": ...}``, is hidden as it would be in text.
 """
