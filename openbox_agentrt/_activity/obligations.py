@@ -77,7 +77,7 @@ def _take_unnamed(activity: Activity, answer: Answer) -> None:
 
 
 def _so_far(activity: Activity, answer: Answer) -> Decision:
-    return draft(activity.run.identity, activity.request.event, answer.verdict, "core", **activity.facts)
+    return draft(activity.run.identity, activity.request.event, answer.verdict, "core", activity.facts)
 
 
 def _refused(activity: Activity, answer: Answer, reason: str) -> GovernanceError:

@@ -282,10 +282,7 @@ def _subject(
 
 
 def _stop_requested(run: RunState, asked: Callable[[], bool] | None) -> Callable[[], bool]:
-    def stop_requested() -> bool:
-        return run.must_stop() or (asked is not None and asked())
-
-    return stop_requested
+    return run.must_stop if asked is None else lambda: run.must_stop() or asked()
 
 
 @functools.lru_cache(maxsize=256)

@@ -21,7 +21,7 @@ from agent_rt import (
 from .denial import timed_out
 from .stand_in import StandIn, is_judged_by, stand_in
 from .tool_call import ToolRun, call_tool, run_skipped
-from .view import knows_when_a_tool_runs, view_of
+from .view import knows_when_a_tool_runs, read, view_of
 
 if TYPE_CHECKING:
     from .._run.redactions import Redactions
@@ -35,6 +35,8 @@ class GovernedRegistry(StandIn[ToolRegistry | Toolbase]):
     """Have each call judged before the wrapped registry runs the tool."""
 
     __slots__ = ()
+
+    version = read("version")  # which the loop looks at with each turn
 
     def get(self, name: str) -> RegisteredTool:
         """

@@ -182,7 +182,8 @@ async def call_tool(
         ApprovalRequiredError: A person has to decide, and the loop can pause for it.
     """
     run = judge.around(call.name)
-    _adopt_conditions(run.contracts, call.name, handler)
+    if run.contracts is not None:
+        _adopt_conditions(run.contracts, call.name, handler)
     pauses = run.pausable and judge.options.approval_mode == "pause"
     key = call_key(call.id, call.name, call.arguments) if pauses else ""
     # In a run that has not been resumed, a second call with the same id and arguments is another call.
@@ -297,9 +298,9 @@ def _approval_required(
     )
 
 
-def _adopt_conditions(contracts: Session | None, tool: str, handler: object) -> None:
+def _adopt_conditions(contracts: Session, tool: str, handler: object) -> None:
     """Let preconditions and postconditions that decorate a tool's handler apply to the tool."""
-    if contracts is None or not callable(handler):
+    if not callable(handler):
         return
     before, after = collect_checks(handler)
     # What was registered for the tool on purpose comes first.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 UNLIMITED = 10.0**9
 
 
-def _read(name: str) -> property:
+def read(name: str) -> property:
     """Make a member that reads the registry's attribute, quicker than `StandIn.__getattr__` finds it."""
     return property(attrgetter(f"__wrapped__.{name}"))
 
@@ -37,13 +37,13 @@ class RegistryView(StandIn[ToolRegistry | Toolbase]):
     __tool_run__: ToolRun
 
     # What `ToolRegistry.execute` reads for each call.
-    action_blockers = _read("action_blockers")
-    approval_manager = _read("approval_manager")
-    hooks = _read("hooks")
-    permission_engine = _read("permission_engine")
-    rate_limiter = _read("rate_limiter")
-    tool_input_guardrails = _read("tool_input_guardrails")
-    tool_output_guardrails = _read("tool_output_guardrails")
+    action_blockers = read("action_blockers")
+    approval_manager = read("approval_manager")
+    hooks = read("hooks")
+    permission_engine = read("permission_engine")
+    rate_limiter = read("rate_limiter")
+    tool_input_guardrails = read("tool_input_guardrails")
+    tool_output_guardrails = read("tool_output_guardrails")
 
     def get(self, name: str) -> RegisteredTool:
         registered = self.__wrapped__.get(name)
@@ -59,7 +59,9 @@ class RegistryView(StandIn[ToolRegistry | Toolbase]):
     def _checked(self, registered: RegisteredTool) -> RegisteredTool:
         tool_run = self.__tool_run__
         handler, contextual = registered.handler, registered.contextual_handler
-        unlimited = self._without_timeout(registered.definition)
+        unlimited = registered.definition
+        if unlimited.timeout_seconds is not None:
+            unlimited = self._without_timeout(unlimited)
         if contextual is not None:
 
             async def contextual_handler(arguments: Any, context: Any) -> Any:
@@ -84,7 +86,7 @@ class RegistryView(StandIn[ToolRegistry | Toolbase]):
         Only where arguments can be rewritten: then the handler may have to ask again, in time that is not
         the tool's. Our own timeout, which is as long, stands around all of it.
         """
-        if definition.timeout_seconds is None or not _may_rewrite(self.__wrapped__):
+        if not _may_rewrite(self.__wrapped__):
             return definition
         return replace(definition, timeout_seconds=UNLIMITED)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from .codec import codec
@@ -38,9 +39,8 @@ def seconds_of(text: object) -> float | None:
         return None
 
 
-def utc_now() -> datetime:
-    """Give the present time in UTC."""
-    return datetime.now(UTC)
+utc_now: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
+"""Gives the present time in UTC."""
 
 
 def utc_clock(seconds: Callable[[], float] = time.time) -> Callable[[], str]:

@@ -246,7 +246,7 @@ def tell_ended(services: Services, ended: EndedSession) -> None:
     if ended.unmet:
         facts = _facts(ended.unmet)
         facts["acel"] = "unmet"
-        decision = draft(ended.last_run, SESSION_ENDED, Verdict.ALLOW, "contracts", **facts)
+        decision = draft(ended.last_run, SESSION_ENDED, Verdict.ALLOW, "contracts", facts)
         services.observers.tell(decision, ended.recorder)
 
 

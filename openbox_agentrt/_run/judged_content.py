@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import chain
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +26,7 @@ MAX_MESSAGES: Final = 4_096
 SHORT: Final = 64
 """Bytes up to which a content is kept as it is: hashing it would take longer."""
 
+_ROLE: Final = attrgetter("role")
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=canonical, order="deterministic")
 
 
@@ -144,7 +145,7 @@ class JudgedContent:
 
     def _lengthen(self, look: Look, held: tuple[Any, ...], *, whole: bool) -> None:
         """Have `held`, all that was looked at or the first of it, follow those that are not new."""
-        if not look.known or any(message.role == "user" for message in held):
+        if not look.known or "user" in map(_ROLE, held):
             self._prompt = last_user_text(held)
         before = self._prefix if look.known else ()
         self._prefix = (*before, *held)
@@ -189,7 +190,7 @@ def _digest(element: Element) -> bytes:
     except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
         # Keys that JSON has not, a cycle, a number or a depth beyond it.
         encoded = canonical(element).encode("utf-8", "surrogatepass")
-    return _short(encoded)
+    return encoded if len(encoded) <= SHORT else _short(encoded)
 
 
 def _short(encoded: bytes) -> bytes:

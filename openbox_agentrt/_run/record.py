@@ -69,8 +69,8 @@ def draft(
     event: str,
     verdict: Verdict,
     source: DecisionSource,
+    facts: Facts,
     subject: Mapping[str, Any] | None = None,
-    **facts: Unpack[Facts],
 ) -> Decision:
     """Make a decision that nobody is told of: as it stands so far, or of no run in particular."""
     return Decision(
@@ -89,7 +89,7 @@ def write(
     run: RunState, event: str, verdict: Verdict, source: DecisionSource, **facts: Unpack[Facts]
 ) -> Decision:
     """Make a decision about something in `run`, keep it there, and tell everybody who wants to know."""
-    decision = draft(run.identity, event, verdict, source, run.about.subject, **facts)
+    decision = draft(run.identity, event, verdict, source, facts, run.about.subject)
     run.decisions.append(decision)
     run.services.observers.tell(decision, run.session.recorder, run.span)
     return decision

@@ -59,10 +59,12 @@ class Runs:
         Raises:
             UngovernedCallError: There is none, or it has ended.
         """
-        own = self._innermost(POSITION.get())
-        if own is None:
-            raise UngovernedCallError(event)
-        return own.run
+        position = POSITION.get()
+        if position is None or position.run.services is not self.services:
+            position = self._innermost(position)
+            if position is None:
+                raise UngovernedCallError(event)
+        return position.run
 
     def is_around(self) -> bool:
         """Tell whether the calling task is in a run of this governance, also in one that has ended."""

@@ -34,6 +34,8 @@ SESSION_EVENTS = 1000
 _CLAIM_SECONDS = 60.0
 """For so long an event waits for somebody who has begun to judge it and may have died since."""
 
+_ALLOWED = Judgement(PolicyDecision(verdict="allow"))
+_NOT_ENDED = RunEnd()
 _ACTIONS = {"allow": "continue", "halt": "stop", "require_approval": "require-approval"}
 
 
@@ -90,7 +92,7 @@ class Evaluator:
         that was halted, or has ended, gets HALT.
         """
         if self._judge.at_once:
-            return self._write_down(event, caller, Judgement(PolicyDecision(verdict="allow")))[0]
+            return self._write_down(event, caller, _ALLOWED)[0]
         if event.key is not None:
             # First, so that an answer that comes between is seen.
             now = self._clock()
@@ -124,7 +126,7 @@ class Evaluator:
             answered.set_result(said)
 
     def _needs_no_judge(self, event: Event) -> bool:
-        return self._run_end(event) != RunEnd() or self._store.first(event) is not None
+        return self._run_end(event) != _NOT_ENDED or self._store.first(event) is not None
 
     def _run_end(self, event: Event) -> RunEnd:
         """Say how far the run has come. A halt that somebody has written down ends it here, if not before."""

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import NamedTuple
 
 import msgspec
 
@@ -18,6 +17,7 @@ from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 
 _FRESH = RunEnd()
+_TOGETHER = nullcontext()
 
 
 class _StoredRun:
@@ -50,16 +50,16 @@ class _StoredRun:
         self.counted = len(self.rows)
 
 
-class _StoredEvent(NamedTuple):
+class _StoredEvent(msgspec.Struct, frozen=True, gc=False):
     """
     An event that was accepted.
 
     What its body says is not kept a second time: in a long run, memory that is touched once and kept costs
-    more than what is done with it.
+    more than what is done with it. Nothing in it leads back to it, so the collector need not look at it.
     """
 
     received_at: float
-    run: _StoredRun
+    run: tuple[str, str]
     same_as: int | None
     changed: bool
     caller: Mapping[str, str]
@@ -122,7 +122,7 @@ class MemoryEventStore:
         changed: bool = False,
     ) -> None:
         run = self._run(event.workflow_id, event.run_id)
-        row = _StoredEvent(now, run, same_as, changed, caller, event.body, answer)
+        row = _StoredEvent(now, run.key, same_as, changed, caller, event.body, answer)
         self._rows.append(row)
         if same_as is None:
             run.rows.append(row)
@@ -150,7 +150,7 @@ class MemoryEventStore:
         return True
 
     def together(self) -> AbstractContextManager[None]:
-        return nullcontext()
+        return _TOGETHER
 
     def records(self, workflow_id: str | None = None) -> list[Record]:
         return [
@@ -164,7 +164,7 @@ class MemoryEventStore:
                 caller=dict(row.caller),
             )
             for seq, row in enumerate(self._rows, 1)
-            if workflow_id is None or row.run.key[0] == workflow_id
+            if workflow_id is None or row.run[0] == workflow_id
         ]
 
     def moves(self) -> Iterator[tuple[str, str, str, str, str, bool]]:
@@ -173,7 +173,7 @@ class MemoryEventStore:
             if not move.hook_trigger or move.event_type == "Handoff":
                 retry = row.same_as is not None and not row.changed
                 kind, activity = move.event_type, move.activity_id or ""
-                yield (*row.run.key, kind, activity, move.activity_type or "", retry)
+                yield (*row.run, kind, activity, move.activity_type or "", retry)
 
     def add_halt(self, halt: Halt) -> None:
         self._halts.append(halt)
@@ -192,6 +192,8 @@ class MemoryEventStore:
         return None if run is None else (run.key[1], decoded(run.rows[0].body))
 
     def halt_on(self, subjects: Sequence[tuple[HaltKind, str]]) -> Halt | None:
+        if not self._halts:
+            return None
         return next((halt for halt in self._halts if (halt.kind, halt.value) in subjects), None)
 
     def refuse(self, request: RefusedRequest) -> None:

@@ -20,11 +20,17 @@ from .._plain.strict_json import JsonError, read_json
 
 TERMINAL_EVENTS = frozenset({"WorkflowCompleted", "WorkflowFailed"})
 ACTIVITY_EVENTS = frozenset({"ActivityStarted", "ActivityCompleted"})
-EVENT_TYPES = TERMINAL_EVENTS | ACTIVITY_EVENTS | {"WorkflowStarted", "SignalReceived", "Handoff"}
 _STAGES = ("started", "completed")
 _RUN_FIELDS = ("workflow_id", "run_id", "workflow_type")
-_ACTIVITY_FIELDS = ("activity_id", "activity_type")
-_HANDOFF_FIELDS = ("from_agent_did", "multi_agent_session_id")
+_REQUIRED = {
+    **dict.fromkeys(TERMINAL_EVENTS | {"WorkflowStarted"}, _RUN_FIELDS),
+    **dict.fromkeys(ACTIVITY_EVENTS, (*_RUN_FIELDS, "activity_id", "activity_type")),
+    "SignalReceived": (*_RUN_FIELDS, "signal_name"),
+    "Handoff": ("from_agent_did", "multi_agent_session_id"),
+}
+"""Fields without which an event is none, by its type."""
+
+EVENT_TYPES = frozenset(_REQUIRED)
 
 _Text = str | None
 _Objects = list[msgspec.Raw] | None
@@ -162,19 +168,28 @@ def read_event(body: bytes) -> Event:
     if type(payload) is not dict:
         raise _unprocessable("the body must be an object")
     known = _read(whole)
-    event_type = known.event_type
-    if event_type not in EVENT_TYPES:
+    required = _REQUIRED.get(known.event_type)
+    if required is None:
         raise _unknown_event_type()
-    if event_type == "Handoff":
-        _require(known, _HANDOFF_FIELDS)
-        return _event(known, payload, whole, key=None, hook=False)
-    _require(known, _RUN_FIELDS)
-    hook = _check_spans(known, payload)
-    if event_type in ACTIVITY_EVENTS:
-        _require(known, _ACTIVITY_FIELDS)
-    if event_type == "SignalReceived":
-        _require(known, ("signal_name",))
-    return _event(known, payload, whole, key=_key(known, payload), hook=hook)
+    for field in required:
+        value = getattr(known, field)
+        if not value or value.isspace():
+            raise _missing(field)
+    is_handoff = known.event_type == "Handoff"
+    hook = (known.hook_trigger or bool(known.spans)) and not is_handoff
+    if hook:
+        _check_spans(known, payload)
+    return Event(
+        event_type=known.event_type,
+        workflow_id=known.workflow_id or "",
+        run_id=known.run_id or "",
+        activity_id=known.activity_id or "",
+        activity_type=known.activity_type or "",
+        hook=hook,
+        key=None if is_handoff else _key(known, payload),
+        body=whole,
+        payload=payload,
+    )
 
 
 def read_poll(body: bytes) -> Mapping[str, str]:
@@ -222,26 +237,10 @@ def _unknown_event_type() -> WireError:
     return _unprocessable("'event_type' is not an event that Core knows")
 
 
-def _event(known: _Body, payload: dict[str, Any], body: bytes, *, key: str | None, hook: bool) -> Event:
-    return Event(
-        event_type=known.event_type,
-        workflow_id=known.workflow_id or "",
-        run_id=known.run_id or "",
-        activity_id=known.activity_id or "",
-        activity_type=known.activity_type or "",
-        hook=hook,
-        key=key,
-        body=body,
-        payload=payload,
-    )
-
-
-def _check_spans(known: _Body, payload: dict[str, Any]) -> bool:
-    """Tell whether the event is about an operation inside an activity, which its spans then describe."""
+def _check_spans(known: _Body, payload: dict[str, Any]) -> None:
+    """Check that the spans of an event describe an operation inside an activity, which it is about."""
     if not known.hook_trigger:
-        if known.spans:
-            raise _unprocessable(f"{known.event_type} carries 'spans' without 'hook_trigger'")
-        return False
+        raise _unprocessable(f"{known.event_type} carries 'spans' without 'hook_trigger'")
     if known.event_type != "ActivityStarted":
         raise _unprocessable(f"'hook_trigger' does not go with {known.event_type}")
     if not known.spans:
@@ -254,7 +253,6 @@ def _check_spans(known: _Body, payload: dict[str, Any]) -> bool:
         for field in ("span_id", "trace_id", "parent_span_id"):
             if not isinstance(span.get(field), str | None):
                 raise _unprocessable(f"'spans[{index}].{field}' must be a hexadecimal string")
-    return True
 
 
 def _key(known: _Body, payload: dict[str, Any]) -> str:
@@ -267,13 +265,6 @@ def _key(known: _Body, payload: dict[str, Any]) -> str:
         content = [known.signal_name, payload.get("signal_args"), payload.get("activity_id")]
         return f"{known.event_type}:{json.dumps(content, sort_keys=True)}"
     return f"{known.event_type}:{known.activity_id or ''}"
-
-
-def _require(known: _Body, fields: tuple[str, ...]) -> None:
-    for field in fields:
-        value = getattr(known, field)
-        if not value or value.isspace():
-            raise _missing(field)
 
 
 def _missing(field: str) -> WireError:
