@@ -121,38 +121,28 @@ class RunIdentity:
         }
         if self.multi_agent_session_id:
             payload["multi_agent_session_id"] = self.multi_agent_session_id
-        self._add(payload, fields, extra, max_bytes)
+        if extra:
+            taken = RESERVED_KEYS.intersection(extra)
+            if taken:
+                raise ValueError(f"extra must not hold {', '.join(repr(key) for key in sorted(taken))}")
+            payload.update(json_safe(extra, max_bytes=max_bytes))
+        if self.session_id is not None:
+            payload["session_id"] = self.session_id
+        if self.agent_name is not None:
+            payload["agent_name"] = self.agent_name
+        for key, value in fields.items():
+            if value is not None:
+                payload[key] = value
         return payload
 
     def extra_fields(
         self, fields: Mapping[str, Any], extra: Mapping[str, Any] | None, max_bytes: int
     ) -> dict[str, Any]:
         """
-        The flat keys beyond those, without absent ones.
+        The flat keys beyond `common_fields`, without absent ones.
 
         Raises:
             ValueError: `extra` holds a key that says whose event this is.
         """
-        body: dict[str, Any] = {}
-        self._add(body, fields, extra, max_bytes)
-        return body
-
-    def _add(
-        self,
-        body: dict[str, Any],
-        fields: Mapping[str, Any],
-        extra: Mapping[str, Any] | None,
-        max_bytes: int,
-    ) -> None:
-        if extra:
-            taken = RESERVED_KEYS.intersection(extra)
-            if taken:
-                raise ValueError(f"extra must not hold {', '.join(repr(key) for key in sorted(taken))}")
-            body.update(json_safe(extra, max_bytes=max_bytes))
-        if self.session_id is not None:
-            body["session_id"] = self.session_id
-        if self.agent_name is not None:
-            body["agent_name"] = self.agent_name
-        for key, value in fields.items():
-            if value is not None:
-                body[key] = value
+        payload = self.payload(fields, extra, max_bytes)
+        return {key: value for key, value in payload.items() if key not in CommonFields.__required_keys__}

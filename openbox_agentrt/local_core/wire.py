@@ -172,8 +172,7 @@ def read_event(body: bytes) -> Event:
     if required is None:
         raise _unknown_event_type()
     for field in required:
-        value = getattr(known, field)
-        if not value or value.isspace():
+        if not (getattr(known, field) or "").strip():
             raise _missing(field)
     is_handoff = known.event_type == "Handoff"
     hook = (known.hook_trigger or bool(known.spans)) and not is_handoff
