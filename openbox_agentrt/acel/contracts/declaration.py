@@ -7,7 +7,6 @@ rule that follows. That is all it holds; remembering and comparing is the engine
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypedDict, get_args
@@ -106,7 +105,14 @@ class Home(Protocol):
 
 
 class Declaration(TemporalContract):
-    """A contract that is written by naming tools."""
+    """
+    A contract that is written by naming tools.
+
+    Attributes:
+        names: The tools that it can be about; None if only asking tells.
+    """
+
+    # NB: neither `cached_property` nor `vars`: once its `__dict__` was asked for, an object is three times as large.
 
     template: ClassVar[str]
     # Whether calls that none of the roles match are its business too.
@@ -187,6 +193,7 @@ class Declaration(TemporalContract):
         self.conditions = tuple(condition for condition in (self.when, check) if condition is not None)
         self._home: Callable[[], Home | None] | None = None
         self._roles: tuple[Role, ...] = ()
+        self.names = _names((), self)
 
     @property
     def roles(self) -> tuple[Role, ...]:
@@ -199,6 +206,7 @@ class Declaration(TemporalContract):
     @roles.setter
     def roles(self, roles: tuple[Role, ...]) -> None:
         self._roles = roles
+        self.names = _names(roles, self)
         if self.excepted is not None:
             for role in roles[: self.excepts_roles]:
                 _check_left(role.selector, self.excepted)
@@ -230,21 +238,16 @@ class Declaration(TemporalContract):
         """Tell whether a condition says of each call if the contract is asked."""
         return self.when is not None and not self.asked_at_end
 
-    @functools.cached_property
+    @property
     def facts(self) -> tuple[Fact, ...]:
         """The facts that its conditions read, by their names."""
         known = {fact.name: fact for condition in self.conditions for fact in condition.facts}
         return tuple(known[name] for name in sorted(known))
 
-    @functools.cached_property
+    @property
     def watches(self) -> tuple[Watch, ...]:
         """The cells that its conditions read, and the tools whose calls change them."""
-        return watches_of(self.conditions)
-
-    @functools.cached_property
-    def names(self) -> frozenset[str] | None:
-        """The tools that it can be about; None if only asking tells."""
-        return _names(self._roles, self)
+        return watches_of(self.conditions) if self.conditions else ()
 
     def names_event(self, event: str) -> bool:
         """Tell whether a parameter names an event, and not only a pattern that its name happens to fit."""
@@ -374,6 +377,8 @@ def _names(roles: Sequence[Role], contract: Declaration) -> frozenset[str] | Non
     names = [role.selector.names for role in roles]
     if contract.everywhere or None in names:
         return None
+    if len(names) == 1:
+        return names[0]
     return frozenset().union(*(some for some in names if some is not None))
 
 

@@ -64,6 +64,11 @@ class Reach:
         return said if self.name is None else {**said, "name": self.name}
 
 
+_OPTIONS = ("scope", "per", "tz", "forever", "overshoot", "name")
+_DEFAULT = Reach()
+"""One for all contracts that say nothing of it."""
+
+
 def read_reach(
     template: str, options: Mapping[str, Any], *, local_because: str | None, windowed: bool
 ) -> Reach:
@@ -80,9 +85,10 @@ def read_reach(
         TypeError: An option is of another type, or means nothing here.
         ValueError: An option has no such value, or two exclude each other.
     """
-    scope = _one_of(options, "scope", get_args(Scope))
+    if options.keys().isdisjoint(_OPTIONS):
+        return _DEFAULT
     reach = Reach(
-        scope=scope,
+        scope=_one_of(options, "scope", get_args(Scope)),
         per=_one_of(options, "per", get_args(Per)),
         tz=_zone(options.get("tz")),
         forever=_flag(options, "forever"),

@@ -49,11 +49,14 @@ class FiledContract:
         self.index = index
         self.elsewhere = elsewhere
         self.of_run = of_run
-        self._rules: dict[Hits, Rule] = {}
-        self._unasked: dict[Hits, Rule] = {}
+        # Of many contracts no rule is ever asked for: their tools are not called.
+        self._rules: dict[Hits, Rule] | None = None
+        self._unasked: dict[Hits, Rule] | None = None
 
     def rule(self, hits: Hits) -> Rule:
         """Compile the rule for a call that matches the roles for which `hits` is true."""
+        if self._rules is None:
+            self._rules = {}
         rule = self._rules.get(hits)
         if rule is None:
             rule = self._rules[hits] = self._of_run(self.contract.rule_for(hits))
@@ -61,6 +64,8 @@ class FiledContract:
 
     def unasked_rule(self, hits: Hits) -> Rule:
         """Compile the rule for such a call for which the contract is not asked."""
+        if self._unasked is None:
+            self._unasked = {}
         rule = self._unasked.get(hits)
         if rule is None:
             rule = self._unasked[hits] = self._of_run(self.contract.unasked_rule_for(hits))
