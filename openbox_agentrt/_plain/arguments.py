@@ -59,7 +59,7 @@ def plain(value: Any) -> Any:
 
 def plain_args(args: Mapping[str, Any]) -> dict[str, Any]:
     """Copy the arguments of a call and the containers in them; other objects are the same ones."""
-    own = dict(args)
+    own = {**args}
     for value in own.values():
         if type(value) not in _SCALARS:
             walker = _Copies(args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import gc
 import sys
 import tracemalloc
 from collections import Counter
@@ -70,6 +71,21 @@ def allocated_by(call: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+def held_by(make: Callable[[], object]) -> int:
+    """The memory that stays of what one call gives, in bytes."""
+    make()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        kept = make()
+        gc.collect()
+        size = tracemalloc.get_traced_memory()[0]
+        del kept
+        return size
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.fixture(name="work_of")
 def work_of_fixture() -> Callable[[Callable[[], object]], Work]:
     return work_of
@@ -78,3 +94,8 @@ def work_of_fixture() -> Callable[[Callable[[], object]], Work]:
 @pytest.fixture(name="allocated_by")
 def allocated_by_fixture() -> Callable[[Callable[[], object]], int]:
     return allocated_by
+
+
+@pytest.fixture(name="held_by")
+def held_by_fixture() -> Callable[[Callable[[], object]], int]:
+    return held_by

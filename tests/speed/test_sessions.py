@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from openbox_agentrt.acel import Session, at_most_n_times
+from openbox_agentrt.acel import Session, at_most_n_times, must_precede, never_after
 
 Count = Callable[..., Any]
 
@@ -23,3 +23,38 @@ def test_a_session_is_opened_in_a_few_hundred_instructions(work_of: Count, numbe
     steps = work_of(lambda: Session(contracts=contracts), everywhere=True).steps
 
     assert 0.5 * MOST_STEPS < steps < MOST_STEPS
+
+
+MOST_OF_A_CONTRACT = 2_800
+MOST_OF_A_SESSION = 3_000
+MOST_OF_A_CALLED_SESSION = 5_000
+"""Bytes of each that stay. Ten thousand open sessions are 50 MB at most."""
+
+
+def test_ten_thousand_contracts_are_small(held_by: Count) -> None:
+    """What a contract holds is what is written in it, and not a dictionary of its own."""
+
+    def opened() -> Session:
+        kinds = (
+            lambda n: at_most_n_times(f"tool_{n}", 3),
+            lambda n: must_precede(f"first_{n}", f"tool_{n}"),
+            lambda n: never_after(f"end_{n}", f"tool_{n}"),
+        )
+        return Session(contracts=[kinds[number % 3](number) for number in range(600)])
+
+    assert 1000 < held_by(opened) / 600 < MOST_OF_A_CONTRACT
+
+
+def test_open_sessions_are_small(held_by: Count) -> None:
+    """Memory comes as tools are called, and a session that calls one has what that one needs."""
+    contracts = tuple(at_most_n_times(f"tool_{number}", 3) for number in range(20))
+
+    def called() -> Session:
+        session = Session(contracts=contracts)
+        session.reserve("tool_0", {"id": 7}).commit({"ok": True})
+        return session
+
+    called()
+
+    assert 500 < held_by(lambda: [Session(contracts=contracts) for _ in range(50)]) / 50 < MOST_OF_A_SESSION
+    assert 1000 < held_by(lambda: [called() for _ in range(50)]) / 50 < MOST_OF_A_CALLED_SESSION

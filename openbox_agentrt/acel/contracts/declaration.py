@@ -112,7 +112,7 @@ class Declaration(TemporalContract):
         names: The tools that it can be about; None if only asking tells.
     """
 
-    # NB: neither `cached_property` nor `vars`: once its `__dict__` was asked for, an object is three times as large.
+    # NB: no `cached_property` and no `vars`: an object whose `__dict__` was asked for is three times as big.
 
     template: ClassVar[str]
     # Whether calls that none of the roles match are its business too.

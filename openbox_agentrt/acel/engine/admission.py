@@ -22,7 +22,6 @@ from ..refusal import Refusal
 from ..reservation import Reservation
 from . import findings
 from .plan import Plan
-from .records import Meter
 from .session_gate import is_unanswered
 from .settlement import Settlement
 
@@ -38,18 +37,16 @@ class Admission(Settlement):
     """
 
     _about: About | None
-    _meter: Meter | None
     _plans: Mapping[str, Plan]
 
     def reserve(
         self,
         tool: str,
-        args: Mapping[str, Any] | None = None,
-        *,
+        args: Mapping[str, Any] | None,
+        started: bool,
+        about: About | None = None,
         deferred: Collection[str] | Mapping[str, Any] = (),
         early: bool = False,
-        about: About | None = None,
-        started: bool = False,
     ) -> Reservation:
         """
         Judge a call, and let it through if every contract in force agrees; see `Session.reserve`.
@@ -57,10 +54,10 @@ class Admission(Settlement):
         Args:
             tool: Name of the tool.
             args: Its arguments.
+            started: Whether it runs as soon as it is let through, so that nobody says when it starts.
+            about: Whose call it is, if not whose the session is.
             deferred: Arguments whose values are known only once the call has run.
             early: Let a prerequisite count from now, as `precheck` does.
-            about: Whose call it is, if not whose the session is.
-            started: Whether it runs as soon as it is let through, so that nobody says when it starts.
         """
         began = 0.0 if self._meter is None else time.perf_counter()
         if type(tool) is str and type(args) is dict:
@@ -75,13 +72,15 @@ class Admission(Settlement):
         if deferred:
             call.deferred = read_deferred(deferred)
             call.special = True
-        elif (
-            call.plan.plain
-            and not (began or self._watching)
-            and self._kept is None
-            and self.store.admit(call)
-        ):
+        if call.plan.plain and self._is_plain:
+            breaches = self.store.reserve(call)
+            if breaches or call.extra is not None:
+                self._judged(call, [], breaches or [], began)
             return call
+        return self._reserve_asking(call, began, started=started)
+
+    def _reserve_asking(self, call: Reservation, began: float, *, started: bool) -> Reservation:
+        """Judge a call by more than the contracts of a session that nobody else knows of."""
         away = None if self._kept is None else self._kept.hold()
         spec = call.plan.spec
         failed = None if spec is None else spec.before(self.view, call.args)

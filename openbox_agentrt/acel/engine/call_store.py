@@ -11,14 +11,15 @@ exception is a contract that is itself code (`custom`), which cannot be judged a
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..contracts.base import HALTED, SessionRule
-from ..memory.clock import Clock, MonotoneClock
+from ..memory.clock import Clock, advance, look, together
 from ..memory.guard import Breach
 from ..memory.session_memory import SessionMemory
 from ..memory.state import StateStore
+from ..memory.tally import Tally
 from .as_ran import End, settle_as_ran
 from .judging import explain, holds
 from .plan import NONE, ArgumentRules, Plan
@@ -46,6 +47,7 @@ class CallStore:
         "__weakref__",
         "_dropped",
         "_halts",
+        "_landed",
         "book",
         "flying",
         "lock",
@@ -76,9 +78,13 @@ class CallStore:
         # Filled by finalizers, which may run anywhere, inside a locked section included. Appending is
         # atomic; whoever takes the lock next settles what is in it.
         self._dropped: list[PlannedCall] = []
+        # As those, what each call has moved that has succeeded, where only tallies learn of it.
+        self._landed: list[tuple[Tally, ...]] = []
+
+    # NB: what every call goes through has no keyword-only parameters. Python enters such functions slowly.
 
     def reserve(
-        self, call: PlannedCall, *, at: float | None = None, force: bool = False, refuse: object = False
+        self, call: PlannedCall, at: float | None = None, force: bool = False, refuse: object = False
     ) -> list[Breach] | None:
         """
         Judge a call, and let it through if no contract in force objects.
@@ -97,11 +103,13 @@ class CallStore:
             call.watched = True
         if plan.asked and call.extra is None:
             call.extra = plan.ask(call.args)
-        shown = look(plan.timelines, at) if plan.timelines else ()
+        timeline = plan.timeline
+        shown: Any = None if timeline is None else look(timeline, at)
         with self.lock:
-            advance(plan.timelines, shown)
-            if self._dropped:
-                self._settle_dropped()
+            if timeline is not None:
+                timeline.advance(shown)
+            if self._landed or self._dropped:
+                self._settle_ended()
             self.step = call.step = self.step + 1
             if call.extra is not None and call.extra.open:
                 plan.decide(call, call.extra)
@@ -112,22 +120,7 @@ class CallStore:
                 return self._object(plan, call, force, refuse)
             self.step -= 1
         call.plan_again(self.book.plan(call.tool))
-        return self.reserve(call, at=at, force=force, refuse=refuse)
-
-    def admit(self, call: PlannedCall) -> bool:
-        """
-        Reserve a call whose plan is plain, if nothing stands against it; else leave it to `reserve`.
-
-        It does what `reserve` does for most calls, and asks nothing that only others need.
-        """
-        with self.lock:
-            if self.shut is not None or self._dropped or call.extra is not None:
-                return False
-            if not holds(call.plan, call):
-                return False
-            self.step = call.step = self.step + 1
-            self._move(call.plan, call)
-            return True
+        return self.reserve(call, at, force, refuse)
 
     def halt_again(self) -> None:
         """Admit nothing more, as when a contract halted the session before it was restored."""
@@ -143,12 +136,12 @@ class CallStore:
         """
         if self.shut is None and not is_to_recheck(call):
             return []
-        timelines = tuple(dict.fromkeys((*call.plan.timelines, *call.plan.later)))
+        timeline = together((call.plan.timeline, call.plan.later))
         again = asked_again(call)
-        shown = look(timelines, at)
+        shown = look(timeline, at)
         with self.lock:
-            advance(timelines, shown)
-            self._settle_dropped()
+            advance(timeline, shown)
+            self._settle_ended()
             return self._recheck(call, again)
 
     def would(self, call: PlannedCall) -> list[Breach]:
@@ -156,10 +149,10 @@ class CallStore:
         plan = call.plan
         if plan.asked and call.extra is None:
             call.extra = plan.ask(call.args)
-        shown = look(plan.timelines, None) if plan.timelines else ()
+        shown = look(plan.timeline, None)
         with self.lock:
-            advance(plan.timelines, shown)
-            self._settle_dropped()
+            advance(plan.timeline, shown)
+            self._settle_ended()
             call.step = self.step + 1
             if call.extra is not None and call.extra.open:
                 plan.decide(call, call.extra)
@@ -170,9 +163,8 @@ class CallStore:
     def commit(
         self,
         call: PlannedCall,
-        *,
-        at: float | None = None,
         result: Any = None,
+        at: float | None = None,
         learnt: Mapping[str, Any] | None = None,
     ) -> list[Breach] | None:
         """
@@ -180,8 +172,8 @@ class CallStore:
 
         Args:
             call: The call.
-            at: When it ended, for a recorded call; None for now.
             result: What it returned, of which contracts may remember something.
+            at: When it ended, for a recorded call; None for now.
             learnt: What was read out of its result before, if that is not at hand.
 
         Returns:
@@ -192,18 +184,31 @@ class CallStore:
             call.learn(result, learnt)
         if call.special or (call.early and call.extra is not None):
             return self._settle(call, "commit", at)
-        shown = look(plan.later, at) if plan.later else ()
+        later = plan.later
+        shown = look(later, at)
         with self.lock:
-            if shown:
-                advance(plan.later, shown)
-            if self._dropped:
-                self._settle_dropped()
+            advance(later, shown)
+            if self._landed or self._dropped:
+                self._settle_ended()
             self.flying -= 1
             if not call.early:
                 for tally in plan.counts:
                     tally.done += 1
             for mover, ticket in call.tickets or ():
                 mover.commit(ticket, call)
+        return None
+
+    def land(self, call: PlannedCall, result: Any) -> list[Breach] | None:
+        """
+        Settle a call that succeeded as it was judged, as `commit` does, and where tallies are all that it
+        moves, when the lock is taken next.
+
+        Nobody can tell the difference: whoever wants to know how things stand takes the lock.
+        """
+        if not call.plan.lands or call.special or call.extra is not None:
+            return self.commit(call, result)
+        # Its tallies, and not the call, which would hold the session that holds it.
+        self._landed.append(() if call.early else call.plan.counts)
         return None
 
     def relearn(self, call: PlannedCall, result: Any) -> None:
@@ -229,7 +234,7 @@ class CallStore:
         """Take back a call that was let through here and refused elsewhere. It never ran."""
         call.admitted = False
         with self.lock:
-            self._settle_dropped()
+            self._settle_ended()
             self._refused_elsewhere(call, breaches)
             if self.shut is None and (self._halts or any(breach.halts() for breach in breaches)):
                 self.shut = HALTED
@@ -269,17 +274,17 @@ class CallStore:
     def settle(self) -> int:
         """Settle what was dropped, and return how many calls are under way."""
         with self.lock:
-            self._settle_dropped()
+            self._settle_ended()
             return self.flying
 
     def _settle(self, call: PlannedCall, end: End, at: float | None) -> list[Breach] | None:
         plan = call.plan
         ran = call.as_ran() if end != "undo" else None
-        shown = look(plan.later, at) if plan.later else ()
+        shown = look(plan.later, at)
         with self.lock:
             advance(plan.later, shown)
-            if self._dropped:
-                self._settle_dropped()
+            if self._landed or self._dropped:
+                self._settle_ended()
             return self._end(call, ran, end)
 
     def _learn_again(
@@ -384,18 +389,11 @@ class CallStore:
         order = self.book.rules.order
         return sorted(breaches, key=lambda breach: order.get(id(breach.contract), -1))
 
-    def _settle_dropped(self) -> None:
+    def _settle_ended(self) -> None:
+        while self._landed:
+            self.flying -= 1
+            for tally in self._landed.pop():
+                tally.done += 1
         while self._dropped:
             call = self._dropped.pop()
             self._end(call, call.ran, "lose")
-
-
-def look(timelines: Sequence[MonotoneClock], at: float | None) -> list[float | str]:
-    """Read clocks, which are other people's code, before the lock is taken; `at` stands in for all."""
-    return list(map(MonotoneClock.look, timelines)) if at is None else [at] * len(timelines)
-
-
-def advance(timelines: Sequence[MonotoneClock], shown: Sequence[float | str]) -> None:
-    """Let the time of a session go on to what its clocks showed. The lock is held."""
-    for timeline, moment in zip(timelines, shown, strict=True):
-        timeline.advance(moment)

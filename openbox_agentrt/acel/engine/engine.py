@@ -105,7 +105,7 @@ class Engine(Admission):
         self.session_id = session_id
         self.agent = agent
         self._about = about
-        self._meter = metrics
+        self.meter = metrics
         self._plans = store.book.plans
         self._replayed = NONE
         self.replaying: dict[str, Any] = {}
@@ -121,6 +121,7 @@ class Engine(Admission):
     @meter.setter
     def meter(self, meter: Meter | None) -> None:
         self._meter = self.records.meter = meter
+        self._see_ways()
 
     def watch(self, owner: object, recorder: ViolationRecorder) -> None:
         """Let `recorder` keep each violation as well; one for each `owner`."""
@@ -134,6 +135,7 @@ class Engine(Admission):
     def keep_in(self, gate: SessionGate) -> None:
         """Keep the memory of the session in a store, from before its first call."""
         self._kept = gate
+        self._see_ways()
 
     def join(self, fleet: FleetStore) -> None:
         """Let contracts of the fleet that come count in a store, if the session has none yet."""
@@ -193,7 +195,7 @@ class Engine(Admission):
         """Tell whether a new engine would be no other: nothing is counted, owed, broken or written."""
         store = self.store
         return (
-            not store.flying
+            not store.settle()
             and store.shut is None
             and not store.violated
             and all(isinstance(contract, Declaration) for contract in store.contracts)

@@ -143,7 +143,6 @@ class JournaledStore(SessionStore):
             warn(self._first)
 
     reserve = _then_written(SessionStore.reserve)
-    admit = _then_written(SessionStore.admit)
     recheck = _then_written(SessionStore.recheck)
     would = _then_written(SessionStore.would)  # of calls that were dropped meanwhile
     abort = _then_written(SessionStore.abort)
@@ -158,9 +157,8 @@ class JournaledStore(SessionStore):
     def commit(
         self,
         call: PlannedCall,
-        *,
-        at: float | None = None,
         result: Any = None,
+        at: float | None = None,
         learnt: Mapping[str, Any] | None = None,
     ) -> list[Breach] | None:
         # Not the short way of the parent, which settles what is not special without `_end`.
@@ -174,6 +172,10 @@ class JournaledStore(SessionStore):
         over = self._settle(call, "commit", at)
         self._write()
         return over
+
+    def land(self, call: PlannedCall, result: Any) -> list[Breach] | None:
+        # It is written before whoever called goes on.
+        return self.commit(call, result)
 
     def hear(self, call: PlannedCall, breaches: list[Breach]) -> None:
         if call.question.is_asked:
@@ -224,7 +226,7 @@ class JournaledStore(SessionStore):
     def _move(self, plan: Plan, call: PlannedCall) -> None:
         super()._move(plan, call)
         if not self._objecting:
-            self._noted.append(_Noted("reserve", call, None, self._time() if plan.timelines else None))
+            self._noted.append(_Noted("reserve", call, None, self._time() if plan.timeline else None))
 
     def _recheck(self, call: PlannedCall, again: ArgumentRules) -> list[Breach]:
         breaches = super()._recheck(call, again)
@@ -239,7 +241,7 @@ class JournaledStore(SessionStore):
         finally:
             self._objecting = False
         more = {"code": True} if refuse else {}
-        at = self._time() if plan.timelines else None
+        at = self._time() if plan.timeline else None
         self._noted.append(_Noted("reserve", call, breaches, at, more, self._places))
         return breaches
 

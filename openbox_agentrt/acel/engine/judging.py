@@ -11,18 +11,23 @@ from .planned_call import PlannedCall
 
 def holds(plan: Plan, call: PlannedCall) -> bool:
     """Tell whether no guard objects to a call."""
-    for tally in plan.need:
-        if not tally.done:
-            return False
-    for tally in plan.ban:
-        if tally.live:
-            return False
-    for tally, n in plan.caps:
-        if tally.live >= n:
-            return False
-    for guard in plan.checks:
-        if not guard.passes(call):
-            return False
+    # Most plans have one of these. To ask whether there is anything is quicker than to go through nothing.
+    if plan.need:
+        for tally in plan.need:
+            if not tally.done:
+                return False
+    if plan.ban:
+        for tally in plan.ban:
+            if tally.live:
+                return False
+    if plan.caps:
+        for tally, n in plan.caps:
+            if tally.live >= n:
+                return False
+    if plan.checks:
+        for guard in plan.checks:
+            if not guard.passes(call):
+                return False
     if call.extra is not None:
         for guard in call.extra.guards:
             if not guard.passes(call):

@@ -22,7 +22,7 @@ from ..match.matchers import Args, Predicate
 from ..match.selector import Hit, ask
 from ..memory.call import JudgedCall
 from ..memory.cell import Mover
-from ..memory.clock import MonotoneClock
+from ..memory.clock import Timeline, together
 from ..memory.distinct import Differ
 from ..memory.guard import CellGuard, LiveGuard, NeverHolds
 from ..memory.tally import Ban, Cap, Need, Tally
@@ -72,10 +72,11 @@ class Plan:
         asked: Contracts that look at arguments, each with what is left to ask.
         fleet: Contracts whose memory is that of a shared store, each with the roles that a call has.
         learns: Whether what such a call finds out is remembered.
-        plain: Whether judging asks nothing but guards: no clock, no argument and no condition.
+        plain: Whether only contracts of the session are asked: no condition, and no store of the fleet.
+        lands: Whether all that a success of such a call changes are tallies.
         stale: Whether the rules were replaced since, so that it lets nothing through any more.
-        timelines: Clocks that judging needs.
-        later: Clocks that settling needs.
+        timeline: What judging reads of time, if anything.
+        later: What settling reads of it.
     """
 
     checks: tuple[LiveGuard, ...]
@@ -89,6 +90,7 @@ class Plan:
         "counts",
         "fleet",
         "guards",
+        "lands",
         "later",
         "learns",
         "movers",
@@ -96,7 +98,7 @@ class Plan:
         "plain",
         "spec",
         "stale",
-        "timelines",
+        "timeline",
         "tool",
     )
 
@@ -132,7 +134,8 @@ class Plan:
         self._find_clocks(asked_rules)
         movable = [*movers, *(mover for rule in asked_rules for mover in rule.movers)]
         self.learns = any(mover.learns is not None for mover in movable)
-        self.plain = spec is None and not asked and not fleet and not self.timelines
+        self.plain = spec is None and not fleet
+        self.lands = not (self.learns or self.later or any(mover.heeds_success for mover in others))
         self.stale = False
 
     def ask(self, args: Args) -> ArgumentRules:
@@ -226,7 +229,7 @@ class Plan:
             cells += [guard.clocked() for guard in rule.guards]
             cells += [getattr(mover, "cell", mover) for mover in rule.movers]
         cells += [entry.when for entry, _ in self.asked]
-        self.timelines = _clocks(cells)
+        self.timeline = _clocks(cells)
         self.later = _clocks([cell for cell in cells if not isinstance(cell, Stamps)])
 
 
@@ -246,6 +249,5 @@ def _answer(answers: dict[Any, bool | str], same: Any, predicate: Predicate, arg
     return answers[same]
 
 
-def _clocks(cells: Sequence[Any]) -> tuple[MonotoneClock, ...]:
-    found = (getattr(cell, "timeline", None) for cell in cells)
-    return tuple(dict.fromkeys(timeline for timeline in found if timeline is not None))
+def _clocks(cells: Sequence[Any]) -> Timeline:
+    return together(getattr(cell, "timeline", None) for cell in cells)

@@ -20,7 +20,7 @@ from ..violations import Violation
 from ..wording import shown
 from . import findings
 from .planned_call import seen_of
-from .records import Records
+from .records import Meter, Records
 from .session_gate import SessionGate
 from .store import SessionStore
 from .trace import Trace
@@ -52,6 +52,8 @@ class Settlement:
         mode: Mode,
         fleet: FleetGate | None,
     ) -> None:
+        self._meter: Meter | None = None
+        self._kept: SessionGate | None = None
         self.mode = mode
         self.state = state
         self.view = state.view()
@@ -60,7 +62,6 @@ class Settlement:
         self.records = records
         self._commits = Commits(state)
         self._fleet = fleet
-        self._kept: SessionGate | None = None
 
     @property
     def mode(self) -> Mode:
@@ -72,12 +73,13 @@ class Settlement:
         check_mode(mode)
         self._mode = mode
         self._watching = mode == "shadow"
+        self._see_ways()
 
     def settle(self, call: Reservation, result: Any) -> Violation | None:
         """Settle a call that ran: check its result, let it become state, and commit it."""
         spec = call.plan.spec
         if spec is None:
-            over = self.store.commit(call, result=result)
+            over = self.store.land(call, result)
             if over or call.special:
                 self._succeeded(call, result, over)
             else:
@@ -95,7 +97,7 @@ class Settlement:
         """Do as `settle`, and wait for conditions and a commit function that have to be awaited."""
         spec = call.plan.spec
         if spec is None:
-            self._succeeded(call, result, self.store.commit(call, result=result))
+            self._succeeded(call, result, self.store.commit(call, result))
             return None
         try:
             failed = await spec.aafter(self.view, result)
@@ -145,6 +147,10 @@ class Settlement:
             found = self._unwritten(call, self._commits.write(spec, _ran(call), result), result) or found
         return found
 
+    def _see_ways(self) -> None:
+        """Note whether a call is only judged: not measured, not watched, and not kept in a store."""
+        self._is_plain = self._meter is None and self._kept is None and not self._watching
+
     def _changed(self) -> None:
         """Have written what has changed, where the memory is kept in a store."""
         if self._kept is not None:
@@ -175,7 +181,7 @@ class Settlement:
 
     def _concluded(self, call: Reservation, result: Any, found: Violation | None) -> Violation | None:
         if found is None:
-            self._succeeded(call, result, self.store.commit(call, result=result))
+            self._succeeded(call, result, self.store.commit(call, result))
             return None
         # A result that must not be used is a failed call: it allows nothing.
         self._report_late(call, self.store.abort(call, ran=True), result)

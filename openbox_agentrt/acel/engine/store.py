@@ -12,11 +12,11 @@ from ..contracts.custom import CustomGuard
 from ..contracts.declaration import Declaration
 from ..match.names import canonical
 from ..memory.call import JudgedCall
-from ..memory.clock import Clock
+from ..memory.clock import Clock, advance, look, together
 from ..memory.guard import Breach
 from ..memory.state import StateStore
 from ..verdict import Verdict
-from .call_store import CallStore, advance, look
+from .call_store import CallStore
 from .plan import NONE
 from .planned_call import PlannedCall
 from .rule_set import RuleSet, SharedRules
@@ -77,7 +77,7 @@ class SessionStore(CallStore):
 
     def forget(self) -> None:
         """Remember nothing, as a new store. A call under way ends where it began. The lock is held."""
-        self._settle_dropped()
+        self._settle_ended()
         self.book.renew()
         self.step = 0
         self.shut = None
@@ -123,6 +123,7 @@ class SessionStore(CallStore):
         if not isinstance(contract, Declaration):
             return contract.verdict
         with self.lock:
+            self._settle_ended()
             if id(contract) in self.violated:
                 return Verdict.VIOLATED
             bound = self.book.bound_to(contract)
@@ -133,11 +134,11 @@ class SessionStore(CallStore):
 
     def end(self, *, at: float | None = None, shut: SessionRule | None = None) -> list[Breach]:
         """Report what is unmet when no more calls come, each contract once. With `shut`, no more may come."""
-        timelines = self.memory.timelines()
-        shown = look(timelines, at)
+        timeline = together(self.memory.timelines())
+        shown = look(timeline, at)
         with self.lock:
-            advance(timelines, shown)
-            self._settle_dropped()
+            advance(timeline, shown)
+            self._settle_ended()
             self.shut = shut or self.shut
             unmet: dict[int, Breach] = {}
             for guard in self.book.at_end():
@@ -151,11 +152,11 @@ class SessionStore(CallStore):
 
     def end_run(self, run: str) -> list[Breach]:
         """Report what one run of the session leaves unmet, and forget it."""
-        timelines = self.memory.timelines()
-        shown = look(timelines, None)
+        timeline = together(self.memory.timelines())
+        shown = look(timeline, None)
         with self.lock:
-            advance(timelines, shown)
-            self._settle_dropped()
+            advance(timeline, shown)
+            self._settle_ended()
             guards = self.book.at_end_of_run()
             unmet = [breach for guard in guards if (breach := guard.at_end_of(run, _nothing())) is not None]
             self._note(unmet)
@@ -165,10 +166,11 @@ class SessionStore(CallStore):
 
     def unmet(self) -> list[Breach]:
         """Say what `end` would report now. Nothing ends."""
-        timelines = self.memory.timelines()
-        shown = look(timelines, None)
+        timeline = together(self.memory.timelines())
+        shown = look(timeline, None)
         with self.lock:
-            advance(timelines, shown)
+            advance(timeline, shown)
+            self._settle_ended()
             guards = [guard for guard in self.book.at_end() if type(guard) is not CustomGuard]
             asked = [guard for guard in guards if id(guard.contract) not in self._ended]
             return [breach for guard in asked if (breach := guard.at_end(_nothing())) is not None]
@@ -198,7 +200,7 @@ class SessionStore(CallStore):
 
     def _replace(self, rules: RuleSet) -> None:
         before = self.book.rules
-        self._settle_dropped()
+        self._settle_ended()
         self.book.replace(rules)
         if self.violated:
             now = rules.known_as()

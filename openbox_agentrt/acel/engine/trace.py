@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ..._plain.bounding import bounded, short_text, weight
 from ..._plain.codec import codec
@@ -30,22 +30,30 @@ ROW_ROOM = 1_500
 Row: TypeAlias = tuple[int, str, Mapping[str, Any], Any]
 
 
-class _Kept:
-    """Keep a row, and what of it goes into records."""
+class _CutRow(NamedTuple):
+    """Keep of a large row what `bounded` leaves."""
 
-    __slots__ = ("_digest", "_shown", "is_cut", "row")
+    step: int
+    tool: str
+    args: Any
+    result: Any
 
-    def __init__(self, row: Row, *, is_cut: bool = False) -> None:
-        self.row = row
-        self.is_cut = is_cut
+
+class _Shown:
+    """Keep what of a row goes into records."""
+
+    __slots__ = ("_digest", "_row", "_shown")
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
         self._shown: tuple[dict[str, Any], int] | None = None
         self._digest: tuple[dict[str, Any], int] | None = None
 
-    def shown(self, room: int | None) -> tuple[dict[str, Any], int]:
+    def within(self, room: int | None) -> tuple[dict[str, Any], int]:
         """Give the row as records show it, or where that does not fit by digest, and what that weighs."""
         # Many refusals may follow one large call: each of them refers to what was made for the first.
         if self._shown is None:
-            step, tool, args, result = self.row
+            step, tool, args, result = self._row
             row = {
                 "step": step,
                 "tool": freeze(short_text(tool)),
@@ -58,6 +66,9 @@ class _Kept:
         if self._digest is None:
             self._digest = _cut(self._shown[0], 0)
         return self._digest
+
+
+_NONE_SHOWN: Mapping[int, _Shown] = {}
 
 
 def _cut(row: dict[str, Any], room: int) -> tuple[dict[str, Any], int]:
@@ -73,14 +84,16 @@ class Trace:
         keep: How many of the latest rows are kept, and large ones not whole; None for all.
     """
 
-    __slots__ = ("_hash", "_is_late", "_keep", "_length", "_lock", "_new", "_rows")
+    __slots__ = ("_hash", "_is_late", "_keep", "_length", "_lock", "_new", "_rows", "_shown")
 
     def __init__(self, keep: int | None = None) -> None:
         # Appending to a list is atomic, so adding a row takes no lock; whoever reads sorts them in.
         self._new: list[tuple[Row, bytes | None]] = []
         # A session that calls nothing has neither of the two.
-        self._rows: deque[_Kept] | None = None
+        self._rows: deque[Row] | None = None
         self._hash: Any = None
+        # Of the latest rows, by their numbers, once a record has shown them.
+        self._shown: Mapping[int, _Shown] = _NONE_SHOWN
         self._keep = keep
         self._is_late = False
         self._length = 0
@@ -97,7 +110,10 @@ class Trace:
     def add(self, step: int, tool: str, args: Mapping[str, Any], result: Any) -> None:
         """Add a call that ran."""
         row = (step, tool, args, result)
-        line = None if self._is_late else _line_of(row)
+        try:
+            line = None if self._is_late else _encode(row)
+        except Exception:  # noqa: BLE001 - as `_line_of`, and in most calls one step less
+            line = _line_of(row)
         new = self._new
         new.append((row, line))
         is_due = len(new) >= BLOCK or (line is not None and len(line) > LARGE_ROW)
@@ -111,7 +127,7 @@ class Trace:
     def rows(self) -> list[dict[str, Any]]:
         """List the rows that are kept."""
         with self._lock:
-            return [_as_dict(kept.row) for kept in self._drain()]
+            return [_as_dict(row) for row in self._drain()]
 
     def whole(self) -> tuple[list[dict[str, Any]], int, str]:
         """
@@ -120,7 +136,7 @@ class Trace:
         A row that was cut says so, so that what stands in it is known again for marks.
         """
         with self._lock:
-            rows = [_as_dict(kept.row) | ({"cut": True} if kept.is_cut else {}) for kept in self._drain()]
+            rows = [_as_dict(row) | ({"cut": True} if type(row) is _CutRow else {}) for row in self._drain()]
             return rows, self._length, self._hash.hexdigest()
 
     def mark(self) -> tuple[int, str]:
@@ -141,26 +157,32 @@ class Trace:
                 what does not fit even so is left out.
         """
         with self._lock:
-            kept_rows = self._drain()
+            latest = islice(reversed(self._drain()), count)
+            oldest = 0 if count is None else self._length - count
+            seen = {number: shown for number, shown in self._shown.items() if number > oldest}
             rows: list[dict[str, Any]] = []
-            for kept in islice(reversed(kept_rows), count):
-                row, size = kept.shown(room)
+            for number, kept in zip(range(self._length, 0, -1), latest, strict=False):
+                if number not in seen:
+                    seen[number] = _Shown(kept)
+                row, size = seen[number].within(room)
                 if room is not None:
                     if size > room:
                         break
                     room -= size
                 rows.append(row)
             rows.reverse()
+            self._shown = seen
             return rows, self._length, self._hash.hexdigest()
 
     def resume(self, rows: Iterable[dict[str, Any]], length: int, digest: str) -> None:
         """Go on after a trace of `length` calls with that hash, of which the latest rows are given."""
         with self._lock:
             self._drain().extend(map(_resumed, rows))
+            self._shown = _NONE_SHOWN
             self._length = length
             self._hash = sha256(f"after {digest}\n".encode()) if length else self._hash
 
-    def _drain(self) -> deque[_Kept]:
+    def _drain(self) -> deque[Row]:
         if self._rows is None:
             self._rows = deque(maxlen=self._keep)
             self._hash = sha256()
@@ -169,24 +191,29 @@ class Trace:
         if block:
             del new[: len(block)]
             lines = [_line_of(row) if line is None else line for row, line in block]
-            self._rows.extend(self._kept(row, len(line)) for (row, _), line in zip(block, lines, strict=True))
+            rows = [row for row, _ in block]
+            if self._keep is not None and max(map(len, lines)) > LARGE_ROW:
+                rows = list(map(_kept, rows, lines))
+            self._rows.extend(rows)
             self._length += len(block)
             self._hash.update(b"\n".join(lines) + b"\n")
         return self._rows
 
-    def _kept(self, row: Row, size: int) -> _Kept:
-        if self._keep is None or size <= LARGE_ROW:
-            return _Kept(row)
-        step, tool, args, result = row
-        # A mapping stays one.
-        kept: Any = bounded(freeze(args), KEPT_ROOM)
-        return _Kept((step, short_text(tool), kept, bounded(freeze(result), KEPT_ROOM)), is_cut=True)
+
+def _kept(row: Row, line: bytes) -> Row:
+    if len(line) <= LARGE_ROW:
+        return row
+    step, tool, args, result = row
+    # A mapping stays one.
+    kept: Any = bounded(freeze(args), KEPT_ROOM)
+    return _CutRow(step, short_text(tool), kept, bounded(freeze(result), KEPT_ROOM))
 
 
-def _resumed(row: Mapping[str, Any]) -> _Kept:
-    is_cut = row.get("cut") is True
-    args, result = (marked_again(row[part]) if is_cut else row[part] for part in ("args", "result"))
-    return _Kept((row["step"], row["tool"], args, result), is_cut=is_cut)
+def _resumed(row: Mapping[str, Any]) -> Row:
+    step, tool, args, result = row["step"], row["tool"], row["args"], row["result"]
+    if row.get("cut") is not True:
+        return step, tool, args, result
+    return _CutRow(step, tool, marked_again(args), marked_again(result))
 
 
 def _line_of(row: Row) -> bytes:

@@ -55,11 +55,13 @@ class Mover:
     Attributes:
         learns: The name under which what it learns from a call is written down; None for most, which learn
             nothing.
+        heeds_success: Whether `commit` means anything to it, for a call that ran as it was judged.
         learns_from: What it reads. What is read out of arguments can be read again by whoever has those.
     """
 
     __slots__ = ()
 
+    heeds_success: bool = True
     learns: str | None = None
     learns_from: LearnsFrom = "result"
 

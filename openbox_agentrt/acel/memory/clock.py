@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 Clock = Callable[[], float]
 
@@ -74,3 +75,53 @@ class MonotoneClock:
         self.fault = None
         if shown > self.now:
             self.now = shown
+
+
+class SeveralClocks:
+    """
+    Stand for several clocks, which are read together.
+
+    Attributes:
+        each: The clocks.
+    """
+
+    __slots__ = ("each",)
+
+    def __init__(self, clocks: Iterable[MonotoneClock]) -> None:
+        self.each = tuple(clocks)
+
+    def look(self) -> list[float | str]:
+        """Read each of them."""
+        return [clock.look() for clock in self.each]
+
+    def advance(self, shown: list[float | str] | float | str) -> None:
+        """Let each go on to what it showed; all to one time, where that stands in for them."""
+        moments = shown if isinstance(shown, list) else [shown] * len(self.each)
+        for clock, moment in zip(self.each, moments, strict=True):
+            clock.advance(moment)
+
+
+Timeline: TypeAlias = MonotoneClock | SeveralClocks | None
+"""What is read to judge something: one clock, several, or none."""
+
+
+def together(timelines: Iterable[Timeline]) -> Timeline:
+    """Give what reads all of these, each clock once."""
+    clocks: dict[MonotoneClock, None] = {}
+    for timeline in timelines:
+        if isinstance(timeline, SeveralClocks):
+            clocks |= dict.fromkeys(timeline.each)
+        elif timeline is not None:
+            clocks[timeline] = None
+    return SeveralClocks(clocks) if len(clocks) > 1 else next(iter(clocks), None)
+
+
+def look(timeline: Timeline, at: float | None) -> Any:
+    """Read clocks, which are other people's code, before the lock is taken; `at` stands in for all."""
+    return None if timeline is None else timeline.look() if at is None else at
+
+
+def advance(timeline: Timeline, shown: Any) -> None:
+    """Let the time of a session go on to what its clocks showed. The lock is held."""
+    if timeline is not None:
+        timeline.advance(shown)

@@ -19,6 +19,7 @@ class Stamps(LiveCell):
 
     __slots__ = ("refund", "stamps", "timeline", "within")
 
+    heeds_success = False
     timeline: MonotoneClock
     within: float
 

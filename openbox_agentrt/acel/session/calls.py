@@ -72,7 +72,7 @@ class SessionCalls:
         Raises:
             ValueError: What a deferred amount is taken for is no amount.
         """
-        return self._engine.reserve(tool, args, deferred=deferred, started=started, about=about)
+        return self._engine.reserve(tool, args, started, about, deferred)
 
     async def areserve(
         self,
@@ -142,7 +142,7 @@ class SessionCalls:
             ContractViolation: A contract in force was broken. Unless it is a postcondition, the tool did
                 not run.
         """
-        reservation = self._engine.reserve(tool, args, started=True)
+        reservation = self._engine.reserve(tool, args, True)
         if not reservation.allowed:
             return self._refused(reservation)
         if run is not None:
@@ -178,7 +178,7 @@ class SessionCalls:
         As in acel-core, a call that is let through counts as a prerequisite at once; `postcheck` takes it
         back if the call failed.
         """
-        reservation = self._engine.reserve(tool, args, early=True, started=True)
+        reservation = self._engine.reserve(tool, args, True, early=True)
         blocking, first = not reservation.allowed, None
         if reservation.violations:
             first = next((v for v in reservation.violations if v.blocked or not blocking), None)
