@@ -13,7 +13,7 @@ from ..acel.rulesfile import contract_lines, read_rules
 from .options import AsJson, RulesArgument, Seconds, Tools
 from .running import write_output
 from .sarif import sarif_of
-from .text import print_warnings, printable
+from .text import print_result, print_warnings
 from .tool_names import read_tool_names
 
 app = typer.Typer(add_completion=False)
@@ -39,11 +39,11 @@ def analyse_rules(
     found = analyse(understood, tools=names, lines=contract_lines(rules), seconds=seconds)
     if sarif is not None:
         write_output(sarif, json.dumps(sarif_of(found, rules), indent=2).encode())
-    if as_json:
-        print(json.dumps({"ok": not found.findings, **found.to_dict()}))
-    else:
-        for line in _lines(rules, len(understood.contracts), found):
-            print(printable(line))
+    print_result(
+        {"ok": not found.findings, **found.to_dict()},
+        _lines(rules, len(understood.contracts), found),
+        as_json=as_json,
+    )
     return 1 if found.findings or (strict and (found.undecided or found.not_analysed)) else 0
 
 

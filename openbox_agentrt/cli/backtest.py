@@ -16,7 +16,7 @@ from ..traces.formats import Recordings
 from .options import AsJson, Format, RedactField, RulesOption
 from .progress import Progress
 from .running import InputError
-from .text import print_warnings, printable
+from .text import print_result, print_warnings
 
 app = typer.Typer(add_completion=False)
 
@@ -56,11 +56,7 @@ def backtest_(
     if not result.calls:
         raise InputError(f"there are no calls in it{_unread(recordings)}")
     redactor = redactor_of(redact or ())
-    if as_json:
-        print(json.dumps(_data(result, recordings, redactor), default=str))
-    else:
-        for line in _lines(result, recordings, redactor):
-            print(printable(line))
+    print_result(_data(result, recordings, redactor), _lines(result, recordings, redactor), as_json=as_json)
     return 0 if result.clean else 1
 
 

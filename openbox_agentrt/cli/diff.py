@@ -10,7 +10,7 @@ import typer
 from ..acel.analysis import compare
 from ..acel.rulesfile import contract_lines, read_rules
 from .options import AsJson, Seconds, Tools
-from .text import printable
+from .text import say
 from .tool_names import read_tool_names
 
 app = typer.Typer(add_completion=False)
@@ -35,8 +35,8 @@ def diff(
     if as_json:
         print(json.dumps(found.to_dict()))
     elif found.same:
-        print(printable(f"{old} and {new} say the same, {found.changes.same} contracts"))
+        say(f"{old} and {new} say the same, {found.changes.same} contracts")
     else:
         for line in found.lines():
-            print(printable(line))
+            say(line)
     return 0 if found.same else 1

@@ -29,7 +29,7 @@ from ..evidence.witness_client import WitnessRefusedError, ask_witness, cosigned
 from .report import report
 from .running import InputError
 from .show import show
-from .text import compact_json, printable
+from .text import compact_json, say
 from .verify import verify
 from .witness_server import serve
 
@@ -71,7 +71,7 @@ def checkpoint(
     signer, _ = ed25519_signer(key)
     made = make_checkpoint(log, signer)
     _put(log, made)
-    print(printable(f"key for witnesses: {made.key(signer.public_key_hex).write()}"), file=sys.stderr)
+    say(f"key for witnesses: {made.key(signer.public_key_hex).write()}", error=True)
     return 0
 
 
@@ -99,7 +99,7 @@ def submit(
     try:
         signed = ask_witness(witness, latest, leaves, seconds=_TIMEOUT_SECONDS)
     except WitnessRefusedError as error:
-        print(printable(f"FAIL — {error}"), file=sys.stderr)
+        say(f"FAIL — {error}", error=True)
         return 1
     except OSError as error:
         raise InputError(f"the witness at {witness!r} does not answer ({error})") from error
@@ -145,9 +145,9 @@ def check(
         raise InputError(f"{str(proof)!r} is not JSON ({error.reason})") from error
     wrong, said = check_proof(data, read_public_key(public_key), _keys(witness))
     for each in wrong:
-        print(printable(f"FAIL — {each}"), file=sys.stderr)
+        say(f"FAIL — {each}", error=True)
     if said is not None:
-        print(printable(f"OK — line {data['number']} is in the log at its checkpoint."))
+        say(f"OK — line {data['number']} is in the log at its checkpoint.")
         print(compact_json(said))
     return 1 if wrong else 0
 
@@ -170,7 +170,7 @@ def witness(
         own = Witness(state, ed25519_signer(key)[0], name, _keys(log))
     except FileLockedError as error:
         raise InputError(f"another witness has {str(state)!r}") from error
-    print(printable(f"key of this witness: {own.key.write()}"), file=sys.stderr)
+    say(f"key of this witness: {own.key.write()}", error=True)
     with closing(own):
         if file is None:
             return serve(own, port or 0)

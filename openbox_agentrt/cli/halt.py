@@ -15,7 +15,7 @@ from ..fleet.opening import open_halts
 from .core import DEFAULT_DATABASE, Database, existing, name_of_user
 from .options import By, Fleet
 from .running import InputError
-from .text import printable
+from .text import say
 
 app = typer.Typer(add_completion=False)
 
@@ -71,6 +71,6 @@ def _list(db: str | None, fleet: str | None) -> None:
         with closing(open_halts(fleet)) as rows:
             halts += halts_in_force(rows)
     for one in sorted(set(halts), key=lambda one: one.at):
-        typer.echo(printable(f"{one.kind} {one.value}: {one.why}"))
+        say(f"{one.kind} {one.value}: {one.why}")
     if not halts:
         typer.echo("nothing is halted")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from ..traces.formats import Recordings
 from .options import AsJson, Format
 from .progress import Progress
 from .running import InputError
-from .text import printable
+from .text import print_result, say
 
 app = typer.Typer(add_completion=False)
 
@@ -46,18 +45,14 @@ def mine_recordings(
     if not sessions:
         raise InputError(f"there are no calls in {', '.join(map(repr, paths))}")
     for why, count in recordings.unread.most_common():
-        print(printable(f"not read: {count:,}, {why}"), file=sys.stderr)
+        say(f"not read: {count:,}, {why}", error=True)
     found = mine(
         sessions,
         min_support=min_support,
         confidence=confidence,
         effects=[name.strip() for name in effects.split(",") if name.strip()],
     )
-    if as_json:
-        print(json.dumps(_result(found)))
-    else:
-        for line in _lines(found):
-            print(printable(line))
+    print_result(_result(found), _lines(found), as_json=as_json)
     return 0
 
 

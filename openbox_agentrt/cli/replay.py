@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -16,7 +15,7 @@ from .options import AsJson, RulesOption
 from .progress import Progress
 from .replayed import FoundViolation, ReplayedSessions, counted
 from .running import InputError, write_output
-from .text import print_warnings, printable
+from .text import print_result, print_warnings
 
 app = typer.Typer(add_completion=False)
 
@@ -87,14 +86,10 @@ def replay(
         "rules_hash": understood.rules_hash,
         **({"evidence": [bundle.to_dict() for bundle in log.bundles]} if evidence else {}),
     }
-    if as_json:
-        print(json.dumps(result))
-    else:
-        for line in _lines(result, found):
-            print(printable(line))
-        if evidence and found:
-            print("\nEvidence bundle:")
-            print(log.to_json())
+    print_result(result, _lines(result, found), as_json=as_json)
+    if evidence and found and not as_json:
+        print("\nEvidence bundle:")
+        print(log.to_json())
     return 1 if found else 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ from ..evidence.logs import logs_in, merged_entries
 from ..evidence.summary import ContractSummary, RefusedSummary, Summary, summarise
 from .options import AsJson, Logs
 from .progress import Progress
-from .text import compact_json, printable
+from .text import compact_json, say
 
 app = typer.Typer(add_completion=False)
 
@@ -34,10 +33,7 @@ def report(
     bad = {name: each for name, each in checked.items() if not each.ok}
     for name, each in bad.items():
         which = f"{name} " if len(logs) > 1 else "the log "
-        print(
-            printable(f"FAIL — {which}was tampered with ({each.problem}); run verify on it first"),
-            file=sys.stderr,
-        )
+        say(f"FAIL — {which}was tampered with ({each.problem}); run verify on it first", error=True)
     if as_json:
         named = {"file": str(logs[0])} if len(logs) == 1 else {"files": list(checked)}
         print(json.dumps({**named, "intact": not bad, **summary.to_dict()}))
@@ -52,8 +48,8 @@ def _print(name: str, summary: Summary) -> None:
     if summary.ungoverned:
         which = ", ".join(f"{event} {count}" for event, count in summary.ungoverned.items())
         total = sum(summary.ungoverned.values())
-        print(printable(f"{total} call(s) passed ungoverned, since core could not be asked: {which}"))
-    print(printable(f"{name}: {summary.violations} violation(s), {summary.decisions} decision(s)"))
+        say(f"{total} call(s) passed ungoverned, since core could not be asked: {which}")
+    say(f"{name}: {summary.violations} violation(s), {summary.decisions} decision(s)")
     print(f"  {enforced} refused by contracts in force, {watched} that enforcing would have refused")
     for refused in summary.refused:
         _print_refused(refused)
@@ -64,20 +60,20 @@ def _print(name: str, summary: Summary) -> None:
 def _print_refused(refused: RefusedSummary) -> None:
     who = f" ({', '.join(refused.people)})" if refused.people else ""
     why = f": {'; '.join(refused.reasons)}" if refused.reasons else ""
-    print(printable(f"  {refused.count} {refused.event} refused by {refused.by}{who}{why}"))
+    say(f"  {refused.count} {refused.event} refused by {refused.by}{who}{why}")
 
 
 def _print_contract(contract: ContractSummary) -> None:
     label = f" [{contract.id}]" if contract.id else ""
     print()
-    print(printable(f"{contract.contract}{label}"))
+    say(f"{contract.contract}{label}")
     counts = f"would refuse {contract.would_refuse}, refused {contract.refused}"
     print(f"  {counts}, in {contract.sessions} session(s)")
-    print(printable(f"  first {contract.first}, last {contract.last}"))
+    say(f"  first {contract.first}, last {contract.last}")
     for example in contract.examples:
         shown = compact_json(example.args)
         if len(shown) > MAX_ARGUMENTS:
             shown = f"{shown[:MAX_ARGUMENTS]}..."
         unblock = f"needs {example.needs}" if example.needs else example.remaining
         why = f"  ({unblock})" if unblock else ""
-        print(printable(f"  - {example.time} {example.tool} {shown}{why}"))
+        say(f"  - {example.time} {example.tool} {shown}{why}")

@@ -19,7 +19,7 @@ from .calls import CallFilter, Verdict, call_lines, time_in_logs
 from .options import AsJson, Logs, PublicKey
 from .progress import Progress
 from .running import InputError
-from .text import compact_json, printable
+from .text import compact_json, printable, say
 
 app = typer.Typer(add_completion=False)
 
@@ -113,13 +113,10 @@ def _show_calls(
         refused = sum(call.refused for call in found)
         print(f"{len(found):,} call(s), {refused:,} refused, in {len(logs):,} log(s)", file=sys.stderr)
     for name, report in bad.items():
-        print(printable(f"FAIL — {name}: {report.reason}; run verify on it first"), file=sys.stderr)
+        say(f"FAIL — {name}: {report.reason}; run verify on it first", error=True)
     for name, report in reports.items():
         if report.lost:
-            print(
-                printable(f"LOST: {report.lost} record(s) are missing from {name} by its own account"),
-                file=sys.stderr,
-            )
+            say(f"LOST: {report.lost} record(s) are missing from {name} by its own account", error=True)
     return 1 if bad else 0
 
 
@@ -127,7 +124,7 @@ def _all_readable(logs: Sequence[Path]) -> Iterator[tuple[str, Entry]]:
     try:
         yield from merged_entries(logs)
     except UnreadableLogError as error:
-        print(printable(f"the rest cannot be shown: {error}"), file=sys.stderr)
+        say(f"the rest cannot be shown: {error}", error=True)
 
 
 def _show_entries(
@@ -140,7 +137,7 @@ def _show_entries(
     if as_json:
         print(json.dumps({"report": report.to_dict(), "entries": [_record(entry) for entry in entries]}))
     elif report.count == 0 and report.ok:
-        print(printable(f"{evidence_file}: 0 bundles (no violations recorded)."))
+        say(f"{evidence_file}: 0 bundles (no violations recorded).")
     else:
         _print(evidence_file, report, entries, has_key=key is not None, trace=trace)
     return 0 if report.ok else 1
@@ -151,15 +148,15 @@ def _readable(name: str) -> Iterator[Entry]:
     try:
         yield from read_entries(name)
     except UnreadableLogError as error:
-        print(printable(f"the rest cannot be shown: {error}"), file=sys.stderr)
+        say(f"the rest cannot be shown: {error}", error=True)
 
 
 def _print(name: str, report: Report, entries: Iterator[Entry], *, has_key: bool, trace: bool) -> None:
     what = "bundle" if report.format == 1 else "line"
-    print(printable(f"ACEL Evidence Log — {name}"))
+    say(f"ACEL Evidence Log — {name}")
     print(printable(f"{report.count} {what}(s), {_status(report, what, has_key)}"), end="\n\n")
     for entry in entries:
-        print(printable(f"[{entry.number}] {entry.time}  {_title(entry)}{_mark(entry.number, report)}"))
+        say(f"[{entry.number}] {entry.time}  {_title(entry)}{_mark(entry.number, report)}")
         for label, text in _facts(entry):
             print(f"    {label + ':':<9} {text}")
         if trace and entry.type == "violation":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from ..acel.rulesfile import Rules, read_rules
 from ..acel.rulesfile.policy_tests import read_policy_tests
 from .options import AsJson, RulesArgument
 from .running import InputError
-from .text import print_warnings, printable
+from .text import print_result, print_warnings
 
 app = typer.Typer(add_completion=False)
 
@@ -36,11 +35,7 @@ def run_tests(
         files = ", ".join(map(repr, (rules, *(tests or ()))))
         raise InputError(f"there are no tests in {files}; write them under `tests:`, or name their files")
     results = [run_policy_test(understood, test) for test in found]
-    if as_json:
-        print(json.dumps(_result(understood, results)))
-    else:
-        for line in _lines(understood, results):
-            print(printable(line))
+    print_result(_result(understood, results), _lines(understood, results), as_json=as_json)
     return 1 if any(result.failure is not None for result in results) else 0
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..acel.rulesfile import RulesWarning
@@ -26,6 +26,20 @@ def printable(text: str) -> str:
     )
 
 
+def say(text: str, *, error: bool = False) -> None:
+    """Print a text that a terminal can show; on standard error if it is not what was asked for."""
+    print(printable(text), file=sys.stderr if error else sys.stdout)
+
+
+def print_result(data: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
+    """Print what a command has found: as JSON, or in lines for people."""
+    if as_json:
+        print(json.dumps(data, default=str))
+    else:
+        for line in lines:
+            say(line)
+
+
 def compact_json(value: object) -> str:
     """A value in one line of JSON that a terminal can show."""
     return printable(
@@ -36,4 +50,4 @@ def compact_json(value: object) -> str:
 def print_warnings(rules: str, warnings: Iterable[RulesWarning]) -> None:
     """Print what is odd about a rules file on standard error, with the file and the line."""
     for warning in warnings:
-        print(printable(f"warning: {warning.within(rules)}"), file=sys.stderr)
+        say(f"warning: {warning.within(rules)}", error=True)

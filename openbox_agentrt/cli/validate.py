@@ -13,7 +13,7 @@ from ..acel.analysis.inspection import matches_nothing
 from ..acel.contracts.template import Template
 from ..acel.rulesfile import Rules, RulesWarning, contract_lines, read_rules
 from .options import AsJson, RulesArgument
-from .text import compact_json, print_warnings, printable
+from .text import compact_json, print_warnings, say
 
 app = typer.Typer(add_completion=False)
 
@@ -35,9 +35,9 @@ def validate(
     if as_json:
         print(json.dumps({"ok": not failed, **_result(understood)}))
     else:
-        print(printable(_verdict(rules, len(understood.warnings), failed)))
+        say(_verdict(rules, len(understood.warnings), failed))
         for line in _lines(understood):
-            print(printable(line))
+            say(line)
     return 2 if failed else 0
 
 

@@ -11,7 +11,7 @@ from ..acel.fleet_account import FleetAccount
 from ..acel.rerun import RerunReport
 from ..acel.rulesfile import Rules
 from ..evidence import Report
-from .text import printable
+from .text import printable, say
 
 MOST_SESSIONS = 5
 MOST_DIFFERENCES = 20
@@ -75,12 +75,12 @@ def print_outcome(name: str, outcome: Outcome, *, as_json: bool) -> None:
         print("note: the rules are known by the hash of an earlier version", file=sys.stderr)
     if not as_json:
         for note in _notes(outcome):
-            print(printable(note), file=sys.stderr)
+            say(note, error=True)
         _print_result(name, outcome)
         if outcome.again is not None:
             _print_rerun(outcome.again)
     for problem in outcome.wrong_checkpoints:
-        print(printable(f"FAIL — {problem}"), file=sys.stderr)
+        say(f"FAIL — {problem}", error=True)
     for other in outcome.other_rules:
         print(f"FAIL — sessions of this log ran under other rules, {other}", file=sys.stderr)
 
@@ -88,7 +88,7 @@ def print_outcome(name: str, outcome: Outcome, *, as_json: bool) -> None:
 def print_account(account: FleetAccount, contradictions: Sequence[str], *, as_json: bool) -> None:
     """Say whether logs of one fleet contradict each other."""
     for contradiction in contradictions[:MOST_DIFFERENCES]:
-        print(printable(f"CONTRADICTS {contradiction}"), file=sys.stderr)
+        say(f"CONTRADICTS {contradiction}", error=True)
     if account.grants and not as_json:
         said = f"{account.grants:,} grant(s) of the fleet's store, {len(contradictions):,} contradict(s)"
         print(said, file=sys.stderr if contradictions else sys.stdout)
@@ -99,7 +99,7 @@ def _print_result(name: str, outcome: Outcome) -> None:
     good = report.ok and not outcome.unsigned and not report.lost
     where = sys.stdout if good else sys.stderr
     if report.count == 0 and report.ok:
-        print(printable(f"OK — {name} contains 0 bundles (nothing to verify)."))
+        say(f"OK — {name} contains 0 bundles (nothing to verify).")
     elif not report.ok:
         print(printable(_failure(report)), file=where)
     elif outcome.unsigned:
@@ -158,11 +158,11 @@ def _print_rerun(again: RerunReport) -> None:
     for difference in again.differences[:MOST_DIFFERENCES]:
         call = "" if difference.tool is None else f", step {difference.step} {difference.tool!r}"
         text = f"line {difference.number}{call}: recorded {difference.recorded}; derived {difference.derived}"
-        print(printable(f"DIFFERS {text}"), file=sys.stderr)
+        say(f"DIFFERS {text}", error=True)
     if differ > MOST_DIFFERENCES:
         print(f"... and {differ - MOST_DIFFERENCES:,} more, see --json", file=sys.stderr)
     for problem in again.problems:
-        print(printable(f"NOT FOLLOWED {problem}"), file=sys.stderr)
+        say(f"NOT FOLLOWED {problem}", error=True)
 
 
 def _description(report: Report) -> Iterator[str]:

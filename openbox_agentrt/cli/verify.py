@@ -22,7 +22,7 @@ from ..evidence.notes import NoteKey
 from .options import AsJson, Logs, PublicKey
 from .progress import Progress
 from .running import InputError
-from .text import printable
+from .text import say
 from .verification_text import Outcome, print_account, print_outcome
 
 app = typer.Typer(add_completion=False)
@@ -114,7 +114,7 @@ def verify(
         print(json.dumps(found if len(found) > 1 else next(iter(found.values()))))
     for name, outcome in outcomes.items():
         if len(outcomes) > 1 and not as_json:
-            print(printable(f"{name}:"))
+            say(f"{name}:")
         print_outcome(name, outcome, as_json=as_json)
     print_account(question.account, contradictions, as_json=as_json)
     passed = [
