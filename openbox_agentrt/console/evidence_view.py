@@ -10,6 +10,7 @@ from . import values, words
 from .evidence_log import FollowedLog, LineState, RecordedLine
 from .sources import Sources
 from .values import Piece
+from .words import whole_number
 
 LINES = 40
 _BEFORE = 3
@@ -155,8 +156,9 @@ def pages_of(view: LogView, start: int) -> list[tuple[str, int]]:
 
 def first_of(view: LogView, asked: str | None) -> int:
     """Say with which line a page begins: the one that is asked for, the break, or the last ones."""
-    if asked is not None and asked.isascii() and asked.isdigit() and len(asked) < 16:
-        return min(int(asked), max(0, len(view) - 1))
+    number = whole_number(asked, otherwise=None)
+    if number is not None:
+        return min(number, max(0, len(view) - 1))
     if view.first_bad is not None:
         return max(0, view.first_bad - _BEFORE)
     return max(0, len(view) - LINES)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import Response
 
 from . import values, words
 from .steps import ICONS, WORDS
@@ -33,6 +35,12 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
     "sentence": words.sentence,
     "short_hash": words.short_hash,
 }
+
+
+class WritesPages(Protocol):
+    """Write a page with everything that all pages have."""
+
+    def page(self, request: Request, name: str, tab: str, *, status: int = 200, **more: Any) -> Response: ...
 
 
 def write_page(name: str, **values: Any) -> str:

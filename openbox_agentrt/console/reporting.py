@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,6 +14,7 @@ from .._plain.strict_json import JsonError, read_json
 from ..acel.refusal import Broken, Refusal
 from .evidence_view import LogView, first_of, lines_of, pages_of
 from .overview import Hour, overview
+from .rendering import WritesPages
 from .sessions import KnownSession, LiveSessions, StateRow, near_limits, rows_of
 from .shadow import Shadow
 from .sources import Sources
@@ -22,12 +23,6 @@ from .steps import Unblock
 ROWS = 60
 _NEAR = 5
 _CLOSE = 80.0
-
-
-class WritesPages(Protocol):
-    """Write a page with everything that all pages have."""
-
-    def page(self, request: Request, name: str, tab: str, *, status: int = 200, **more: Any) -> Response: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import overload
 
 from .._plain.times import seconds_of
 
@@ -14,6 +15,15 @@ def count(number: int, one: str, many: str | None = None) -> str:
     """Say a number with its noun: ``one call``, ``12 calls``."""
     said = _NUMBERS[number] if 0 <= number < len(_NUMBERS) else f"{number:,}"
     return f"{said} {one if number == 1 else many or one + 's'}"
+
+
+@overload
+def whole_number(text: str | None, *, otherwise: int = 0) -> int: ...
+@overload
+def whole_number(text: str | None, *, otherwise: None) -> int | None: ...
+def whole_number(text: str | None, *, otherwise: int | None = 0) -> int | None:
+    """Read a number that a browser has sent; `otherwise` for anything else."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else otherwise
 
 
 def sentence(text: str) -> str:
