@@ -29,6 +29,8 @@ def check_count(name: str, value: object, *, least: int, most: int | None = None
         ValueError: It is out of range.
         TypeError: It is not a whole number.
     """
+    if type(value) is int and value >= least and most is None:
+        return  # as nearly always, also for a session, which is to be opened quickly
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be a whole number, got {shown(value)}")
     if value < least:

@@ -120,6 +120,15 @@ class Cell:
     scale: int = 0
     fact: Fact | None = None
 
+    def __hash__(self) -> int:
+        # What tells most cells apart: a session looks for one whenever a tool is first called.
+        return hash((self.kind, self.of, self.field, self.within))
+
+    @property
+    def is_tally(self) -> bool:
+        """Tell whether it counts calls and nothing else: for the whole session, and all of them together."""
+        return self.kind == "tally" and self.key is None and self.within is None and self.per is None
+
     def unique_name(self) -> str:
         """Name the cell in snapshots, so that a tool that is called like a pattern is not taken for it."""
         if all(map(is_plain, self.forms)):

@@ -105,7 +105,8 @@ class Engine(Admission):
         self.session_id = session_id
         self.agent = agent
         self._about = about
-        self.meter = metrics
+        if metrics is not None:
+            self.meter = metrics
         self._plans = store.book.plans
         self._replayed = NONE
         self.replaying: dict[str, Any] = {}

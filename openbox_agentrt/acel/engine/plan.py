@@ -11,7 +11,7 @@ Contracts whose matchers look at arguments are asked per call, before any lock i
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from ..._values import dataclass, field
@@ -25,11 +25,12 @@ from ..memory.cell import Mover
 from ..memory.clock import Timeline, together
 from ..memory.distinct import Differ
 from ..memory.guard import CellGuard, LiveGuard, NeverHolds
+from ..memory.session_memory import SessionMemory
 from ..memory.tally import Ban, Cap, Need, Tally
 from ..memory.total import Spend
 from ..memory.window import Stamps, WindowCap
 from .bound_contract import BoundContract, LiveRule
-from .rule_set import FiledContract, Hits
+from .rule_set import FiledContract, Hits, TallyRules
 
 # One for all: each empty set that is made is memory of its own, in every session.
 NONE: frozenset[Any] = frozenset()
@@ -66,7 +67,6 @@ class Plan:
         ban: Tallies that must not have started.
         caps: Tallies, each with the lowest of its limits.
         checks: Further guards that are asked.
-        guards: Every guard, asked when a call is explained.
         counts: Tallies that the call moves.
         movers: What else the call moves.
         asked: Contracts that look at arguments, each with what is left to ask.
@@ -80,16 +80,16 @@ class Plan:
     """
 
     checks: tuple[LiveGuard, ...]
-
     __slots__ = (
+        "_guards",
         "_moved",
+        "_rules",
         "asked",
         "ban",
         "caps",
         "checks",
         "counts",
         "fleet",
-        "guards",
         "lands",
         "later",
         "learns",
@@ -102,20 +102,60 @@ class Plan:
         "tool",
     )
 
-    def __init__(
+    def __init__(self, tool: str, spec: ToolSpec | None) -> None:
+        """By itself it asks nothing, and moves nothing."""
+        self.tool = tool
+        self.spec = spec
+        self.asked: Sequence[tuple[BoundContract, tuple[Hit, ...]]] = ()
+        self.fleet: Sequence[tuple[FiledContract, tuple[Hit, ...]]] = ()
+        self.need: tuple[Tally, ...] = ()
+        self.ban: tuple[Tally, ...] = ()
+        self.caps: tuple[tuple[Tally, int], ...] = ()
+        self.checks = ()
+        self.counts: tuple[Tally, ...] = ()
+        self.movers: tuple[Mover, ...] = ()
+        self.timeline: Timeline = None
+        self.later: Timeline = None
+        self.learns = False
+        self.plain = spec is None
+        self.lands = True
+        self.stale = False
+        self._moved = NONE
+        self._guards: tuple[LiveGuard, ...] | None = None
+        self._rules: Callable[[], Iterable[LiveRule]] = _no_rules
+
+    def count(
+        self, tallies: TallyRules, memory: SessionMemory, rules: Callable[[], Iterable[LiveRule]]
+    ) -> None:
+        """
+        Lay it out by rules that compare and move numbers of calls alone.
+
+        Args:
+            tallies: What they say.
+            memory: Where the numbers are.
+            rules: Binds those rules, once a call is to be explained.
+        """
+        live: list[Any] = list(map(memory.cell, tallies.cells))
+        if tallies.need:
+            self.need = tuple([live[place] for place in tallies.need])
+        if tallies.ban:
+            self.ban = tuple([live[place] for place in tallies.ban])
+        if tallies.caps:
+            self.caps = tuple([(live[place], most) for place, most in tallies.caps])
+        if tallies.counts:
+            self.counts = tuple([live[place] for place in tallies.counts])
+        self._rules = rules
+
+    def bind(
         self,
-        tool: str,
         *,
         decided: Sequence[tuple[BoundContract, Hits]],
         asked: Sequence[tuple[BoundContract, tuple[Hit, ...]]],
         guards: Sequence[LiveGuard],
         movers: Sequence[Mover],
-        spec: ToolSpec | None,
-        fleet: Sequence[tuple[FiledContract, tuple[Hit, ...]]] = (),
+        fleet: Sequence[tuple[FiledContract, tuple[Hit, ...]]],
     ) -> None:
-        """`guards` and `movers` are those that come from no declared contract."""
-        self.tool = tool
-        self.spec = spec
+        """Lay it out by rules of any kind; `guards` and `movers` are those that come from no contract."""
         self.asked = asked
         self.fleet = fleet
         guards = list(guards)
@@ -124,19 +164,25 @@ class Plan:
             rule = entry.rule(hits)
             guards += rule.guards
             movers += rule.movers
-        self.guards = tuple(guards)
+        self._guards = tuple(guards)
         tallies, others = _split(movers)
         self.counts = tuple(tallies)
         self.movers = tuple(others)
         self._moved = frozenset(map(identity, others)) if others else NONE
         self._lay_out(guards)
         asked_rules = [rule for entry, _ in asked for rule in entry.every_rule()]
-        self._find_clocks(asked_rules)
+        self._find_clocks(guards, asked_rules)
         movable = [*movers, *(mover for rule in asked_rules for mover in rule.movers)]
         self.learns = any(mover.learns is not None for mover in movable)
-        self.plain = spec is None and not fleet
+        self.plain = self.spec is None and not fleet
         self.lands = not (self.learns or self.later or any(mover.heeds_success for mover in others))
-        self.stale = False
+
+    @property
+    def guards(self) -> tuple[LiveGuard, ...]:
+        """List every guard. They are asked when a call is explained, and some are made then."""
+        if self._guards is None:
+            self._guards = tuple(guard for rule in self._rules() for guard in rule.guards)
+        return self._guards
 
     def ask(self, args: Args) -> ArgumentRules:
         """Ask the contracts that look at arguments about a call with these."""
@@ -222,8 +268,8 @@ class Plan:
         self.caps = tuple(caps.items())
         self.checks = tuple(checks.values())
 
-    def _find_clocks(self, asked_rules: Sequence[LiveRule]) -> None:
-        cells: list[Any] = [guard.clocked() for guard in self.guards]
+    def _find_clocks(self, guards: Sequence[LiveGuard], asked_rules: Sequence[LiveRule]) -> None:
+        cells: list[Any] = [guard.clocked() for guard in guards]
         cells += [getattr(mover, "cell", mover) for mover in self.movers]
         for rule in asked_rules:
             cells += [guard.clocked() for guard in rule.guards]
@@ -231,6 +277,10 @@ class Plan:
         cells += [entry.when for entry, _ in self.asked]
         self.timeline = _clocks(cells)
         self.later = _clocks([cell for cell in cells if not isinstance(cell, Stamps)])
+
+
+def _no_rules() -> Iterable[LiveRule]:
+    return ()
 
 
 def identity(mover: Mover) -> Hashable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..contracts.base import UNKNOWN_TOOL, TemporalContract
 from ..contracts.custom import CustomGuard
@@ -16,11 +16,15 @@ from ..memory.cell import LiveCell
 from ..memory.condition import LiveCondition
 from ..memory.guard import CellGuard, LiveGuard, NeverHolds
 from ..memory.session_memory import SessionMemory
-from .bound_contract import BoundContract
+from .bound_contract import BoundContract, LiveRule
 from .plan import Plan
-from .rule_set import MAX_KEPT_NAME, FiledContract, RuleSet, SharedRules
+from .rule_set import MAX_KEPT_NAME, FiledContract, Hits, RuleSet, SharedRules
 
 MAX_PLANS = 4096
+
+# One for all sessions, of which few add contracts on the way or register tools.
+_NONE_SINCE: Mapping[int, int] = {}
+_NO_SPECS: Mapping[str, ToolSpec] = {}
 
 
 class PlanBook:
@@ -47,11 +51,11 @@ class PlanBook:
         self._owned = not isinstance(rules, SharedRules)
         self.memory = memory
         self.plans: dict[str, Plan] = {}
-        self.since: dict[int, int] = {}
+        self.since: Mapping[int, int] = _NONE_SINCE
         self._lock = lock
         self._bound: dict[int, BoundContract] = {}
         self._known = None if known is None else {canonical(name) for name in known}
-        self._specs: dict[str, ToolSpec] = {}
+        self._specs: Mapping[str, ToolSpec] = _NO_SPECS
         if self.rules.keeps_times:
             memory.keep_times()
 
@@ -64,7 +68,7 @@ class PlanBook:
                 self.rules = self.rules.extended(contract)
                 self._owned = True
             if step:
-                self.since[id(contract)] = step
+                self.since = {**self.since, id(contract): step}
             if self.rules.keeps_times:
                 self.memory.keep_times()
             self.plans.clear()
@@ -92,7 +96,7 @@ class PlanBook:
             plan.retire()
         self.plans.clear()
         self._bound.clear()
-        self.since.clear()
+        self.since = _NONE_SINCE
         self.memory.forget()
 
     def register(self, spec: ToolSpec) -> None:
@@ -100,7 +104,7 @@ class PlanBook:
         with self._lock:
             name = canonical(spec.name)
             before = self._specs.get(name)
-            self._specs[name] = spec
+            self._specs = {**self._specs, name: spec}
             if self._known is not None:
                 self._known.add(name)
             self.plans.clear()
@@ -180,11 +184,16 @@ class PlanBook:
 
     def _plan(self, tool: str) -> Plan:
         outline = self.rules.outline(tool)
+        plan = Plan(tool, self._specs.get(tool))
+        is_known = self._known is None or tool in self._known or outline.named
+        if outline.tallies is not None and is_known and not (self.rules.custom or self.since):
+            memory, decided = self.memory, outline.decided
+            plan.count(outline.tallies, memory, lambda: _rules_of(decided, memory))
+            return plan
         guards: list[LiveGuard] = list(self.rules.custom)
-        if self._known is not None and tool not in self._known and not outline.named:
+        if not is_known:
             guards.append(NeverHolds(UNKNOWN_TOOL, Guard(kind="never")))
-        return Plan(
-            tool,
+        plan.bind(
             decided=[(self.bound(filed), hits) for filed, hits in outline.decided],
             asked=[(self.bound(filed), hits) for filed, hits in outline.asked],
             guards=guards,
@@ -192,9 +201,14 @@ class PlanBook:
                 *(guard.mover for guard in self.rules.custom),
                 *(self.memory.watcher(move) for move in outline.watched),
             ],
-            spec=self._specs.get(tool),
             fleet=outline.fleet,
         )
+        return plan
+
+
+def _rules_of(decided: Iterable[tuple[FiledContract, Hits]], memory: SessionMemory) -> Iterator[LiveRule]:
+    # The book is not asked: it holds the plans, and would be held by them.
+    return (BoundContract(filed, memory, 0).rule(hits) for filed, hits in decided)
 
 
 def _is_asked(when: LiveCondition) -> bool:

@@ -8,7 +8,7 @@ goes wrong is counted and logged once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from ..._plain.bounding import bounded, short_text
@@ -21,6 +21,8 @@ from .trace import Trace
 
 # Held while a session makes what keeps its violations. That is rare, so all sessions share it.
 _making = threading.Lock()
+
+_NOBODY: Mapping[int, Any] = {}
 
 # What a record may weigh, see `_plain.bounding`: with its copy in a log in memory, a refused call costs at
 # most 32 KB whatever its arguments, its result and the calls before it.
@@ -81,7 +83,7 @@ class Records:
         self._session_id = session_id
         self._evidence = evidence
         self._make_evidence = make_evidence
-        self._watching: dict[int, tuple[object, ViolationRecorder]] = {}
+        self._watching: Mapping[int, tuple[object, ViolationRecorder]] = _NOBODY
 
     @property
     def evidence(self) -> Any:
@@ -95,7 +97,7 @@ class Records:
         """Let `recorder` keep each violation as well; one for each `owner`."""
         if recorder is not self._evidence:
             # With its owner, so that no other object can get the same identity.
-            self._watching.setdefault(id(owner), (owner, recorder))
+            self._watching = {id(owner): (owner, recorder), **self._watching}
 
     def record(
         self, call: JudgedCall, findings: Iterable[FoundBreach], *, result: Any = None, blocked: bool = False

@@ -12,7 +12,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..contracts.base import TemporalContract
 from ..contracts.custom import CustomGuard
@@ -99,6 +99,25 @@ class FiledContract:
         return self.contract.combinations()
 
 
+class TallyRules(NamedTuple):
+    """
+    Hold what contracts say of a tool where that is numbers of calls alone. All sessions share it.
+
+    Attributes:
+        cells: Where the numbers are. The rest names them by their places here.
+        need: Those of which each needs a success.
+        ban: Those in which no call must have started.
+        caps: Those with a limit, each with the lowest one.
+        counts: Those that the call moves.
+    """
+
+    cells: tuple[Cell, ...]
+    need: tuple[int, ...]
+    ban: tuple[int, ...]
+    caps: tuple[tuple[int, int], ...]
+    counts: tuple[int, ...]
+
+
 class Outline:
     """
     Say which contracts are about one tool.
@@ -109,9 +128,10 @@ class Outline:
         fleet: Contracts whose memory is that of a shared store, with what is left to ask about each role.
         named: Whether a contract names the tool, so that it is a known one.
         watched: The cells that its calls change because conditions read them.
+        tallies: What all of them say, where that is numbers of calls alone; None where it is more.
     """
 
-    __slots__ = ("asked", "decided", "fleet", "named", "watched")
+    __slots__ = ("asked", "decided", "fleet", "named", "tallies", "watched")
 
     def __init__(self, tool: str, filed: Iterable[FiledContract], watched: Iterable[Move] = ()) -> None:
         self.watched = tuple(watched)
@@ -132,6 +152,34 @@ class Outline:
                 self.asked.append((entry, hits))
             elif about:
                 self.decided.append((entry, decided))
+        is_more = self.asked or self.fleet or self.watched
+        self.tallies = None if is_more else _tally_rules([entry.rule(hits) for entry, hits in self.decided])
+
+
+def _tally_rules(rules: Iterable[Rule]) -> TallyRules | None:
+    asked: dict[str, dict[Cell, int]] = {"need": {}, "ban": {}, "cap": {}}
+    counts: dict[Cell, None] = {}
+    for rule in rules:
+        for guard in rule.guards:
+            cells = asked.get(guard.kind)
+            if cells is None or guard.cell is None or not guard.cell.is_tally:
+                return None
+            if guard.kind == "need" and guard.n != 1:
+                return None
+            cells[guard.cell] = min(int(guard.n), cells.get(guard.cell, int(guard.n)))
+        for move in rule.moves:
+            if move.role != "count" or not move.cell.is_tally:
+                return None
+            counts[move.cell] = None
+    need, ban, caps = asked.values()
+    place = {cell: number for number, cell in enumerate(dict.fromkeys((*need, *ban, *caps, *counts)))}
+    return TallyRules(
+        cells=tuple(place),
+        need=tuple(place[cell] for cell in need),
+        ban=tuple(place[cell] for cell in ban),
+        caps=tuple((place[cell], most) for cell, most in caps.items()),
+        counts=tuple(place[cell] for cell in counts),
+    )
 
 
 class RuleSet:

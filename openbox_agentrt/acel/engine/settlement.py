@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..contracts.tools import Asked, Commits, ToolSpec
 from ..memory.guard import Breach
-from ..memory.state import StateStore
+from ..memory.state import StateStore, StateView
 from ..reservation import Reservation
 from ..verdict import Mode
 from ..violations import Violation
@@ -39,7 +39,6 @@ class Settlement:
         store: What the contracts remember.
         rows: The trace.
         records: Violations, evidence and metrics.
-        view: The state, to be read only.
     """
 
     def __init__(
@@ -56,12 +55,16 @@ class Settlement:
         self._kept: SessionGate | None = None
         self.mode = mode
         self.state = state
-        self.view = state.view()
         self.store = store
         self.rows = rows
         self.records = records
-        self._commits = Commits(state)
+        self._commits: Commits | None = None
         self._fleet = fleet
+
+    @property
+    def view(self) -> StateView:
+        """Give the state, to be read only."""
+        return self.state.view()
 
     @property
     def mode(self) -> Mode:
@@ -70,7 +73,8 @@ class Settlement:
 
     @mode.setter
     def mode(self, mode: Mode) -> None:
-        check_mode(mode)
+        if mode != "enforce":
+            check_mode(mode)
         self._mode = mode
         self._watching = mode == "shadow"
         self._see_ways()
@@ -103,7 +107,7 @@ class Settlement:
             failed = await spec.aafter(self.view, result)
             found = self._unsound(call, failed, result)
             if found is None or self._watching:
-                fault = await self._commits.awrite(spec, _ran(call), result)
+                fault = await self._commits_now().awrite(spec, _ran(call), result)
                 found = self._unwritten(call, fault, result) or found
         except BaseException:
             self.store.drop(call)
@@ -144,12 +148,22 @@ class Settlement:
         """Check a result, and let it become state unless it is unsound. Returns why it is."""
         found = self._unsound(call, spec.after(self.view, result), result)
         if found is None or self._watching:
-            found = self._unwritten(call, self._commits.write(spec, _ran(call), result), result) or found
+            found = (
+                self._unwritten(call, self._commits_now().write(spec, _ran(call), result), result) or found
+            )
         return found
 
     def _see_ways(self) -> None:
         """Note whether a call is only judged: not measured, not watched, and not kept in a store."""
         self._is_plain = self._meter is None and self._kept is None and not self._watching
+
+    def _commits_now(self) -> Commits:
+        # Made when a tool first has a commit function, and once: they take turns in it.
+        if self._commits is None:
+            with self.store.lock:
+                if self._commits is None:
+                    self._commits = Commits(self.state)
+        return self._commits
 
     def _changed(self) -> None:
         """Have written what has changed, where the memory is kept in a store."""

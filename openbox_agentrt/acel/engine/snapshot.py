@@ -133,7 +133,8 @@ def remember(store: SessionStore, data: Mapping[str, Any], *, migrate: bool = Fa
     names = _names(store)
     for *name, step in data["since"]:
         # A contract that was added on the way has memory of its own.
-        store.book.since.update(dict.fromkeys(_named(names, name)[:1], int(step)))
+        since = dict.fromkeys(_named(names, name)[:1], int(step))
+        store.book.since = {**store.book.since, **since}
     if "digest_key" in data:
         store.memory.digests.key = bytes.fromhex(data["digest_key"])
     cells = cells_of(store)

@@ -43,7 +43,7 @@ class SessionStore(CallStore):
     ) -> None:
         super().__init__(rules, state, clock, max_keys=max_keys, known=known, halts=halts)
         self._ended = NONE
-        self._persons: dict[str, PersonsHalt] = {}
+        self._persons: dict[str, PersonsHalt] | None = None
         if rules is not None:
             self._settle_in(rules)
 
@@ -97,6 +97,8 @@ class SessionStore(CallStore):
             Whether it did; False for a session that admits nothing already.
         """
         with self.lock:
+            if self._persons is None:
+                self._persons = {}
             rule = self._persons.setdefault(of, rule)
             if self.shut is not None:
                 return False
@@ -107,8 +109,9 @@ class SessionStore(CallStore):
     def lift(self, *, of: str = "") -> bool:
         """Admit calls again after every `halt` is lifted. Returns whether a person's had been in force."""
         with self.lock:
-            self._persons.pop(of, None)
-            left = next(iter(self._persons.values()), None)
+            persons = self._persons or {}
+            persons.pop(of, None)
+            left = next(iter(persons.values()), None)
             if self.shut is None or not self.shut.by_person or self.shut is left:
                 return False
             self.shut = None

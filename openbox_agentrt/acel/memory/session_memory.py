@@ -51,7 +51,7 @@ class SessionMemory:
         self._max_keys = max_keys
         self._cells: dict[tuple[Cell, int], LiveCell] = {}
         self._digests: Digests | None = None
-        self._timelines: dict[ById, MonotoneClock] = {}
+        self._timelines: dict[ById, MonotoneClock] | None = None
 
     @property
     def digests(self) -> Digests:
@@ -81,7 +81,7 @@ class SessionMemory:
         shown = None if self._timeline is None else self._timeline.now
         return None if shown is None or shown == -math.inf else shown
 
-    def cell(self, cell: Cell, since: int) -> LiveCell:
+    def cell(self, cell: Cell, since: int = 0) -> LiveCell:
         """
         Find the piece of memory of that name.
 
@@ -125,7 +125,7 @@ class SessionMemory:
     def timelines(self) -> list[MonotoneClock]:
         """List every clock that is in use."""
         own = () if self._timeline is None else (self._timeline,)
-        return [*own, *self._timelines.values()]
+        return [*own, *(self._timelines or {}).values()]
 
     def guard(self, contract: TemporalContract, guard: Guard, since: int) -> LiveGuard:
         """Make a guard that looks at its memory."""
@@ -220,10 +220,14 @@ class SessionMemory:
             return None
         if isinstance(cell.clock, ById):
             clock: Any = cell.clock.it
+            if self._timelines is None:
+                self._timelines = {}
             return self._timelines.setdefault(cell.clock, MonotoneClock(clock))
         return self.timeline
 
     def _make(self, cell: Cell) -> LiveCell:
+        if cell.is_tally:
+            return Tally(refund=cell.refund)
         timeline = self._timeline_of(cell)
         if cell.kind in _SOURCES:
             return self._source(cell, timeline)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..contracts.base import SessionRule, TemporalContract
 
 _SCALARS = (str, int, float, bool, type(None))
+_NEVER: Mapping[str, float] = {}
 # What an entry is that is not there. It equals no value that a rule can ask for.
 _NOTHING = object()
 
@@ -77,7 +78,7 @@ class StateStore(StateView):
         super().__init__(dict(initial or {}))
         self._told: Callable[[Mapping[str, Any]], None] | None = None
         self._stamp: Callable[[], float] | None = None
-        self._written: dict[str, float] = {}
+        self._written: Mapping[str, float] = _NEVER
 
     # acel-core hands out the stored objects themselves, and programs build on it:
     # state["seen"].append(x) in a commit works. Only a view copies.
@@ -97,7 +98,7 @@ class StateStore(StateView):
         self._data.update(values)
         if self._stamp is not None:
             now = self._stamp()
-            self._written.update(dict.fromkeys(values, now))
+            self._written = {**self._written, **dict.fromkeys(values, now)}
         if self._told is not None:
             self._told(values)
 
@@ -134,7 +135,7 @@ class StateStore(StateView):
 
     def resume(self, written: Mapping[str, float]) -> None:
         """Go on with the times of another store."""
-        self._written.update(written)
+        self._written = {**self._written, **written}
 
     def written_at(self, key: str) -> float | None:
         """Tell when `key` was last written; None if it never was, or times are not kept."""

@@ -16,7 +16,6 @@ from ..engine.engine import Engine
 from ..engine.records import Meter, ViolationRecorder
 from ..engine.replay import replay_events
 from ..engine.rule_set import RuleSet
-from ..engine.settlement import check_mode
 from ..engine.snapshot import read_session_id, restore_snapshot, take_snapshot
 from ..events import ToolCallEvent
 from ..match.keys import About, read_subject
@@ -102,12 +101,14 @@ class Session(SessionContracts, SessionCalls):
         durable: bool = False,
         idle_seconds: float = 86_400.0,
     ) -> None:
-        _one_of("halt_on_violation", halt_on_violation, (True, False, "session"))
-        check_mode(mode)
-        _one_of("unknown_tools", unknown_tools, ("allow", "refuse"))
-        for name, number in (("max_trace", max_trace), ("trace_window", trace_window)):
-            if number is not None:
-                check_count(name, number, least=0)
+        if halt_on_violation is not True:
+            _one_of("halt_on_violation", halt_on_violation, (True, False, "session"))
+        if unknown_tools != "allow":
+            _one_of("unknown_tools", unknown_tools, ("allow", "refuse"))
+        if max_trace is not None:
+            check_count("max_trace", max_trace, least=0)
+        if trace_window is not None:
+            check_count("trace_window", trace_window, least=0)
         check_count("max_keys", max_keys, least=1)
         if isinstance(fleet, str) and fleet != "alone":
             # A URL may hold a password.
