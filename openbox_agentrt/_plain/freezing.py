@@ -26,6 +26,7 @@ that redaction can go by.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Protocol
 
 from .._values import dataclass
@@ -222,6 +223,8 @@ def thawed(value: Any) -> Any:
             return float(text)
         case {"$int": str() as text, **rest} if not rest:
             return int(text, 16)
+        case {"$text": str() as text, **rest} if not rest:
+            return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
         case {"$bytes": str() as text, **rest} if not rest:
             import base64
 
@@ -276,6 +279,10 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+# Half of a character, which is all that is not Unicode in a text.
+_ESCAPE = re.compile(r"\\u(d[89a-f][0-9a-f]{2})")
 
 
 def _escaped(text: str) -> str:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..evidence import Entry, read_entries
+from .engine.comparison import Comparison
 from .engine.divergence import Divergence
+from .engine.fleet_answer import AnsweredPlan
 from .engine.followed_rules import RerunError
+from .engine.moves import Moves
 from .engine.rerun import Rerun
 from .fleet_account import FleetAccount
 
-__all__ = ("Divergence", "RerunReport", "rerun_file")
+__all__ = ("Divergence", "RerunReport", "rerun_file", "rerun_files")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +34,7 @@ class RerunReport:
             it did is the log's word.
         not_derivable: How many could not be derived, since what they need was redacted, cut or never told, or
             was remembered by a session that came from elsewhere.
+        moved: How often a session went on with a memory that another of the logs shows to have been left.
         on_core: How many decisions are Core's or a person's word.
         problems: Sessions that could not be followed to their end, and why, one line each.
         sessions: How many sessions there are.
@@ -42,6 +47,7 @@ class RerunReport:
     on_fleet: int
     on_shadow: int
     not_derivable: int
+    moved: int
     on_core: int
     problems: tuple[str, ...]
     sessions: int
@@ -59,9 +65,13 @@ class RerunReport:
 
 @dataclass(slots=True)
 class _Log:
+    path: str
     rules: dict[str, dict[str, Any]] = field(default_factory=dict)
     runs: dict[str, list[tuple[int, dict[str, Any]]]] = field(default_factory=dict)
     on_core: int = 0
+    found: Comparison = field(default_factory=Comparison)
+    answers: list[AnsweredPlan] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
 
 def rerun_file(
@@ -84,38 +94,113 @@ def rerun_file(
     Raises:
         UnreadableLogError: If the file is missing or is no evidence log.
     """
-    log = _Log()
-    for entry in counted(read_entries(path)):
-        _sort_in(log, entry)
-    total, problems = Rerun(), []
-    hashes: dict[str, None] = {}
-    for steps in log.runs.values():
-        rerun = Rerun()
-        hashes |= {step["rules"]: None for _, step in steps if step.get("rules") in log.rules}
+    (report,) = rerun_files([path], counted=counted, account=account)
+    return report
+
+
+def rerun_files(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    counted: Callable[[Iterable[Entry]], Iterator[Entry]] = iter,
+    account: FleetAccount | None = None,
+) -> list[RerunReport]:
+    """
+    Derive the decisions of several logs again, of workers that share a store perhaps.
+
+    A durable session that moved between workers goes on with what the log of the one shows that it left; if
+    the log of the other says that it remembered anything else, that is a difference.
+
+    Args:
+        paths: The logs.
+        counted: See `rerun_file`.
+        account: See `rerun_file`.
+
+    Returns:
+        A report for each log, in their order.
+
+    Raises:
+        UnreadableLogError: As `rerun_file`.
+    """
+    logs = [_Log(os.fspath(path)) for path in paths]
+    moves, moving = Moves(), deque[_Following]()
+    for log in logs:
+        for entry in counted(read_entries(log.path)):
+            _sort_in(log, entry)
+        for run, steps in log.runs.items():
+            following = _Following(log, run, Rerun(moves), steps)
+            if moves.expect(run, steps):
+                moving.append(following)
+            else:
+                following.go_on()
+    _follow_together(moving, moves)
+    if account is not None:
+        for log in logs:
+            account.take(log.path, log.answers)
+    return [_report(log) for log in logs]
+
+
+class _Following:
+    """Follow one session as far as it goes."""
+
+    def __init__(
+        self, log: _Log, run: str, rerun: Rerun, steps: Sequence[tuple[int, Mapping[str, Any]]]
+    ) -> None:
+        self.run = run
+        self.has_moved_on = False
+        self._log = log
+        self._rerun = rerun
+        self._steps = rerun.follow(steps, log.rules)
+
+    def go_on(self) -> bool:
+        """Go on until what is left by another is needed. Returns whether that is the end."""
+        self.has_moved_on = False
         try:
-            for _ in rerun.follow(steps, log.rules):
-                pass
+            for is_ahead in self._steps:
+                if not is_ahead:
+                    return False
+                self.has_moved_on = True
         except RerunError as error:
-            problems.append(str(error))
-        total.derived += rerun.derived
-        total.on_code += rerun.on_code
-        total.on_fleet += rerun.on_fleet
-        total.on_shadow += rerun.on_shadow
-        total.not_derivable += rerun.not_derivable
-        total.differences += rerun.differences
-        if account is not None:
-            account.take(os.fspath(path), rerun.answers)
+            self._log.problems.append(str(error))
+        self._log.found.add(self._rerun)
+        self._log.answers += self._rerun.answers
+        return True
+
+
+def _follow_together(moving: deque[_Following], moves: Moves) -> None:
+    """Follow sessions that moved, each as far as what the others left lets it."""
+    stuck = 0
+    while moving:
+        following = moving.popleft()
+        if following.go_on():
+            moves.end(following.run)
+            stuck = 0
+            continue
+        moving.append(following)
+        stuck = 0 if following.has_moved_on else stuck + 1
+        if stuck > len(moving):
+            moves.end_all()
+
+
+def _report(log: _Log) -> RerunReport:
+    known = {
+        step["rules"]: None
+        for steps in log.runs.values()
+        for _, step in steps
+        if step.get("rules") in log.rules
+    }
+    found = log.found
     return RerunReport(
-        derived=total.derived,
-        differences=tuple(sorted(total.differences, key=lambda difference: difference.number)),
-        on_code=total.on_code,
-        on_fleet=total.on_fleet,
-        on_shadow=total.on_shadow,
-        not_derivable=total.not_derivable,
+        derived=found.derived,
+        differences=tuple(sorted(found.differences, key=lambda difference: difference.number)),
+        on_code=found.on_code,
+        on_fleet=found.on_fleet,
+        on_shadow=found.on_shadow,
+        not_derivable=found.not_derivable,
+        moved=found.moved,
         on_core=log.on_core,
-        problems=tuple(problems),
+        problems=tuple(log.problems),
         sessions=len(log.runs),
-        rules=tuple(hashes),
+        rules=tuple(known),
     )
 
 

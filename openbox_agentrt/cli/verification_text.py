@@ -149,8 +149,10 @@ def _print_rerun(again: RerunReport) -> None:
     if again.on_shadow:
         print(f"  {again.on_shadow:,} let through what contracts refuse (shadow mode)", file=where)
     if again.not_derivable:
-        why = "redacted, cut, without an end, or after a memory that the log does not show"
+        why = "redacted, cut, without an end, or after a memory that no log shows"
         print(f"  {again.not_derivable:,} not derivable: {why}", file=where)
+    if again.moved:
+        print(f"  {again.moved:,} time(s) a session went on as another log shows it was left", file=where)
     if again.on_core:
         print(f"  {again.on_core:,} decision(s) are Core's or a person's word", file=where)
     if not again.derived and not again.not_derivable:

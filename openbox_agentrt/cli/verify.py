@@ -12,7 +12,7 @@ import typer
 
 from .._plain.strict_json import JsonError, read_json
 from ..acel.fleet_account import FleetAccount
-from ..acel.rerun import rerun_file
+from ..acel.rerun import RerunReport, rerun_files
 from ..acel.rulesfile import Rules, read_rules
 from ..evidence import Report, verify_file
 from ..evidence.checkpoints import Checkpoint, check_checkpoint, parse_checkpoint
@@ -105,7 +105,7 @@ def verify(
         checkpoints={name: _checkpoint(name) for name in checkpoint or ()},
         witnesses=[NoteKey.read(text) for text in witness or ()],
     )
-    outcomes = {str(log): question.ask(str(log)) for log in logs}
+    outcomes = question.ask([str(log) for log in logs])
     contradictions = question.account.contradictions()
     if as_json:
         found: dict[str, Any] = {name: outcome.to_dict() for name, outcome in outcomes.items()}
@@ -125,7 +125,7 @@ def verify(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """Ask the same of each log."""
+    """Ask the same of each log, and what follows from all of them."""
 
     public_key: str | None
     session_id: str | None
@@ -138,7 +138,12 @@ class _Question:
     witnesses: list[NoteKey]
     account: FleetAccount = field(default_factory=FleetAccount)
 
-    def ask(self, log: str) -> Outcome:
+    def ask(self, logs: list[str]) -> dict[str, Outcome]:
+        reports = {log: self._verified(log) for log in logs}
+        again = self._derived([log for log, report in reports.items() if report.ok])
+        return {log: self._outcome(log, report, again.get(log)) for log, report in reports.items()}
+
+    def _verified(self, log: str) -> Report:
         report = verify_file(
             log,
             self.public_key,
@@ -150,9 +155,15 @@ class _Question:
             counted=Progress("lines").counted,
         )
         _refuse_what_is_none(log, report)
-        again = None
-        if self.rerun and report.ok:
-            again = rerun_file(log, counted=Progress("entries").counted, account=self.account)
+        return report
+
+    def _derived(self, logs: list[str]) -> dict[str, RerunReport]:
+        if not self.rerun:
+            return {}
+        again = rerun_files(logs, counted=Progress("entries").counted, account=self.account)
+        return dict(zip(logs, again, strict=True))
+
+    def _outcome(self, log: str, report: Report, again: RerunReport | None) -> Outcome:
         wrong = []
         if report.ok:
             wrong = list(self._wrong_checkpoints(Path(log).expanduser(), report.handed_over))

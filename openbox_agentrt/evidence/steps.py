@@ -8,14 +8,15 @@ from .._plain.codec import plain_json
 from .._plain.freezing import freeze
 from .._plain.walk import Json
 from .canonical import encode
-from .redaction import Redactor
+from .redaction import Redactor, keyed_digest
 
 _STEP_ROOM: Final = 16_000
 _OF_THE_USER: Final = frozenset(
     ("args", "final", "learnt", "measured", "deferred", "set", "state", "memory", "subject")
 )
-# Digests of what a result held: as many as a session keeps by default, with what each of them weighs.
-_LEARNT_ROOM: Final = 640_000
+# Digests of what a result held: as many as a session keeps by default, with what each of them weighs. What a
+# session remembers is no smaller, and comes with it only where it moves.
+_LARGE_ROOM: Final = 640_000
 
 
 def step_body(step: Mapping[str, Any], redactor: Redactor | None) -> bytes:
@@ -33,13 +34,17 @@ def step_body(step: Mapping[str, Any], redactor: Redactor | None) -> bytes:
         if name == "keys" and redactor is not None:
             # All of them, so that calls whose arguments hide nothing have equal markers for equal keys.
             frozen[name] = {key: redactor.marker(text) for key, text in value.items()}
+        elif name == "mark" and redactor is not None:
+            # A digest of what is hidden could be tried out. Those of two keys are told apart.
+            key = redactor.key
+            frozen[name] = f"{keyed_digest('', key)[-8:]} {keyed_digest(value, key)}"
         elif name not in _OF_THE_USER:
             frozen[name] = freeze(value)
-        elif name == "memory" and redactor is not None:
+        elif name == "memory" and redactor is not None and value["cells"]:
             # Values of keys stand in it, folded: no name tells which of them are secrets.
             frozen[name] = None
         else:
-            room = _LEARNT_ROOM if name == "learnt" else _STEP_ROOM
+            room = _LARGE_ROOM if name in ("learnt", "memory") else _STEP_ROOM
             frozen[name] = bounded(freeze(value, redactor, exact=True), room)
     return encode(frozen)
 

@@ -60,12 +60,14 @@ class SharedSession:
         """Take note that one less does. With the last, it is written and let go of, soon."""
         self._record.users = max(0, self._record.users - 1)
         if not self._record.users:
+            self._record.memory.leave()
             self.touch(soon=False)
 
     def let_go(self) -> None:
         """Let others have it, whoever uses it here: they take it again."""
         if self._record.users or self.is_held:
             self._record.users = 0
+            self._record.memory.leave()
             self.touch(soon=False)
 
     def hold(self, *, wait: float | None = None) -> None:

@@ -46,6 +46,7 @@ from openbox_agentrt.acel.engine.rerun import Rerun
 from openbox_agentrt.acel.rerun import RerunReport, rerun_file
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import EvidenceFile, Redactor, read_entries, verify_file
+from openbox_agentrt.testing import ManualClock
 
 TOOLS = ("backup", "delete", "pay", "read", "send", "login", "Bash")
 
@@ -776,3 +777,28 @@ def test_what_is_learnt_under_a_condition_is_found_again(tmp_path: Path, when: s
 
     assert said == [True, False]
     assert rerun_file(path).differences == ()
+
+
+def test_the_age_of_an_initial_state_is_known(tmp_path: Path) -> None:
+    """It was written when the session began, which stands in the log."""
+    path, clock = tmp_path / "e.jsonl", ManualClock(1000)
+    with EvidenceFile(path, record="steps") as evidence:
+        rules = [requires_state("ship", "paid", True, within=30)]
+        session = Session({"paid": True}, contracts=rules, clock=clock.time, evidence=evidence)
+        clock.advance(20)
+        assert session.reserve("ship").allowed
+        clock.advance(20)
+        assert not session.reserve("ship").allowed
+    assert rerun_file(path).ok
+
+
+def test_text_that_is_not_unicode_is_a_key_like_any_other(tmp_path: Path) -> None:
+    """Half of a character, as a value and as a name."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=[at_most_n_times("x", 1, key="k")], evidence=evidence)
+        said = [
+            session.reserve("x", {"k": key, "\udfff": 1}).allowed for key in ("\ud800", "\ud801", "\ud800")
+        ]
+    assert said == [True, True, False]
+    assert rerun_file(path).ok

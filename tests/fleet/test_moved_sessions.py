@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openbox_agentrt.acel import Session, at_most_n_times, build_contract, must_precede
+from openbox_agentrt.acel.rerun import rerun_files
+from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.fleet import Fleet, RedisFleet, SqliteFleet
 from openbox_agentrt.testing import ManualClock
 from tests.acel.test_snapshot import SPECS
@@ -55,15 +57,31 @@ steps = st.lists(
     rules=st.lists(st.sampled_from(SPECS), min_size=2, max_size=6, unique_by=str),
     schedule=steps,
     mode=st.sampled_from(["enforce", "shadow"]),
+    redacted=st.sampled_from([None, "k", "other"]),
 )
 def test_it_answers_as_if_it_had_stayed(
-    workers: tuple[Fleet, Fleet], rules: Any, schedule: Any, mode: Any
+    workers: tuple[Fleet, Fleet],
+    tmp_path_factory: pytest.TempPathFactory,
+    rules: Any,
+    schedule: Any,
+    mode: Any,
+    redacted: str | None,
 ) -> None:
-    """Every kind of memory, whoever has it, and whether that knew it before."""
+    """Every kind of memory, whoever has it, and whether that knew it before; and so it is derived again."""
     clock = ManualClock(1000)
     stays = Session({"s": 1}, contracts=map(build_contract, rules), mode=mode, clock=clock.time)
     name = f"moved {next(_names)}"
-    moves = _Moves(workers, name, rules, mode, clock)
+    folder = tmp_path_factory.mktemp("logs")
+    logs = [
+        EvidenceFile(
+            folder / f"{at}.jsonl",
+            record="steps",
+            redact_fields=None if redacted is None else [redacted],
+            redaction_key=b"the same for both of them",
+        )
+        for at in range(2)
+    ]
+    moves = _Moves(workers, name, rules, mode, clock, logs)
     for tool, key, n, wait, ends, where in schedule:
         moves.go(where)
         answers = []
@@ -81,13 +99,20 @@ def test_it_answers_as_if_it_had_stayed(
     assert moves.session.unmet() == stays.unmet()
     assert [v.spec for v in moves.session.end_session()] == [v.spec for v in stays.end_session()]
     moves.session.release()
+    for log in logs:
+        log.close()
+    for report in rerun_files([folder / "0.jsonl", folder / "1.jsonl"]):
+        assert (report.differences, report.problems, report.not_derivable) == ((), (), 0)
 
 
 class _Moves:
     """A durable session, and the worker that has it."""
 
-    def __init__(self, workers: tuple[Fleet, Fleet], name: str, rules: Any, mode: Any, clock: Any) -> None:
+    def __init__(
+        self, workers: tuple[Fleet, Fleet], name: str, rules: Any, mode: Any, clock: Any, logs: Any
+    ) -> None:
         self._workers = workers
+        self._logs = logs
         self._made = (name, rules, mode, clock)
         self._known = [self._make(0), self._make(1)]
         self._at = 0
@@ -114,6 +139,7 @@ class _Moves:
             fleet=self._workers[at],
             durable=True,
             session_id=name,
+            evidence=self._logs[at],
         )
 
 

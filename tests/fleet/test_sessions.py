@@ -48,6 +48,9 @@ class Notes:
         changed, self._changed = self._changed, {}
         return {**self.pieces} if whole else changed
 
+    def leave(self) -> None:
+        pass
+
     def load(self, pieces: Mapping[str, str]) -> None:
         self.pieces, self._changed = dict(pieces), {}
 

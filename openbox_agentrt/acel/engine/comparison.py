@@ -20,6 +20,7 @@ class Comparison:
         on_fleet: How many of them rest on what the store of the fleet answered.
         on_shadow: How many let a call through that contracts refuse, because the session only watched.
         not_derivable: How many could not be derived.
+        moved: How often the session went on with what another log shows to have been left.
         differences: Those that differ.
     """
 
@@ -29,8 +30,19 @@ class Comparison:
         self.on_fleet = 0
         self.on_shadow = 0
         self.not_derivable = 0
+        self.moved = 0
         self.differences: list[Divergence] = []
         self._rules = FollowedRules()
+
+    def add(self, other: Comparison) -> None:
+        """Count what was compared of another session as well."""
+        self.derived += other.derived
+        self.on_code += other.on_code
+        self.on_fleet += other.on_fleet
+        self.on_shadow += other.on_shadow
+        self.not_derivable += other.not_derivable
+        self.moved += other.moved
+        self.differences += other.differences
 
     def count_watched(self, *, is_watched: bool, breaches: Iterable[Breach]) -> None:
         """Count a call that was let through though it breaks something, if it was only watched."""

@@ -95,6 +95,7 @@ class JournaledStore(SessionStore):
         "_first",
         "_folded",
         "_late",
+        "_left",
         "_noted",
         "_objecting",
         "_places",
@@ -122,6 +123,7 @@ class JournaledStore(SessionStore):
         self._run = os.urandom(6).hex()
         # So that whoever reads the journal can follow it.
         self.memory.digests.key = self._run.encode()
+        self._left = ""
         self._noted: deque[_Noted] = deque()
         self._writing = threading.Lock()
         scope: dict[str, Any] = {} if rules.default_scope is None else {"default_scope": rules.default_scope}
@@ -130,6 +132,8 @@ class JournaledStore(SessionStore):
         # that were only watched and lacked something.
         scope |= {"answers": ASKED_OF_WATCHED}
         initial = {**scope, "state": state.view().snapshot(), "max_keys": max_keys, "halts": halts}
+        if written := state.written():
+            initial["written"] = written
         self._start: dict[str, Any] | None = {**initial, **start}
         self._first, self._places = _filed(self.book.rules)
         # Set while a call is looked at again that something objects to: it is noted with the objections.
@@ -206,9 +210,28 @@ class JournaledStore(SessionStore):
         self._write()
         return unmet
 
-    def note_restored(self, memory: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-        """Take note that the session goes on where a snapshot was taken."""
-        self._noted.append(_Noted("restore", more={"memory": memory, "state": state}))
+    @property
+    def journal(self) -> str:
+        return self._run
+
+    def note_restored(
+        self,
+        memory: Mapping[str, Any],
+        state: Mapping[str, Any],
+        *,
+        mark: str | None = None,
+        left_by: str | None = None,
+    ) -> None:
+        told = {name: value for name, value in (("mark", mark), ("left_by", left_by)) if value is not None}
+        self._noted.append(_Noted("restore", more={"memory": memory, "state": state, **told}))
+
+    def note_left(self, mark: str) -> None:
+        if mark != self._left:
+            self._left = mark
+            self._noted.append(_Noted("left", more={"mark": mark}))
+
+    def tell(self) -> None:
+        self._write()
 
     def _learn_again(
         self, call: PlannedCall, seen: PlannedCall, found: Mapping[str, Any], known: Mapping[str, Any]

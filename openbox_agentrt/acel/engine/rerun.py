@@ -8,12 +8,12 @@ difference is told once.
 Not everything can be derived. What rests on code - conditions, contracts and matchers that are functions - is
 taken from the record, and so are the numbers of a store that many processes share. What rests on arguments
 that were redacted, cut, or came with no end is not derivable, and neither is what rests on a memory that a
-session brought along and the log does not show.
+session brought along, where neither its log shows it nor that of whoever left it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..._plain.freezing import thawed
@@ -25,11 +25,12 @@ from ..memory.state import StateStore
 from .comparison import Comparison
 from .fleet_answer import AnsweredPlan
 from .followed_fleet import FollowedFleet
+from .followed_memory import FollowedMemory
 from .followed_rules import SHUT, RerunError, rules_of
 from .hidden import has_hidden, is_as_seen, learning_movers, seen_in
+from .moves import Moves
 from .planned_call import PlannedCall
 from .rule_set import RuleSet
-from .snapshot import remember
 from .store import SessionStore
 from .unseen_memory import UnseenMemory
 
@@ -49,31 +50,37 @@ class Rerun(Comparison):
 
     Attributes:
         answers: What the store of the fleet answered, as far as it could be followed.
-        is_memory_hidden: Whether the session went on with a memory that the log does not show: how it stands
-            is unknown.
+
+    Args:
+        moves: What other sessions left, for this one to go on with.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, moves: Moves | None = None) -> None:
         super().__init__()
-        self.is_memory_hidden = False
+        self._moves = moves or Moves()
         self._fleet = FollowedFleet(self, self._rules)
         self._unseen = UnseenMemory(self._rules)
+        self._memory = FollowedMemory(self, self._rules, self._unseen, self._moves)
         self._store: _FollowedStore | None = None
         self._time: float | str = 0.0
         self._flying: dict[int, PlannedCall] = {}
         # Only calls of whose results something was learnt may be heard of again.
         self._learned: dict[int, PlannedCall] = {}
-        # A memory that is hidden comes at a step that the log does not name.
-        self._is_step_hidden = False
+        self._make: Callable[[], _FollowedStore] = _FollowedStore
 
     @property
     def answers(self) -> list[AnsweredPlan]:
         """List what the store of the fleet answered."""
         return self._fleet.answers
 
+    @property
+    def is_memory_hidden(self) -> bool:
+        """True if the session went on with a memory that no log shows: how it stands is unknown."""
+        return self._memory.is_hidden
+
     def follow(
         self, steps: Iterable[tuple[int, Mapping[str, Any]]], rules: Mapping[str, Mapping[str, Any]]
-    ) -> Iterator[None]:
+    ) -> Iterator[bool]:
         """
         Follow the steps of one session in their order.
 
@@ -82,7 +89,7 @@ class Rerun(Comparison):
             rules: The canonical forms and the texts of contracts by their hash, as the log has them.
 
         Yields:
-            None after each step, so that whoever asks can show how far it is.
+            True after each step; False while what it goes on with is still to come in the steps of another.
 
         Raises:
             RerunError: A step cannot be followed.
@@ -91,6 +98,9 @@ class Rerun(Comparison):
         late: dict[Any, Any] = {step.get("step"): step["args"] for _, step in known if "args" in step}
         unseen: set[Any] = {step.get("step") for _, step in known if step.get("shown")}
         number = 0
+        # An earlier version did not write down when the session began.
+        times = (step["at"] for _, step in known if "at" in step)
+        self._time = next((time for time in times if not isinstance(time, str)), self._time)
         try:
             for number, step in known:
                 if step["e"] == "start":
@@ -100,8 +110,10 @@ class Rerun(Comparison):
                 elif self._store is None:
                     raise RerunError(f"line {number}: the session has no beginning here")
                 else:
+                    while step["e"] == "restore" and self._moves.is_awaited(step):
+                        yield False
                     self._take(number, step, late, unseen)
-                yield
+                yield True
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, RerunError):
                 raise
@@ -131,13 +143,15 @@ class Rerun(Comparison):
         self._rules.put(rules)
         alone, scope = bool(step.get("alone")), step.get("default_scope")
         self._fleet.told = int(step.get("answers", 0))
-        self._store = _FollowedStore(
-            RuleSet(self._rules.known(), alone=alone, default_scope=scope),
-            StateStore(thawed(step["state"])),
-            self._clock,
-            max_keys=step["max_keys"],
-            halts=step["halts"],
-        )
+        max_keys, halts = step["max_keys"], step["halts"]
+
+        def make(state: Mapping[str, Any] | None = None) -> _FollowedStore:
+            known = RuleSet(self._rules.known(), alone=alone, default_scope=scope)
+            return _FollowedStore(known, StateStore(state), self._clock, max_keys=max_keys, halts=halts)
+
+        self._make = make
+        self._store = make(thawed(step["state"]))
+        self._store.memory.state.resume(step.get("written", {}))
         self._store.memory.digests.key = str(step["run"]).encode()
 
     def _replace(self, rules: Mapping[str, Any]) -> None:
@@ -178,7 +192,10 @@ class Rerun(Comparison):
             case "skip":
                 self._store.step += 1
             case "restore":
-                self._restore(number, step)
+                self._memory.restore(number, step, self._store, self._make)
+                self._store.memory.state.load(thawed(step["state"]))
+            case "left":
+                self._memory.leave(step, self._store)
             case "halt":
                 self._store.halt(PersonsHalt(step["why"]))
             case "lift":
@@ -206,8 +223,7 @@ class Rerun(Comparison):
         keys = step.get("keys", {})
         # What a key is that was folded, no marker in the arguments tells.
         call.memo = dict(keys)
-        if self._is_step_hidden:
-            store.step, self._is_step_hidden = step["step"] - 1, False
+        self._memory.resume(store, step["step"])
         by_code = not allowed and (step.get("code") or any(map(self._is_word, step.get("broken", ()))))
         shut = store.shut
         breaches = store.reserve(call, force=bool(step.get("watched")), refuse=bool(by_code)) or []
@@ -304,19 +320,6 @@ class Rerun(Comparison):
         elif has_hidden(learnt):
             self._unseen.hide_lessons_for_good(call, self._store.book)
         self._store.learn_known(call, thawed(seen_in(learnt)))
-
-    def _restore(self, number: int, step: Mapping[str, Any]) -> None:
-        assert self._store is not None
-        memory = step["memory"]
-        hidden = memory is None or has_hidden(memory)
-        if not hidden and None in self._rules.contracts:
-            raise RerunError(f"line {number}: contracts that are code cannot be told what they remembered")
-        self.is_memory_hidden = self._is_step_hidden = hidden
-        with self._store.lock:
-            self._store.forget()
-            if not hidden:
-                remember(self._store, memory)
-        self._store.memory.state.load(thawed(step["state"]))
 
     def _compare(
         self,

@@ -22,6 +22,7 @@ from ..memory.cell import LiveCell
 from ..memory.keyed import Keyed
 from ..memory.state import StateStore
 from ..wording import shown
+from .piece_marks import PieceMarks
 from .planned_call import PlannedCall
 from .snapshot import cells_of, common_memory, remember
 from .store import SessionStore
@@ -58,6 +59,8 @@ class SessionPieces:
         # Appending is atomic and takes no lock: a call may be found lost by a finalizer, anywhere.
         self._calls: deque[PlannedCall] = deque()
         self._all = False
+        # Only where somebody reads them.
+        self._marks = PieceMarks() if store.journal else None
         _written(STATE, self._initial)
         if not checked:
             self.check()
@@ -89,20 +92,26 @@ class SessionPieces:
         state = self._state.view().snapshot()
         with self._store.lock:
             calls = [self._calls.popleft() for _ in range(len(self._calls))]
-            everything = whole or self._all
-            # Until all is written down: after an error, everything is looked at again.
-            self._all = True
             if whole:
                 self._told.clear()
-            found: dict[str, str | None] = {HEAD: self._head(), STATE: _written(STATE, state)}
-            for name, cell in self._cells(None if everything else calls):
-                found |= _pieces(name, cell, whole=whole)
-            self._all = False
+            found = self._found(calls, state, whole=whole, keep=False)
+            self._mark(found, whole=whole)
+        self._store.tell()
         changed = {
             name: piece for name, piece in found.items() if self._told.get(name) != piece or _is_of_key(name)
         }
         self._told |= {name: piece for name, piece in changed.items() if not _is_of_key(name)}
         return changed
+
+    def leave(self) -> None:
+        """See `fleet.client.sessions.Memory`: whoever reads the steps has to know before they are over."""
+        if self._marks is None:
+            return
+        state = self._state.view().snapshot()
+        with self._store.lock:
+            found = self._found(list(self._calls), state, whole=False, keep=True)
+            self._mark(found, whole=False)
+        self._store.tell()
 
     def load(self, pieces: Mapping[str, str]) -> None:
         """See `fleet.client.sessions.Memory`. Without any, the session begins anew."""
@@ -123,10 +132,36 @@ class SessionPieces:
             self._rows.resume([], *head.get("trace", (0, "")))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SessionMemoryError(f"what is kept of the session cannot be read: {error}") from error
+        marks = self._marks
+        if marks is not None:
+            marks.reset(pieces)
         if pieces or not was_new:
-            self._store.note_restored(memory, state)
+            mark = None if marks is None else marks.mark()
+            self._store.note_restored(memory, state, mark=mark, left_by=head.get("left_by"))
 
     # Called with the lock held.
+
+    def _found(
+        self, calls: list[PlannedCall], state: dict[str, Any], *, whole: bool, keep: bool
+    ) -> dict[str, str | None]:
+        """Give what may have changed. To `keep` is to give the same once more."""
+        everything = whole or self._all
+        # Until all is written down: after an error, everything is looked at again.
+        self._all = True
+        found: dict[str, str | None] = {HEAD: self._head(), STATE: _written(STATE, state)}
+        for name, cell in self._cells(None if everything else calls):
+            found |= _pieces(name, cell, whole=whole, keep=keep)
+        self._all = keep and everything
+        return found
+
+    def _mark(self, found: Mapping[str, str | None], *, whole: bool) -> None:
+        if self._marks is None:
+            return
+        if whole:
+            self._marks.reset(found)
+        else:
+            self._marks.put(found)
+        self._store.note_left(self._marks.mark())
 
     def _track(self) -> None:
         for _, cell in self._store.memory.cells():
@@ -139,7 +174,8 @@ class SessionPieces:
         if self._persons_halt() is not None:
             # Every process hears of it by itself, and of its end.
             memory["closed"] = None
-        return _written(HEAD, {"memory": memory, "trace": [length, digest]})
+        left_by = {"left_by": self._store.journal} if self._store.journal else {}
+        return _written(HEAD, {"memory": memory, "trace": [length, digest], **left_by})
 
     def _persons_halt(self) -> SessionRule | None:
         shut = self._store.shut
@@ -186,11 +222,11 @@ _BLANK: Final[Mapping[str, Any]] = {
 }
 
 
-def _pieces(name: str, cell: LiveCell, *, whole: bool) -> dict[str, str | None]:
+def _pieces(name: str, cell: LiveCell, *, whole: bool, keep: bool) -> dict[str, str | None]:
     if type(cell) is not Keyed:
         return {name: None if cell.idle() else _written(name, cell.dump())}
     found: dict[str, str | None] = {}
-    for value, dumped in cell.dump_changed(whole=whole).items():
+    for value, dumped in cell.dump_changed(whole=whole, keep=keep).items():
         piece = f"{name}:{_hashed(value)}"
         found[piece] = None if dumped is None else _written(piece, [value, dumped])
     return found

@@ -83,8 +83,34 @@ class SessionStore(CallStore):
         self.shut = None
         self.violated = self._ended = NONE
 
-    def note_restored(self, memory: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-        """Take note that the session goes on where its memory was taken."""
+    @property
+    def journal(self) -> str:
+        """Give the name under which a journal tells of this store; empty if none does."""
+        return ""
+
+    def note_restored(
+        self,
+        memory: Mapping[str, Any],
+        state: Mapping[str, Any],
+        *,
+        mark: str | None = None,
+        left_by: str | None = None,
+    ) -> None:
+        """
+        Take note that the session goes on where its memory was taken.
+
+        Args:
+            memory: What contracts remember.
+            state: The state.
+            mark: A digest of both, see `note_left`.
+            left_by: The journal of whoever left it so.
+        """
+
+    def note_left(self, mark: str) -> None:
+        """Take note that others may go on with what is remembered now. The lock is held."""
+
+    def tell(self) -> None:
+        """Hand on what was noted."""
 
     def halt(self, rule: PersonsHalt, *, of: str = "") -> bool:
         """

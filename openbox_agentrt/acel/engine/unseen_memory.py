@@ -60,6 +60,15 @@ class UnseenMemory:
         """Take note that all that was learnt from a call is shown by now."""
         self._of_calls.pop(step, None)
 
+    @property
+    def is_any(self) -> bool:
+        """Tell whether there is anything that is not known."""
+        return bool(self._tainted or self._of_calls)
+
+    def forget(self) -> None:
+        """Take note that all is known again: the session went on with another memory."""
+        self._tainted, self._of_calls = set(), {}
+
     def about(self, call: PlannedCall) -> set[int]:
         """Find the contracts with something unknown that have a part in the decision about a call."""
         tainted = self._tainted.union(*self._of_calls.values())

@@ -214,6 +214,9 @@ class LiveCell(Mover, ABC):
     def idle(self) -> bool:
         """Tell whether it remembers nothing, so that it could as well not be there."""
 
+    def touch(self, call: JudgedCall) -> None:
+        """Take note that what it remembers of a call was changed by no mover."""
+
     @abstractmethod
     def dump(self) -> Any:
         """Give what it remembers as JSON. Calls under way are unknown outcomes."""

@@ -118,6 +118,11 @@ class Keyed(LiveCell):
         if entry is not None and entry.idle():
             del self._entries[key]
 
+    def touch(self, call: JudgedCall) -> None:
+        key = call.key(self.key)
+        if self._changed is not None and isinstance(key, str):
+            self._changed.add(key)
+
     def fixed(self) -> bool:
         return False
 
@@ -142,13 +147,15 @@ class Keyed(LiveCell):
     def dump(self) -> dict[str, Any]:
         return {key: entry.cell.dump() for key, entry in self._entries.items()}
 
-    def dump_changed(self, *, whole: bool) -> dict[str, Any]:
+    def dump_changed(self, *, whole: bool, keep: bool = False) -> dict[str, Any]:
         """
         Give what it remembers of the values that were touched since this was last asked; None for nothing.
 
-        The first time, and for the `whole`, all are given.
+        The first time, and for the `whole`, all are given. To `keep` is to give the same once more.
         """
-        touched, self._changed = self._changed, set()
+        touched = self._changed
+        if not keep:
+            self._changed = set()
         if whole or touched is None:
             touched = set(self._entries)
         entries = {value: self._entries.get(value) for value in touched}

@@ -148,5 +148,8 @@ class Overdue(CellGuard):
 
     def told(self, call: JudgedCall) -> None:
         cell = self.cell.at(call)
-        for step in () if cell is None else cell.overdue():
+        late = [] if cell is None else cell.overdue()
+        for step in late:
             cell.cancel(step)
+        if late:
+            self.cell.touch(call)

@@ -36,6 +36,10 @@ class Memory(Protocol):
         """
         ...
 
+    def leave(self) -> None:
+        """Take note that others may go on with it as it is now. Nothing is written by this."""
+        ...
+
     def load(self, pieces: Mapping[str, str]) -> None:
         """
         Remember these pieces, in place of everything else.

@@ -1,0 +1,89 @@
+"""
+Sessions that moved between workers: what one left is what the other went on with, or it is named.
+
+A worker marks in its log each state of a session that others may go on with, and one that takes it over says
+by which mark, and whose. With the logs of both, the memory that follows from the steps of the one is what the
+steps of the other begin with, also where the log of the other hides it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class LeftMemory:
+    """
+    Hold what a session remembered when it was left.
+
+    Attributes:
+        memory: What follows from the steps; None if they do not show all of it.
+        cells: The names of all cells that its contracts have.
+    """
+
+    memory: Mapping[str, Any] | None
+    cells: frozenset[str] = frozenset()
+
+
+class Moves:
+    """Know what was left by each session that is followed, for those that went on with it."""
+
+    def __init__(self) -> None:
+        self._wanted: set[tuple[str, str]] = set()
+        self._left: dict[tuple[str, str], LeftMemory] = {}
+        # Keys under which journals hide their marks; marks of different ones cannot be compared.
+        self._keys: dict[str, str] = {}
+        self._running: set[str] = set()
+
+    def expect(self, run: str, steps: Iterable[tuple[int, Mapping[str, Any]]]) -> bool:
+        """Take note that a session will be followed. Returns whether it moved."""
+        moved = False
+        for _, step in steps:
+            # What it did last, nobody can have gone on with who was not told of it.
+            self._keys.pop(run, None)
+            if step["e"] == "left":
+                self._keys[run], moved = _key_of(step["mark"]), True
+            elif step["e"] == "restore" and "left_by" in step:
+                self._wanted.add((step["left_by"], step["mark"]))
+                moved = True
+        if moved:
+            self._running.add(run)
+        return moved
+
+    def is_wanted(self, run: str, mark: str) -> bool:
+        """Tell whether somebody went on with what was left."""
+        return (run, mark) in self._wanted
+
+    def leave(self, run: str, mark: str, left: LeftMemory) -> None:
+        """Take note of what was left."""
+        self._left[run, mark] = left
+
+    def end(self, run: str) -> None:
+        """Take note that a session was followed to its end, or as far as it can be."""
+        self._running.discard(run)
+
+    def end_all(self) -> None:
+        """Wait for nobody any more: those that are left wait for each other."""
+        self._running.clear()
+
+    def is_awaited(self, step: Mapping[str, Any]) -> bool:
+        """Tell whether what a session went on with may still come up in the steps of another."""
+        left_by = step.get("left_by")
+        return left_by in self._running and (left_by, step["mark"]) not in self._left
+
+    def left_for(self, step: Mapping[str, Any]) -> LeftMemory | None:
+        """Find what a session went on with; None if it is not in these logs."""
+        return self._left.get((step.get("left_by", ""), step.get("mark", "")))
+
+    def is_missed(self, step: Mapping[str, Any]) -> bool:
+        """Tell whether the journal of whoever should have left it is there, and does not say so."""
+        left_by = step.get("left_by", "")
+        known = self._keys.get(left_by)
+        return known is not None and known == _key_of(step["mark"]) and self.left_for(step) is None
+
+
+def _key_of(mark: str) -> str:
+    """Name the key that a mark was hidden under; empty for one that is shown."""
+    return mark.rpartition(" ")[0]
