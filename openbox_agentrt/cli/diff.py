@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Annotated
 
 import typer
@@ -25,13 +26,13 @@ def diff(
     as_json: AsJson = False,
 ) -> int:
     """Compare two rules files: what changed in words, and the first call on which they part, both ways."""
-    found = compare(
-        read_rules(old),
-        read_rules(new),
-        tools=None if tools is None else read_tool_names(tools),
-        lines=(contract_lines(old), contract_lines(new)),
-        seconds=seconds,
-    )
+    began = time.monotonic()
+    before, after = read_rules(old), read_rules(new)
+    names = None if tools is None else read_tool_names(tools)
+    lines = contract_lines(old), contract_lines(new)
+    # Reading the files takes of the time, too.
+    left = max(0.0, seconds - (time.monotonic() - began))
+    found = compare(before, after, tools=names, lines=lines, seconds=left)
     if as_json:
         print(json.dumps(found.to_dict()))
     elif found.same:

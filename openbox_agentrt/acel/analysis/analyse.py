@@ -40,6 +40,9 @@ MAX_STATES = 200_000
 _FEW = 6
 _MOST_STATES = 3_000
 _SHARES = 8
+_LET_THROUGH = "whether calls of {} are ever let through"
+_DECIDES = "whether each of {} ever decides"
+_ENDS = "whether every session can end with {} met"
 
 
 def analyse(
@@ -63,6 +66,7 @@ def analyse(
         seconds: How long is searched.
         states: How many states of sessions are searched.
     """
+    budget = Budget(seconds, states)
     every = list(rules.contracts if isinstance(rules, Rules) else rules)
     named = named_contracts(every, lines)
     unknown = {place: why for place, contract in enumerate(every) if (why := why_unknown(contract))}
@@ -73,8 +77,8 @@ def analyse(
         every,
         rules.state if isinstance(rules, Rules) else {},
     )
-    work = _Work(subject, Budget(seconds, states), tools or ())
-    findings = list(inspected(every, named, tools))
+    findings = list(inspected(every, named, tools, budget))
+    work = _Work(subject, budget, tools or ())
     # Of a pattern that is in no text, all is said.
     said = {f.contracts for f in findings if f.kind == "matcher-matches-nothing"}
     findings += [f for f in work.findings() if f.contracts[:1] not in said]
@@ -111,7 +115,6 @@ class _Work:
     Search contracts part by part.
 
     Attributes:
-        undecided: What was not decided.
         open: The contracts of which something was not.
         states: How many states were tried.
     """
@@ -119,13 +122,16 @@ class _Work:
     def __init__(self, subject: Subject, budget: Budget, tools: Collection[str]) -> None:
         self._subject = subject
         self._budget = budget
-        self.undecided: list[str] = []
         self.open: set[int] = set()
         self.states = 0
         self._names, self._has_all_names = names_of(subject.contracts, tools, budget.part(4))
-        if not self._has_all_names:
-            self.undecided.append("which tools fit which patterns over names: there are too many patterns")
         self._touched = touched(subject.contracts, self._names)
+        self._calls: dict[int, list[str]] = {}
+        for name, about in self._touched.items():
+            for place in about:
+                self._calls.setdefault(place, []).append(name)
+        self._questions = Questions(subject, self._touched, self._look_into)
+        self._left: dict[tuple[str, str], list[str]] = {}
 
     def findings(self) -> Iterator[Finding]:
         """Search everything, and conclude."""
@@ -143,10 +149,20 @@ class _Work:
         # The small ones first, so that what is too large takes time from nobody.
         waiting.sort(key=lambda component: (len(component.contracts), component.contracts))
         searched: list[SearchResult] = []
-        while waiting:
-            component = waiting.pop(0)
-            searched += self._search(component, self._budget.part(min(_SHARES, len(waiting) + 1)))
+        for number, component in enumerate(waiting):
+            if self._budget.late:
+                self._leave(component)
+                continue
+            left = len(waiting) - number
+            searched += self._search(component, self._budget.part(min(_SHARES, left)))
         return searched
+
+    def _leave(self, component: Component) -> None:
+        """Name what there was no time to search."""
+        tools = [name for name in component.names if self._names[name]]
+        self._leave_tools(tools)
+        self._leave_open(_DECIDES, component.contracts)
+        self._leave_open(_ENDS, [p for p in component.contracts if self._subject.contracts[p].at_end])
 
     def _search(self, component: Component, budget: Budget) -> Iterator[SearchResult]:
         """Search contracts together where they are few, and else ask of one after the other."""
@@ -165,23 +181,21 @@ class _Work:
 
     def _ask(self, component: Component, budget: Budget) -> Iterator[SearchResult]:
         """Ask of each tool if it is ever let through, and of each contract if it ever decides."""
-        questions = Questions(self._subject, self._touched, self._look_into)
         tools = [name for name in component.names if self._names[name]]
         left = len(tools) + len(component.contracts)
         open_tools, open_places = [], []
         for name in tools:
-            answer = questions.is_let_through(name, budget.part(min(_SHARES, left)))
-            open_tools += [repr(name)] if answer.possible is None else []
+            answer = self._questions.is_let_through(name, budget.part(min(_SHARES, left)))
+            open_tools += [name] if answer.possible is None else []
             yield from [] if answer.found is None else [answer.found]
             left -= 1
         for place in component.contracts:
-            answer = questions.decides(place, budget.part(min(_SHARES, left)))
+            answer = self._questions.decides(place, budget.part(min(_SHARES, left)))
             open_places += [place] if answer.possible is None else []
             yield from [] if answer.found is None else [answer.found]
             left -= 1
-        if open_tools:
-            self.undecided.append(f"whether calls of {_shown(open_tools)} are ever let through")
-        self._leave_open("whether each of {} ever decides", open_places)
+        self._leave_tools(open_tools)
+        self._leave_open(_DECIDES, open_places)
 
     def _search_ends(
         self, component: Component, obliging: Sequence[int], budget: Budget
@@ -192,26 +206,35 @@ class _Work:
         if some.whole:
             return
         for number, place in enumerate(obliging):
-            near = {p for about in self._touched.values() if place in about for p in about}
+            near = {p for name in self._calls.get(place, ()) for p in self._touched[name]}
             yield self._search_some(sorted(near), sorted(near), budget.part(len(obliging) - number))
-        self._leave_open("whether every session can end with {} met", obliging)
+        self._leave_open(_ENDS, obliging)
 
     def _leave_unshown(self, some: SearchResult) -> None:
         """Name what is possible only if a condition that is taken either way says so."""
         tools = list(unshown_tools(self._subject, some))
         places = list(unshown_contracts(self._subject, some))
         either = _either_way(self._subject.contracts[place] for place in some.contracts)
+        self._leave_tools(tools, because=either)
+        self.open.update(p for name in tools for p in self._touched[name] if p in some.contracts)
+        self._leave_open(_DECIDES, places, because=either)
+
+    @property
+    def undecided(self) -> list[str]:
+        """Say what was not decided, of everything that is alike in one line."""
+        patterns = "which tools fit which patterns over names: there are too many patterns"
+        said = [what.format(_shown(names)) + because for (what, because), names in self._left.items()]
+        return [*([] if self._has_all_names else [patterns]), *said]
+
+    def _leave_tools(self, tools: Sequence[str], *, because: str = "") -> None:
         if tools:
-            said = _shown(list(map(repr, tools)))
-            self.undecided.append(f"whether calls of {said} are ever let through{either}")
-            self.open.update(p for name in tools for p in self._touched[name] if p in some.contracts)
-        self._leave_open("whether each of {} ever decides", places, because=either)
+            self._left.setdefault((_LET_THROUGH, because), []).extend(map(repr, tools))
 
     def _leave_open(self, what: str, places: Sequence[int], *, because: str = "") -> None:
         self.open.update(places)
         if places:
             names = [self._subject.named[place].name for place in places]
-            self.undecided.append(what.format(_shown(names)) + because)
+            self._left.setdefault((what, because), []).extend(names)
 
     def _look_into(
         self, places: Sequence[int], names: Sequence[str], budget: Budget, look: Look
@@ -219,7 +242,7 @@ class _Work:
         return self._explored(Component(tuple(places), tuple(names)), places, budget, look)
 
     def _search_some(self, places: Sequence[int], among: Sequence[int], budget: Budget) -> SearchResult:
-        names = tuple(name for name, about in self._touched.items() if any(p in about for p in places))
+        names = tuple(dict.fromkeys(name for place in places for name in self._calls.get(place, ())))
         return self._explored(Component(tuple(places), names), among, budget)
 
     def _explored(

@@ -7,15 +7,14 @@ Two that remember something belong together where one call is about both. One th
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..contracts.declaration import Declaration
-from ..engine.rule_set import RuleSet
 from ..match.names import canonical
 from .conditions import tools_told_by
 from .known import guards_of, rules_of
+from .tool_names import NamesByBeginning, tools_in
 
 __all__ = ("MOST_VALUES", "Component", "components", "remembers", "touched", "values_needed")
 
@@ -77,19 +76,23 @@ def components(
 
 def touched(contracts: Sequence[Declaration], names: Iterable[str]) -> dict[str, list[int]]:
     """Find of each tool the contracts that its calls are about, by their positions."""
-    # Copies, since both sides of a comparison may hold the very same contract.
-    rules = RuleSet(map(copy.copy, contracts), alone=True)
-    places = rules.order
-    told: dict[str, set[int]] = {}
+    known = NamesByBeginning(names)
+    found: dict[str, set[int]] = {name: set() for name in known.names}
     for place, contract in enumerate(contracts):
+        if contract.everywhere:
+            near = known.names
+        else:
+            said = (name for role in contract.roles for name in tools_in(role.selector.form()))
+            near = list(dict.fromkeys(name for one in said for name in known.fitting(one)))
+        for name in near:
+            if contract.everywhere or any(
+                role.selector.on(canonical(name), strict=role.strict) is not False for role in contract.roles
+            ):
+                found[name].add(place)
         for tool in tools_told_by(contract):
-            told.setdefault(tool, set()).add(place)
-    found = {}
-    for name in names:
-        outline = rules.outline(name)
-        about = {places[id(filed.contract)] for filed, _ in (*outline.decided, *outline.asked)}
-        found[name] = sorted(about | told.get(canonical(name), set()))
-    return found
+            for name in known.fitting(tool):
+                found[name].add(place)
+    return {name: sorted(places) for name, places in found.items()}
 
 
 def remembers(contract: Declaration) -> bool:

@@ -104,8 +104,12 @@ def tool_findings(
     subject: Subject, searched: Sequence[SearchResult], names: Mapping[str, bool]
 ) -> Iterator[Finding]:
     """Find the tools that no call of is ever let through, and that nothing bans on purpose."""
+    denying: dict[str, list[SearchResult]] = {}
+    for some in searched:
+        for name in some.found.denied if some.whole else ():
+            denying.setdefault(name, []).append(some)
     for name, literal in names.items():
-        about = [some for some in searched if name in some.found.denied and some.whole]
+        about = denying.get(name, [])
         shut = [some for some in about if name not in some.found.allowed]
         if not literal or not shut or _is_meant(subject, about, name):
             continue

@@ -28,6 +28,8 @@ from .words import Changes, changes_between
 
 __all__ = ("Difference", "compare")
 
+_SHARES = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
@@ -121,6 +123,7 @@ def compare(
         seconds: How long is searched.
         states: How many states are searched.
     """
+    budget = Budget(seconds, states)
     before, after = _side(old), _side(new)
     changes = changes_between(
         before.every,
@@ -139,7 +142,7 @@ def compare(
     entries = tuple(_entries(before.state, after.state))
     parted = Parted()
     if changes.added or changes.removed or changes.changed or entries:
-        _search(before, after, parted, Budget(seconds, states), tools or ())
+        _search(before, after, parted, budget, tools or ())
     return Difference(
         changes=changes,
         state=entries,
@@ -181,10 +184,19 @@ def _search(old: Side, new: Side, parted: Parted, budget: Budget, tools: Iterabl
     }
     waiting = [c for c in components(every, about, range(len(every))) if changed & set(c.contracts)]
     waiting.sort(key=lambda component: len(component.contracts))
-    while waiting:
-        component = waiting.pop(0)
-        part = budget.part(len(waiting) + 1)
-        parted.take(_Comparison(old, new, every, about).search(changed & set(component.contracts), part))
+    comparison, left = _Comparison(old, new, every, about), list[str]()
+    for number, component in enumerate(waiting):
+        some = changed & set(component.contracts)
+        if not budget.late:
+            found = comparison.search(some, budget.part(min(_SHARES, len(waiting) - number)))
+            parted.take(found)
+            if found.whole:
+                continue
+        first = every[min(some)]
+        left.append(first.id or first.spec)
+    if left:
+        more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+        parted.undecided.append(f"whether they part elsewhere, around {', '.join(left[:3])}{more}")
 
 
 class _Comparison:
@@ -201,7 +213,10 @@ class _Comparison:
         self._old = old
         self._new = new
         self._every = every
-        self._about = about
+        self._calls: dict[int, list[str]] = {}
+        for name, places in about.items():
+            for place in places:
+                self._calls.setdefault(place, []).append(name)
         self._named: dict[str, set[int]] = {}
         for place, contract in enumerate(every):
             self._named.setdefault(contract.id or contract.spec, set()).add(place)
@@ -212,7 +227,8 @@ class _Comparison:
         parted, watched = Parted(), self._called_alike(changed)
         ends = any(self._every[place].at_end for place in watched)
         while True:
-            names = tuple(n for n, places in self._about.items() if not watched.isdisjoint(places))
+            near = (name for place in sorted(watched) for name in self._calls.get(place, ()))
+            names = tuple(dict.fromkeys(near))
             component = Component(tuple(sorted(watched)), names)
             pair = Pair(self._old, self._new, self._every, component, budget, ends=ends)
             whole = pair.search(parted)
@@ -228,9 +244,7 @@ class _Comparison:
             parted.undecided.append(f"whether they part{other}: {UNSHOWN}")
         if pair.unshown_end and None in (parted.owed, parted.forgiven):
             parted.undecided.append(f"whether they part at the end: {UNSHOWN}")
-        if not whole:
-            first = self._every[min(changed)]
-            parted.undecided.append(f"whether they part elsewhere, around {first.id or first.spec}")
+        parted.whole = whole
         return parted
 
     def _called_alike(self, places: Iterable[int]) -> set[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
@@ -12,6 +13,7 @@ from ..match.matchers import is_glob, name_matches
 from ..match.names import canonical
 from ..rulesfile.never_match import unlikely_names
 from .automata import UnknownPatternError, of_pattern
+from .budget import Budget
 from .findings import Finding, Named
 from .known import patterns_of
 from .provenance import sources_of
@@ -22,14 +24,21 @@ __all__ = ("inspected", "matches_nothing")
 
 
 def inspected(
-    contracts: Sequence[TemporalContract], named: Sequence[Named], tools: Collection[str] | None
+    contracts: Sequence[TemporalContract],
+    named: Sequence[Named],
+    tools: Collection[str] | None,
+    budget: Budget,
 ) -> Iterator[Finding]:
-    """Inspect contracts one by one, against the tools that there are where those are known."""
+    """
+    Inspect contracts one by one, against the tools that there are where those are known.
+
+    Once the budget is spent, no more patterns are looked into.
+    """
     for contract, name in zip(contracts, named, strict=True):
         if not isinstance(contract, Declaration):
             continue
         yield from _odd_names(contract, name)
-        for pattern, field in matches_nothing(contract):
+        for pattern, field in () if budget.late else matches_nothing(contract):
             yield Finding(
                 kind="matcher-matches-nothing",
                 message=f"no text contains /{pattern}/, so it matches no {field}",
@@ -47,12 +56,17 @@ def matches_nothing(contract: Declaration) -> Iterator[tuple[str, str]]:
     """Find the patterns of a contract that are in no text, each with its argument."""
     for role in contract.roles:
         for _, pattern, field in patterns_of(role.selector.form()):
-            try:
-                found = combinations([of_pattern(pattern)])
-            except UnknownPatternError:
-                continue
-            if found.whole and not any(hit for (hit,) in found.texts):
+            if _is_in_no_text(pattern):
                 yield pattern, field
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_in_no_text(pattern: str) -> bool:
+    try:
+        found = combinations([of_pattern(pattern)])
+    except UnknownPatternError:
+        return False
+    return found.whole and not any(hit for (hit,) in found.texts)
 
 
 def _odd_names(contract: Declaration, name: Named) -> Iterator[Finding]:

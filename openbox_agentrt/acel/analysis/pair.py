@@ -52,7 +52,7 @@ class Side:
 
 @dataclass(slots=True)
 class Parted:
-    """Keep the shortest trace on which the two part, by direction."""
+    """Keep the shortest trace on which the two part, by direction, and say whether all was looked at."""
 
     stricter: tuple[TraceRow, ...] | None = None
     looser: tuple[TraceRow, ...] | None = None
@@ -60,6 +60,7 @@ class Parted:
     forgiven: tuple[TraceRow, ...] | None = None
     states: int = 0
     undecided: list[str] = field(default_factory=list)
+    whole: bool = True
 
     def take(self, other: Parted) -> None:
         """Keep of both what is shorter."""

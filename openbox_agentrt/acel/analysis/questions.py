@@ -56,12 +56,15 @@ class Questions:
 
     def __init__(self, subject: Subject, touched: Mapping[str, Sequence[int]], search: Search) -> None:
         self._subject = subject
-        self._touched = touched
         self._search = search
         self._is_open = any(map(open_parts, subject.contracts))
         self._named: dict[str, set[int]] = {}
         for place, contract in enumerate(subject.contracts):
             self._named.setdefault(contract.id or contract.spec, set()).add(place)
+        self._names_of: dict[int, list[str]] = {}
+        for name, about in touched.items():
+            for place in about:
+                self._names_of.setdefault(place, []).append(name)
 
     def is_let_through(self, tool: str, budget: Budget) -> Possibility:
         """Ask whether a call of a tool is ever let through."""
@@ -97,7 +100,8 @@ class Questions:
         while not budget.spent:
             ends = "ok" if tools else "refused"
             trying = _Trying(self._subject, self._named, sorted(watched), wanted, self._is_open, ends)
-            names = [n for n, about in self._touched.items() if n in tools or not watched.isdisjoint(about)]
+            near = (name for place in sorted(watched) for name in self._names_of.get(place, ()))
+            names = list(dict.fromkeys((*tools, *near)))
             some = self._search(sorted(watched), names, budget.at_most(_MOST_STATES), trying)
             if trying.possible:
                 return Possibility(True)

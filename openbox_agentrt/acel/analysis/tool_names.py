@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..contracts.declaration import Declaration
 from ..match.matchers import is_glob, name_matches
+from ..match.names import canonical
 from .automata import of_name
 from .budget import Budget
 from .conditions import tools_told_by
 from .texts import combinations
 
-__all__ = ("names_of", "tools_in")
+__all__ = ("NamesByBeginning", "names_of", "tools_in")
 
 _MAX_GLOBS = 14
 _OTHER = "other_tool"
@@ -67,16 +69,49 @@ def names_of(
 def _overlapping(globs: Sequence[str]) -> list[list[str]]:
     """Put patterns over names together that one name could fit, as far as their beginnings tell."""
     groups: list[list[str]] = []
-    for glob in globs:
-        near = [group for group in groups if any(_may_overlap(glob, other) for other in group)]
-        groups = [group for group in groups if group not in near]
-        groups.append([*(other for group in near for other in group), glob])
-    return groups
+    first = ""
+    for beginning, glob in sorted((_beginning(glob), glob) for glob in globs):
+        # Whatever begins with the shortest of a group stands next to it.
+        if groups and beginning.startswith(first):
+            groups[-1].append(glob)
+        else:
+            first = beginning
+            groups.append([glob])
+    order = {glob: place for place, glob in enumerate(globs)}
+    return sorted((sorted(group, key=order.__getitem__) for group in groups), key=lambda of: order[of[0]])
 
 
-def _may_overlap(one: str, other: str) -> bool:
-    first, second = (re.split(r"[*?]", glob, maxsplit=1)[0] for glob in (one, other))
-    return first.startswith(second) or second.startswith(first)
+def _beginning(glob: str) -> str:
+    return re.split(r"[*?]", glob, maxsplit=1)[0]
+
+
+class NamesByBeginning:
+    """
+    Find those of some names that a name or a pattern could fit.
+
+    Attributes:
+        names: The names.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = list(dict.fromkeys(names))
+        spelt: dict[str, list[str]] = {}
+        for name in self.names:
+            spelt.setdefault(canonical(name), []).append(name)
+        self._spelt = spelt
+        self._sorted = sorted(spelt)
+
+    def fitting(self, name: str) -> list[str]:
+        """Give the names that begin as a pattern does, or that are a name."""
+        if not is_glob(name):
+            return self._spelt.get(canonical(name), [])
+        beginning = canonical(_beginning(name))
+        found: list[str] = []
+        for one in self._sorted[bisect.bisect_left(self._sorted, beginning) :]:
+            if not one.startswith(beginning):
+                break
+            found += self._spelt[one]
+        return found
 
 
 def _unlike(text: str, hits: tuple[bool, ...], globs: Sequence[str], known: Mapping[str, bool]) -> str:

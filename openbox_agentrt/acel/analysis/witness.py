@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..._plain.amounts import Amount
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
+from ..match.names import canonical
 from ..memory.clock import SetClock
 from ..memory.periodic import span_of
 from ..reservation import Reservation
@@ -96,7 +97,9 @@ def played(
 
     An amount of nothing is written as the smallest that there is, where that goes as well.
     """
-    return _best_read(list(rows), lambda some: _played(some, contracts, state), contracts)
+    rows = list(rows)
+    near = _near(rows, contracts)
+    return _best_read(rows, lambda some: _played(some, near, state), near)
 
 
 def confirmed(
@@ -116,7 +119,9 @@ def until_refused(
     rows: Iterable[TraceRow], contracts: Sequence[TemporalContract], state: Mapping[str, Any]
 ) -> list[TraceRow]:
     """Do as `played`, as far as to the first call that is refused."""
-    return _best_read(list(rows), lambda some: _until_refused(some, contracts, state), contracts)
+    rows = list(rows)
+    near = _near(rows, contracts)
+    return _best_read(rows, lambda some: _until_refused(some, near, state), near)
 
 
 def _played(
@@ -136,6 +141,22 @@ def _until_refused(
         if found[-1].outcome == "refused":
             break
     return found
+
+
+def _near(rows: Iterable[TraceRow], contracts: Iterable[TemporalContract]) -> list[TemporalContract]:
+    """Leave out the contracts that no row is about: of many, a session takes long to make."""
+    rows = list(rows)
+    tools = {canonical(row.tool) for row in rows if row.tool}
+    ends = any(row.kind == "end" for row in rows)
+    return [contract for contract in contracts if _is_near(contract, tools, ends)]
+
+
+def _is_near(contract: TemporalContract, tools: Collection[str], ends: bool) -> bool:
+    if not isinstance(contract, Declaration) or contract.everywhere or (ends and contract.at_end):
+        return True
+    if contract.names is not None:
+        return not contract.names.isdisjoint(tools)
+    return any(role.selector.on(tool) is not False for role in contract.roles for tool in tools)
 
 
 def _best_read(
