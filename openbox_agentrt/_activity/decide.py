@@ -278,7 +278,7 @@ def _redact(activity: Activity, answer: Answer) -> None:
     if guardrails is None or guardrails.redacted_input is MISSING:
         return
     try:
-        content = request.fit(guardrails.redacted_input)
+        content = request.fitted(guardrails.redacted_input)
         activity.run.redactions.learn(request.content, content)
     except GovernanceUnavailableError as error:
         # Fail-closed: the raw input is never used in the place of a redaction that does not fit.

@@ -36,7 +36,7 @@ def refused_input(
             return _concealed(run, content)
         if guardrails.redacted_input is not MISSING and content is request.content:
             try:
-                content = request.fit(guardrails.redacted_input)
+                content = request.fitted(guardrails.redacted_input)
             except GovernanceUnavailableError:
                 return _concealed(run, content)
     return run.redactions.value(request.arguments_of(content))

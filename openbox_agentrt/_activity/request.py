@@ -49,8 +49,8 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         envelope: Builds the event for Core; None when that gate is switched off.
         arguments: What local contracts judge.
         content: The input itself: a prompt, or arguments.
-        fit: Lays Core's redaction over `content`: the same object when nothing changes. Raises when it does
-            not fit.
+        fit: Lays Core's redaction over such content, for `fitted`.
+        max_bytes: The size from which on Core is shown a text cut, so that its redaction is cut as well.
         reported: Whether Core wants to hear of its end.
         destructive: Whether it may stay closed in an outage although Core is configured to fail open.
         deferred: Arguments that are known only afterwards, such as token counts.
@@ -63,12 +63,22 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     envelope: Callable[[], EventEnvelope] | None
     arguments: Mapping[str, Any]
     content: Any
-    fit: Callable[[Any], Any]
+    fit: Callable[..., Any]
+    max_bytes: int
     reported: bool = False
     destructive: bool = False
     deferred: Collection[str] | Mapping[str, Any] = ()
     pausable: bool = False
     owed: Answer | None = None
+
+    def fitted(self, redacted: object) -> Any:
+        """
+        Lay Core's redaction over `content`: the same object when nothing changes.
+
+        Raises:
+            GovernanceUnavailableError: It does not fit.
+        """
+        return self.fit(self.content, redacted, max_bytes=self.max_bytes)
 
     def arguments_of(self, content: Any) -> Mapping[str, Any]:
         """Give what contracts see of `content`, a redacted copy of the input."""
@@ -96,7 +106,8 @@ def prompt_request(run: RunState, prompt: str) -> DecisionRequest:
         ),
         arguments={"prompt": prompt, **nested},
         content=prompt,
-        fit=partial(redacted_prompt, prompt, max_bytes=max_bytes),
+        fit=redacted_prompt,
+        max_bytes=max_bytes,
     )
 
 
@@ -134,7 +145,8 @@ def model_request(
         ),
         arguments=_said(elements) if model is None else {**_said(elements), "llm_model": model},
         content=elements,
-        fit=partial(fit_elements, elements, max_bytes=max_bytes),
+        fit=fit_elements,
+        max_bytes=max_bytes,
         reported=options.send_llm_end_event,
         deferred=TOKEN_FIELDS if run.contracts is None else _guessed(elements, max_output_tokens),
         owed=owed,
@@ -194,7 +206,8 @@ def tool_request(
         ),
         arguments=arguments,
         content=arguments,
-        fit=partial(redacted_arguments, arguments, max_bytes=max_bytes),
+        fit=redacted_arguments,
+        max_bytes=max_bytes,
         reported=options.send_tool_end_event,
         destructive=side_effect in DESTRUCTIVE,
         pausable=run.pausable,
@@ -217,6 +230,7 @@ def custom_request(run: RunState, activity_type: str, activity_input: Iterable[A
         ),
         arguments=items[0] if len(items) == 1 and isinstance(items[0], Mapping) else {"input": items},
         content=items,
-        fit=partial(fit_redaction, items, max_bytes=max_bytes),
+        fit=fit_redaction,
+        max_bytes=max_bytes,
         reported=options.asks_core,
     )

@@ -163,7 +163,11 @@ def stand_in(
         members: What to have at class level besides, where runtime protocols look for it.
         lent: Forward everything outside of a run.
     """
-    kind = type(wrapped)
+    return stand_in_class(base, type(wrapped), members)(wrapped, judge, lent=lent)
+
+
+def stand_in_class(base: type[S], kind: type[Any], members: Mapping[str, Any] = NO_MEMBERS) -> type[S]:
+    """Give the class of stand-ins for objects of type `kind`, as `stand_in` makes them."""
     made = _TYPES.get(kind)
     if made is None:
         made = _TYPES.setdefault(kind, {})
@@ -177,4 +181,4 @@ def stand_in(
                 namespace[name] = _forward_method(name)
         namespace |= members
         cls = made[key] = type(f"Governed{kind.__name__}", (base,), namespace)
-    return cast("S", cls(wrapped, judge, lent=lent))
+    return cast("type[S]", cls)

@@ -10,12 +10,13 @@ subclasses as well.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from agent_rt import RegisteredTool, Toolbase, ToolDefinition, ToolRegistry
 
-from .stand_in import StandIn, stand_in
+from .stand_in import StandIn, stand_in_class
 
 if TYPE_CHECKING:
     from .._run.runs import Runs
@@ -108,10 +109,15 @@ class ToolbaseView(RegistryView):
 
 def view_of(registry: ToolRegistry | Toolbase, judge: Runs, tool_run: ToolRun) -> RegistryView:
     """Make a view of `registry` for the one call that `tool_run` is about."""
-    base = ToolbaseView if isinstance(registry, Toolbase) else RegistryView
-    view = stand_in(base, registry, judge)
+    kind: Any = type(registry)
+    view = _view_class(kind, isinstance(registry, Toolbase))(registry, judge)
     object.__setattr__(view, "__tool_run__", tool_run)
     return view
+
+
+@lru_cache(maxsize=256)
+def _view_class(kind: type[Any], is_toolbase: bool) -> type[RegistryView]:
+    return stand_in_class(ToolbaseView if is_toolbase else RegistryView, kind)
 
 
 def knows_when_a_tool_runs(registry: ToolRegistry | Toolbase) -> bool:

@@ -50,6 +50,15 @@ class Connections:
         self._to = aiohttp.ClientRequest("GET", host, proxy=proxy, loop=asyncio.get_running_loop())
         self._is_forwarded = proxy is not None and not self._to.is_ssl()
         self._asked: weakref.WeakSet[ResponseHandler] = weakref.WeakSet()
+        own = {
+            "Host": self._to.headers["Host"],
+            "Accept": "*/*",
+            "Accept-Encoding": "identity",
+            "User-Agent": SERVER_SOFTWARE,
+        }
+        if self._is_forwarded and "Proxy-Authorization" in self._to.headers:
+            own["Proxy-Authorization"] = self._to.headers["Proxy-Authorization"]
+        self._own = {name.lower(): f"{name}: {value}" for name, value in own.items()}
         self._written: tuple[Mapping[str, str] | None, str] = (None, "")
 
     async def ask(
@@ -132,20 +141,12 @@ class Connections:
         Raises:
             ValueError: One holds a character that would end it.
         """
-        said = {name.lower() for name in headers}
-        own = {
-            "Host": self._to.headers["Host"],
-            "Accept": "*/*",
-            "Accept-Encoding": "identity",
-            "User-Agent": SERVER_SOFTWARE,
-        }
-        if self._is_forwarded and "Proxy-Authorization" in self._to.headers:
-            own["Proxy-Authorization"] = self._to.headers["Proxy-Authorization"]
-        lines = [f"{name}: {value}" for name, value in own.items() if name.lower() not in said]
+        said = set(map(str.lower, headers))
+        lines = [line for name, line in self._own.items() if name not in said]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        if any(_FORBIDDEN.search(line) for line in lines):
+        if _FORBIDDEN.search("".join(lines)):
             raise ValueError("a header holds a control character")
-        return "".join(f"{line}\r\n" for line in lines)
+        return "\r\n".join((*lines, ""))
 
 
 def _is_readable(transport: asyncio.Transport) -> bool:
