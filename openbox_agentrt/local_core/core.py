@@ -9,15 +9,11 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 from .._halt import Halt, halt_of
-from .._webhook import Webhook
-from ..evidence.redaction import redactor_of
 from . import ledger
 from .approval_desk import ApprovalDesk
 from .approvals import Approval, State
@@ -28,6 +24,7 @@ from .forks import start_anew_in_forks
 from .guardrails import Guardrails, detector
 from .identity import Authenticator
 from .judge import Policy, PolicyCounts, PolicyJudge
+from .listeners import Listeners
 from .routes import HttpAnswer, Routes, answered, error_answer
 from .store import Record, RefusedRequest
 from .stores import store_at
@@ -106,15 +103,7 @@ class LocalCore:
         # Reentrant: a policy may look at the core that asks it.
         self._lock = threading.RLock()
         self._closed = False
-        self._webhook = (
-            Webhook(on_approval, secret=on_approval_secret) if isinstance(on_approval, str) else None
-        )
-        self._listeners: list[Callable[[Approval], object]] = []
-        if self._webhook is not None:
-            send, redactor = self._webhook.send, redactor_of(redact_fields)
-            self._listeners.append(lambda approval: send(approval.message(redactor)))
-        elif on_approval is not None and not isinstance(on_approval, str):
-            self._listeners.append(on_approval)
+        self._listeners = Listeners(on_approval, secret=on_approval_secret, redact_fields=redact_fields)
         self._store = contextvars.Context().run(store_at, path)
         try:
             self._judge = PolicyJudge(policy, detector(guardrails), seconds=policy_seconds)
@@ -137,7 +126,7 @@ class LocalCore:
             desk=self._desk,
             apart=apart,
             clock=clock,
-            on_approval=lambda approval: this._announce(approval),
+            on_approval=self._listeners.tell,
         )
         self._routes = Routes(
             authenticator=Authenticator(api_key=api_key, agents=agents, clock=clock),
@@ -159,7 +148,9 @@ class LocalCore:
             while isinstance(said, JudgedElsewhere):
                 time.sleep(_LOOK_AGAIN_SECONDS)
                 said = self._apart(self._evaluator.answer, said.event, said.caller)
-            return answered(said.result()) if isinstance(said, Future) else _as_http(said)
+            if isinstance(said, Future):
+                said = said.result()
+            return answered(said)
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything
             return _failed(error)
 
@@ -174,7 +165,9 @@ class LocalCore:
             while isinstance(said, JudgedElsewhere):
                 await asyncio.sleep(_LOOK_AGAIN_SECONDS)
                 said = self._apart(self._evaluator.answer, said.event, said.caller)
-            return answered(await arrival(said)) if isinstance(said, Future) else _as_http(said)
+            if isinstance(said, Future):
+                said = await arrival(said)
+            return answered(said)
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything
             return _failed(error)
 
@@ -288,7 +281,7 @@ class LocalCore:
         """
         deadline = time.monotonic() + timeout
         came = threading.Event()
-        with self._listening(lambda approval: came.set()):
+        with self._listeners.told(lambda approval: came.set()):
             while not (pending := self.pending_approvals()):
                 came.clear()
                 if not came.wait(max(0.0, deadline - time.monotonic())):
@@ -299,7 +292,7 @@ class LocalCore:
         """Wait like `wait_for_approval`, while other tasks run."""
         loop = asyncio.get_running_loop()
         came = asyncio.Event()
-        with self._listening(lambda approval: loop.call_soon_threadsafe(came.set)):
+        with self._listeners.told(lambda approval: loop.call_soon_threadsafe(came.set)):
             try:
                 async with asyncio.timeout(timeout):
                     while not (pending := self.pending_approvals()):
@@ -331,18 +324,12 @@ class LocalCore:
             self._closed = True
             self._store.close()
         self._judge.close()
-        if self._webhook is not None:
-            self._webhook.close()
+        self._listeners.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _apart(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -357,32 +344,12 @@ class LocalCore:
         wanted = approval.id if isinstance(approval, Approval) else approval
         return self._apart(self._desk.decide, wanted, state, note=note, by=by)
 
-    def _announce(self, approval: Approval) -> None:
-        for listener in tuple(self._listeners):
-            try:
-                listener(approval)
-            except Exception as error:  # noqa: BLE001 - foreign code may raise anything
-                # The approval is written down, and can be decided without the listener.
-                logger.error("a listener failed on an approval: %s", place_of(error))
-
     def start_anew(self) -> None:
         """Go on in a forked process: without the parent's threads, processes, locks and connections."""
         self._lock = threading.RLock()
         if not self._closed:
             self._judge.start_anew()
             contextvars.Context().run(self._store.start_anew)
-
-    @contextmanager
-    def _listening(self, listener: Callable[[Approval], object]) -> Iterator[None]:
-        self._listeners.append(listener)
-        try:
-            yield
-        finally:
-            self._listeners.remove(listener)
-
-
-def _as_http(said: HttpAnswer | bytes) -> HttpAnswer:
-    return answered(said) if isinstance(said, bytes) else said
 
 
 def _failed(error: Exception) -> HttpAnswer:

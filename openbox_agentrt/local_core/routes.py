@@ -100,9 +100,9 @@ class Routes:
         return json.dumps(approval.poll_answer(self._clock())).encode()
 
 
-def answered(body: bytes) -> HttpAnswer:
-    """Put an answer as HTTP."""
-    return 200, {"content-type": "application/json"}, body
+def answered(said: HttpAnswer | bytes) -> HttpAnswer:
+    """Put an answer as HTTP, unless it is."""
+    return said if isinstance(said, tuple) else (200, {"content-type": "application/json"}, said)
 
 
 def error_answer(error: WireError) -> HttpAnswer:

@@ -508,7 +508,7 @@ async def test_what_a_hook_adds_to_an_approved_call(
         yes.append(approval.activity_id)
         stage.core.approve(approval)
 
-    stage.core._listeners.append(approve)
+    stage.core._listeners.each.append(approve)
 
     result = await paused.start()
     while result.termination_reason == "waiting_for_approval":

@@ -210,7 +210,7 @@ def operation(number: int = 1, stage: str = "started") -> dict[str, Any]:
 def test_a_prompt_and_its_screening_are_one_question(asking: Any) -> None:
     """The model call that is screened with a prompt is that prompt: a person is asked once."""
     heard: list[Any] = []
-    asking.core._listeners.append(heard.append)
+    asking.core._listeners.each.append(heard.append)
     signal = asking.send("SignalReceived")
 
     prompt = [{"prompt": "hello"}]
@@ -413,7 +413,7 @@ async def test_waiting_ends(asking: Any) -> None:
         await asking.core.await_approval(timeout=0.01)
     with pytest.raises(TimeoutError, match=r"nothing asked for an approval within 0\.01 s"):
         asking.core.wait_for_approval(timeout=0.01)
-    assert asking.core._listeners == []
+    assert asking.core._listeners.each == []
 
 
 def test_every_approval_can_be_looked_up(asking: Any) -> None:
