@@ -12,7 +12,8 @@ from openbox_core.contracts.results import Verdict
 from opentelemetry import context, trace
 
 from .._webhook import Webhook
-from ..evidence.redaction import Redactor, redact_record
+from ..evidence.redacted_records import redact_record
+from ..evidence.redaction import Redactor
 
 if TYPE_CHECKING:
     from ..decision import ApprovalRequest, Decision

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from .reading import Entry as Entry
     from .reading import read_entries as read_entries
     from .reading import verify_file as verify_file
+    from .redacted_records import redact_violation as redact_violation
     from .redaction import Redactor as Redactor
-    from .redaction import redact_violation as redact_violation
     from .report import Report as Report
     from .summary import Summary as Summary
     from .summary import summarise as summarise
@@ -61,7 +61,7 @@ _HOME = {
     "ed25519_signer": "keys",
     "freeze": "._plain.freezing",
     "read_entries": "reading",
-    "redact_violation": "redaction",
+    "redact_violation": "redacted_records",
     "summarise": "summary",
     "verify_bundles": "format1.verification",
     "verify_file": "reading",

@@ -10,19 +10,17 @@ the markers can find out a PIN by trying them all.
 
 import copy
 import fnmatch
-import hashlib
-import hmac
 import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from .._plain.freezing import Concealed, freeze
 from .._plain.walk import Json
-from .canonical import canonical, legacy_canonical, sha256_hex
 from .known_secrets import SECRET_PATTERNS
+from .markers import redaction_marker
 from .named_values import MARKED, conceal_values, quote_of
 
 _MAX_JSON_TEXT = 1 << 20
@@ -32,39 +30,10 @@ _COMMAND_WORDS = 3
 _LONGEST_NAME = 64
 # A value that nothing but its name makes a secret.
 _ANY_VALUE = "a value"
-_TRACE_HASH = "trace_hash"
-_NEVER_REDACTED = frozenset(("kind", "spec", "tool", "step", "id", "mode", "severity", "on_violation"))
-_WHERE_USER_DATA_IS = ("args", "result", "state_snapshot", "trace")
 
 # Mappings that say a name and its value, as lists of headers, settings and tags do.
 _NAME_KEYS: Final = frozenset(("name", "key", "field", "header", "parameter", "variable"))
 _VALUE_KEYS: Final = frozenset(("value", "values", "val", "content"))
-
-
-def redaction_marker(value: object, key: bytes | None = None) -> str:
-    """
-    Give the text that stands in for a secret.
-
-    Args:
-        value: The secret.
-        key: Key of the HMAC. Without one the marker is a plain hash, and a value that can be guessed can
-            be found out by anyone who holds the marker.
-    """
-    data = legacy_canonical({"v": value})
-    if key is None:
-        return f"***REDACTED(sha256:{sha256_hex(data)[:16]})***"
-    return f"***REDACTED(hmac-sha256:{hmac.new(key, data, hashlib.sha256).hexdigest()[:16]})***"
-
-
-def keyed_digest(value: object, key: bytes) -> str:
-    """
-    Give a digest by which two values can be compared: an HMAC-SHA256 of the value as format 2 encodes it.
-
-    Args:
-        value: The value.
-        key: Key of the HMAC. Whoever holds it can check what a digest is of; nobody else can guess it.
-    """
-    return f"hmac-sha256:{hmac.new(key, canonical(value), hashlib.sha256).hexdigest()}"
 
 
 class Redactor:
@@ -304,51 +273,6 @@ class Redactor:
 def redactor_of(fields: Iterable[str] | str | None) -> Redactor:
     """Make a redactor for the given names, and in any case for what looks like a key or a token."""
     return Redactor(() if fields is None else fields, patterns=SECRET_PATTERNS)
-
-
-def redact_violation(
-    violation: Mapping[str, Any], fields: Iterable[str] | str, *, key: bytes | None = None
-) -> dict[str, Any]:
-    """
-    A copy of a violation's mapping with the values under the given names replaced by markers.
-
-    Looks into ``args``, ``result``, ``state_snapshot`` and ``trace``. Without a key the markers are plain
-    hashes, see `redaction_marker`.
-    """
-    redactor = _AsGiven(fields, key=None if key is None else key.ljust(16, b"\0"))
-    redacted = dict(violation)
-    if redactor.active:
-        for part in _WHERE_USER_DATA_IS:
-            if part in redacted:
-                redacted[part] = redactor.redact(redacted[part])
-    return redacted
-
-
-def redact_record(record: Mapping[str, Any], redactor: Redactor | None) -> Mapping[str, Any]:
-    """
-    A record with markers for the secrets in it.
-
-    The record's own names (``args``, ``tool``) are never taken for names of secrets; what stands under
-    them is looked into, but for what a contract or the engine wrote. The hash of the whole trace becomes a
-    marker too: it was made of what is hidden, and a short secret could be guessed from it.
-    """
-    if redactor is None:
-        return record
-    redacted = {
-        name: value if name in _NEVER_REDACTED else redactor.redact(value) for name, value in record.items()
-    }
-    if redacted.get(_TRACE_HASH) is not None:
-        redacted[_TRACE_HASH] = redactor.marker(redacted[_TRACE_HASH])
-    return redacted
-
-
-class _AsGiven(Redactor):
-    """Mark values as acel-core does: by how they are written, and without a key unless there is one."""
-
-    __slots__ = ()
-
-    def marker(self, value: object) -> str:
-        return redaction_marker(value, self._key if self._has_own_key else None)
 
 
 def _names(fields: Iterable[str] | str) -> list[str]:

@@ -8,7 +8,8 @@ from .._plain.codec import plain_json
 from .._plain.freezing import freeze
 from .._plain.walk import Json
 from .canonical import encode
-from .redaction import Redactor, keyed_digest
+from .markers import keyed_digest
+from .redaction import Redactor
 
 _STEP_ROOM: Final = 16_000
 _OF_THE_USER: Final = frozenset(

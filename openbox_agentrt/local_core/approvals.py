@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from .._plain.times import rfc3339
-from ..evidence.redaction import Redactor, redact_record
+from ..evidence.redacted_records import redact_record
+from ..evidence.redaction import Redactor
 
 State = Literal["pending", "approved", "rejected", "expired"]
 

@@ -19,7 +19,8 @@ from ..canonical import GENESIS_HASH, canonical, decoded, legacy_canonical, sha2
 from ..failures import Failures
 from ..keys import Signer
 from ..recordable import Recordable
-from ..redaction import Redactor, redact_record
+from ..redacted_records import redact_record
+from ..redaction import Redactor
 from .verification import verify_bundles
 
 
