@@ -256,6 +256,7 @@ def test_a_worker_that_hears_of_a_loss_writes_the_sessions_that_it_has(server: R
     while b"c-1" not in server.ask("KEYS", "*:p:*"):
         time.sleep(0.001)
     assert session.is_held
+    assert fleet.counts.lost == 1
     fleet.close()
 
 

@@ -178,7 +178,9 @@ class StoreExchange:
 
     def _join(self, *, lost: bool = False) -> None:
         worker, asked = self._standing.worker, time.monotonic()
-        step = Beat(worker=worker.id, lease_us=self._standing.lease_us, join=True, lost=lost)
+        step = Beat(
+            worker=worker.id, lease_us=self._standing.lease_us, join=True, lost=lost, acked=worker.acked
+        )
         answer = self._line.run([step])[0]
         self._standing.beaten(worker, asked)
         self._standing.heard(worker, answer)

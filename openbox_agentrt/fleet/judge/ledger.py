@@ -81,7 +81,7 @@ class Ledger:
             return self._say("dead")
         if step.lost and not self.tables.lost_at():
             self.tables.set_lost_at(self.now)
-        self.tables.set_worker(step.worker, WorkerRow(self.now + step.lease_us, self._ops))
+        self.tables.set_worker(step.worker, WorkerRow(self.now + step.lease_us, max(self._ops, step.acked)))
         return self._say("ok", dead=self.tables.overdue(self.now))
 
     @_take.register

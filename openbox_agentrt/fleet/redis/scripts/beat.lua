@@ -12,5 +12,7 @@ if not req.join and not alive then return reply('dead') end
 if req.lost then call('HSETNX', META, 'lost', int(now)) end
 local to = int(now + req.lease_us)
 call('HSET', WORKER, 'until', to)
+-- What it was told before is not lost once more.
+if ops < req.acked then call('HSET', WORKER, 'ops', int(req.acked)) end
 call('ZADD', WORKERS, to, req.worker)
 return reply('ok', {dead = overdue(WORKERS)})
