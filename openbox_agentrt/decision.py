@@ -31,7 +31,7 @@ __all__ = (
     "WorkOutcome",
 )
 
-DecisionSource = Literal["halted", "contracts", "core", "unreachable", "disabled", "skipped"]
+DecisionSource = Literal["halted", "contracts", "session", "core", "unreachable", "disabled", "skipped"]
 AcelOutcome = Literal["allowed", "refused", "shadow", "unmet"]
 FleetOutcome = Literal["shared", "local", "unavailable"]
 WorkOutcome = Literal["ran", "failed", "withheld", "aborted"]

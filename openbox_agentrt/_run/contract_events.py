@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..acel.reservation import Reservation
     from ..acel.session import Session
     from ..acel.violations import Violation
-    from ..decision import AcelOutcome, Decision
+    from ..decision import AcelOutcome, Decision, DecisionSource
     from ..errors import GovernanceError
     from ..fleet.answers import Lease
     from .services import Services
@@ -118,10 +118,13 @@ def refused_by(run: RunState, event: str, reservation: Reservation, facts: Facts
     facts["acel"] = "refused"
     if reservation.unanswered:
         facts["fleet"] = "unavailable"
-    facts["contracts"] = tuple(broken.name for broken in refusal.broken)
+    facts["contracts"] = refusal.contracts
     facts["reason"] = refusal.message
-    signal_violation(run, event, facts["contracts"], refusal.message)
-    return refused(run, ContractRefusedError(refusal), event, Verdict.BLOCK, "contracts", **facts)
+    if refusal.contracts:
+        signal_violation(run, event, refusal.contracts, refusal.message)
+    # Where the session is, and whether its store answers, is nothing that the call has broken.
+    source: DecisionSource = "contracts" if refusal.contracts else "session"
+    return refused(run, ContractRefusedError(refusal), event, Verdict.BLOCK, source, **facts)
 
 
 def broken_result(

@@ -17,10 +17,11 @@ MAX_NAME = 200
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
     """
-    One contract that a call would break.
+    One contract that a call would break, or what else stands against it.
 
     Attributes:
-        contract: The contract as written. For a condition, its description.
+        contract: The contract as written. For a condition, its description. For a reason of the session
+            itself, which is no contract, what would have to hold.
         label: How outsiders are told about it, if not as `contract`.
         id: Its own id, if it has one.
         kind: See `Violation.kind`.
@@ -32,6 +33,9 @@ class Broken:
         remedy: The contract's own advice.
         on_violation: "refuse", or "halt" for a contract that stops the session.
         fault: What could not be evaluated, if that is why. Never an argument's value.
+        reason: A code for a reason of the session itself, such as ``session_busy``.
+        says: That reason as a sentence.
+        of_store: Whether that is about the store that keeps the session, and not about what was done in it.
     """
 
     contract: str
@@ -46,6 +50,9 @@ class Broken:
     remedy: str | None = None
     on_violation: OnViolation = "refuse"
     fault: str | None = None
+    reason: str | None = None
+    says: str | None = None
+    of_store: bool = False
 
     @property
     def name(self) -> str:
@@ -53,7 +60,9 @@ class Broken:
         return self.label or self.contract
 
     def describe(self) -> str:
-        """Tell in a few words which contract it is and what would make the call possible."""
+        """Tell in a few words which contract it is, or what is the case, and what would help."""
+        if self.says is not None:
+            return self.says + (f", retry after {self.retry_after:.1f} s" if self.retry_after else "")
         parts = []
         if self.fault is not None:
             parts.append(self.fault)
@@ -69,6 +78,7 @@ class Broken:
         """Give what is known as JSON-safe data, without the empty fields."""
         told = {
             "contract": self.name,
+            "reason": self.reason,
             "id": self.id,
             "needs": self.needs,
             "retry_after": None if self.retry_after is None else round(self.retry_after, 3),
@@ -86,7 +96,7 @@ class Refusal:
     Attributes:
         tool: The tool that was called.
         step: Position of the call in the session, counting from 1.
-        broken: Every contract in force that the call would break.
+        broken: Every contract in force that the call would break, and what else stands against it.
     """
 
     tool: str
@@ -97,8 +107,15 @@ class Refusal:
     def message(self) -> str:
         """Tell the refusal in one line."""
         name = self.tool if len(self.tool) <= MAX_NAME else f"{self.tool[:MAX_NAME]}..."
-        why = "; ".join(broken.describe() for broken in self.broken)
-        return f"call to {name!r} refused at step {self.step}, it would break {why}"
+        said = "; ".join(broken.describe() for broken in self.broken if broken.says is not None)
+        breaks = "; ".join(broken.describe() for broken in self.broken if broken.says is None)
+        why = (f": {said}" if said else "") + (f", it would break {breaks}" if breaks else "")
+        return f"call to {name!r} refused at step {self.step}{why}"
+
+    @property
+    def contracts(self) -> tuple[str, ...]:
+        """Name what the call would break; nothing where only the store of the session stands against it."""
+        return tuple(broken.name for broken in self.broken if not broken.of_store)
 
     def for_model(self) -> dict[str, Any]:
         """Give the refusal for the model or a client: JSON-safe, with no argument, trace or state."""

@@ -211,4 +211,4 @@ def _sort_in(log: _Log, entry: Entry) -> None:
     elif entry.type == "rules" and isinstance(data.get("hash"), str):
         log.rules[data["hash"]] = data
     elif entry.type == "decision":
-        log.on_core += data.get("source") not in (None, "contracts", "disabled", "skipped")
+        log.on_core += data.get("source") not in (None, "contracts", "session", "disabled", "skipped")

@@ -127,7 +127,9 @@ class ContractViolation(PicklableError):
         self.violation = violation
         self.violations = violations or (violation,)
         self.refusal = refusal
-        super().__init__(violation.message)
+        # Of a reason of the session itself, the refusal is the sentence: no contract was broken.
+        said = violation if refusal is None or violation.kind != "session" else refusal
+        super().__init__(said.message)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ContractViolation):

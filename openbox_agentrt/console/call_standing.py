@@ -105,7 +105,7 @@ def _in_session(sources: Sources, known: KnownSession, approval: Approval) -> St
     shut = known.store.shut
     if counted and shut is not None and shut.by_person:
         # It was reserved before that was said, and is refused when it is judged again.
-        refused = (shut.label or shut.spec,)
+        refused = (shut.says or shut.spec,)
     if call is None:
         call = PlannedCall(canonical(tool), plain_args(args), known.store.book.plan(tool))
         refusal = known.would(tool, args)

@@ -34,9 +34,8 @@ def judges_by(session: Session) -> bool:
 def report_refusal(refusal: Refusal) -> None:
     """Tell Core of a call that the contracts refused. It was not asked."""
     run = current_run()
-    if run is not None:
-        specs = tuple(broken.name for broken in refusal.broken)
-        signal_violation(run, refusal.tool, specs, refusal.message)
+    if run is not None and refusal.contracts:
+        signal_violation(run, refusal.tool, refusal.contracts, refusal.message)
 
 
 def stop_of(error: BaseException, tool: str) -> GovernanceError | None:

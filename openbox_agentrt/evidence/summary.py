@@ -9,7 +9,12 @@ from .reading import Entry
 from .ungoverned import is_ungoverned
 
 _APPROVALS: Final = {"rejected": "a person", "expired": "nobody in time", "timeout": "nobody in time"}
-_SOURCES: Final = {"core": "core", "unreachable": "no answer of core", "halted": "a halt"}
+_SOURCES: Final = {
+    "core": "core",
+    "unreachable": "no answer of core",
+    "halted": "a halt",
+    "session": "the store of the session",
+}
 _MOST_PEOPLE: Final = 10
 
 

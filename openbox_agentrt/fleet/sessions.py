@@ -52,6 +52,11 @@ class SharedSession:
         """Tell whether nobody has written anything in it yet, as far as this worker knows."""
         return self._record.version <= 0
 
+    @property
+    def is_released(self) -> bool:
+        """Tell whether nobody here uses it any more."""
+        return self._record.users <= 0
+
     def enter(self) -> None:
         """Take note that one more uses it."""
         self._record.users += 1

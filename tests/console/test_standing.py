@@ -108,7 +108,7 @@ def test_a_halt_of_the_session_is_said(open_desk: OpenDesk, tmp_path: Path, rese
         desk = open_desk(evidence=[tmp_path / "log.jsonl"])
         facts = _facts(desk, desk.ask("refund", REFUND))
 
-    assert "would refuse it now: the session was not halted: it refunds twice (halted by ops-lead)" in facts
+    assert "would refuse it now: the session was halted: it refunds twice (halted by ops-lead)" in facts
     assert "allow" not in facts
 
 

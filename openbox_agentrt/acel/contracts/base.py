@@ -82,7 +82,17 @@ class TemporalContract(ABC):
 
 
 class SessionRule:
-    """A reason for which a session itself refuses a call. It is no contract, and is always in force."""
+    """
+    A reason for which a session itself refuses a call. It is no contract, and is always in force.
+
+    Args:
+        spec: What has to hold, by which evidence and metrics call it.
+        remedy: What to do where it does not.
+        code: Its name for programs.
+        says: What is the case where it does not hold; None where the fault of each breach says so.
+        label: How outsiders are told about it, if not as `spec`.
+        of_store: Whether it is about the store that keeps the session, and not about what was done in it.
+    """
 
     id = None
     mode: Mode = "enforce"
@@ -92,14 +102,30 @@ class SessionRule:
     by_person = False
     """Whether a person said so: then it holds in shadow mode as well."""
 
-    def __init__(self, spec: str, remedy: str | None = None, *, label: str | None = None) -> None:
+    def __init__(
+        self,
+        spec: str,
+        remedy: str | None = None,
+        *,
+        code: str,
+        says: str | None = None,
+        label: str | None = None,
+        of_store: bool = False,
+    ) -> None:
         self.spec = spec
         self.remedy = remedy
+        self.code = code
+        self.says = says
         self.label = label
+        self.of_store = of_store
 
 
-ENDED = SessionRule("the session has not ended", "start a new session")
-HALTED = SessionRule("the session was not halted", "start a new session")
+ENDED = SessionRule(
+    "the session has not ended", "start a new session", code="session_ended", says="the session has ended"
+)
+HALTED = SessionRule(
+    "the session was not halted", "start a new session", code="session_halted", says="the session was halted"
+)
 
 
 class PersonsHalt(SessionRule):
@@ -109,10 +135,29 @@ class PersonsHalt(SessionRule):
 
     def __init__(self, why: str) -> None:
         remedy = "do not try again until a person has lifted the halt"
-        super().__init__(HALTED.spec, remedy, label=f"{HALTED.spec}: {why}")
+        super().__init__(
+            HALTED.spec,
+            remedy,
+            code=HALTED.code,
+            says=f"{HALTED.says}: {why}",
+            label=f"{HALTED.spec}: {why}",
+        )
         self.why = why
 
 
-UNKNOWN_TOOL = SessionRule("the tool is known to the session", "name the tool in a contract or in tools=")
-REPLACED = SessionRule("the rules that judge the call are in force")
-MALFORMED = SessionRule("the call has a name and a mapping of arguments")
+UNKNOWN_TOOL = SessionRule(
+    "the tool is known to the session",
+    "name the tool in a contract or in tools=",
+    code="unknown_tool",
+    says="the tool is not known to the session",
+)
+REPLACED = SessionRule(
+    "the rules that judge the call are in force",
+    code="rules_replaced",
+    says="the rules that judge the call were replaced",
+)
+MALFORMED = SessionRule(
+    "the call has a name and a mapping of arguments",
+    code="malformed_call",
+    says="the call has no name, or its arguments are no mapping",
+)

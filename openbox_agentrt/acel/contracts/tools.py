@@ -8,6 +8,7 @@ from typing import Any
 
 from ..._plain.arguments import plain_args
 from ..._values import dataclass, field
+from ...fleet.errors import SessionMemoryError
 from ..callbacks import fault_text, is_async
 from ..memory.state import StateDraft, StateStore, StateView
 from ..wording import shown
@@ -77,9 +78,11 @@ class Commits:
             draft = StateDraft(self._state)
             try:
                 spec.commit(draft, plain_args(args), result)
+                draft.publish()
+            except SessionMemoryError as error:
+                return str(error)  # the state cannot hold it, which names the entry and no value
             except Exception as error:  # noqa: BLE001 - fail-closed: what is not known is not written
                 return fault_text("the commit", error)
-            draft.publish()
         return None
 
     async def awrite(self, spec: ToolSpec, args: Mapping[str, Any], result: Any) -> str | None:
@@ -89,10 +92,12 @@ class Commits:
         draft = StateDraft(self._state)
         try:
             await spec.commit(draft, plain_args(args), result)
+            with self._lock:
+                draft.publish()
+        except SessionMemoryError as error:
+            return str(error)
         except Exception as error:  # noqa: BLE001 - fail-closed: what is not known is not written
             return fault_text("the commit", error)
-        with self._lock:
-            draft.publish()
         return None
 
 

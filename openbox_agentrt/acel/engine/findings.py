@@ -52,9 +52,15 @@ def of_breach(breach: Breach, mode: Mode) -> FoundBreach:
         remedy=rule.remedy,
         on_violation=rule.on_violation,
         fault=breach.fault,
+        **(_said(rule, breach) if isinstance(rule, SessionRule) else {}),
     )
     watched = mode == "shadow" and not (isinstance(rule, SessionRule) and rule.by_person)
     return FoundBreach(broken=broken, mode="shadow" if watched else rule.mode, stops=breach.blocks())
+
+
+def _said(rule: SessionRule, breach: Breach) -> dict[str, Any]:
+    says = breach.fault if rule.says is None else rule.says
+    return {"reason": rule.code, "says": says, "of_store": rule.of_store}
 
 
 def values_of(breach: Breach) -> dict[str, Any] | None:

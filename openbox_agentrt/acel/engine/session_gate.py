@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from ...fleet.errors import FleetError, FleetUnavailableError
+from ...fleet.errors import FleetError, FleetUnavailableError, SessionMemoryError
 from ..contracts.base import SessionRule
 from ..memory.guard import Breach
 from .planned_call import PlannedCall
@@ -20,12 +20,50 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 
-HELD = SessionRule("the session is held by this worker", "ask again, or wait until the other worker is done")
+BUSY = SessionRule(
+    "the session is held by this worker",
+    "ask again, or wait until the other worker is done",
+    code="session_busy",
+    of_store=True,
+)
 
-ANSWERED = SessionRule("the store that keeps the session answers", "try again later")
+LOST = SessionRule(
+    "no other worker has gone on with the session",
+    "make the call again: it is judged by what the session remembers now",
+    code="session_lost",
+    says="another worker went on with the session meanwhile",
+    of_store=True,
+)
 
-TAKEN = "another worker went on with the session meanwhile"
-OVER = "the session was ended"
+RELEASED = SessionRule(
+    "the session is let go of when its calls have started",
+    "make the call again, and release the session after its calls",
+    code="session_released",
+    says="the session was released here before the call had started",
+    of_store=True,
+)
+
+OVER = SessionRule(
+    "no worker has ended the session",
+    "start a new session",
+    code="session_ended",
+    says="the session was ended",
+    of_store=True,
+)
+
+KEEPABLE = SessionRule(
+    "the memory of the session can be kept",
+    "put only what is JSON into the state of a session that is durable",
+    code="session_unreadable",
+    of_store=True,
+)
+
+ANSWERED = SessionRule(
+    "the store that keeps the session answers",
+    "try again later",
+    code="session_store_unavailable",
+    of_store=True,
+)
 
 
 class KeptSession(Protocol):
@@ -39,6 +77,9 @@ class KeptSession(Protocol):
 
     @property
     def is_new(self) -> bool: ...
+
+    @property
+    def is_released(self) -> bool: ...
 
     def enter(self) -> None: ...
 
@@ -98,7 +139,7 @@ class SessionGate:
     def hold(self) -> list[Breach]:
         """Take the session if it is not held, and say what stands against that. Blocks the thread."""
         if self._over:
-            return [_against(OVER)]
+            return [Breach(contract=OVER)]
         if self.session.is_held:
             return []
         try:
@@ -110,7 +151,7 @@ class SessionGate:
     async def ahold(self) -> list[Breach]:
         """Do as `hold`, without blocking the event loop."""
         if self._over:
-            return [_against(OVER)]
+            return [Breach(contract=OVER)]
         if self.session.is_held:
             return []
         try:
@@ -136,13 +177,13 @@ class SessionGate:
             call.written = None
             try:
                 if written is not None and not self.session.wait(written):
-                    return [_against(TAKEN, 0.0)]
+                    return [self._gone()]
             except FleetError as error:
                 return self._not_written(call, error)
             if self.session.is_held:
                 return []
             # It was written long ago, before a person was asked perhaps: the store says whose it is.
-        return [_against(TAKEN, 0.0)]
+        return [self._gone()]
 
     async def awritten(self, call: PlannedCall) -> list[Breach]:
         """Do as `written`, without blocking the event loop."""
@@ -151,12 +192,12 @@ class SessionGate:
             call.written = None
             try:
                 if written is not None and not await self.session.await_(written):
-                    return [_against(TAKEN, 0.0)]
+                    return [self._gone()]
             except FleetError as error:
                 return self._not_written(call, error)
             if self.session.is_held:
                 return []
-        return [_against(TAKEN, 0.0)]
+        return [self._gone()]
 
     def moved(self, call: PlannedCall) -> None:
         """Have written soon what the end of a call has changed. A finalizer may call this."""
@@ -187,13 +228,17 @@ class SessionGate:
         call.alone = not breaches
         return breaches
 
+    def _gone(self) -> Breach:
+        return Breach(contract=RELEASED if self.session.is_released else LOST, retry_after=0.0)
+
     def _failed(self, error: FleetError) -> list[Breach]:
         if isinstance(error, FleetUnavailableError):
             self._count_outage("local" if self.session.counts_alone else "refuse")
             if self.session.counts_alone:
                 return []
             return [Breach(contract=ANSWERED, fault=str(error), retry_after=error.retry_after)]
-        return [_against(str(error), getattr(error, "retry_after", None))]
+        rule = KEEPABLE if isinstance(error, SessionMemoryError) else BUSY
+        return [Breach(contract=rule, fault=str(error), retry_after=getattr(error, "retry_after", None))]
 
 
 def is_unanswered(breaches: list[Breach] | None) -> bool:
@@ -217,7 +262,3 @@ def _nothing() -> Future[bool]:
     done: Future[bool] = Future()
     done.set_result(True)
     return done
-
-
-def _against(fault: str, retry_after: float | None = None) -> Breach:
-    return Breach(contract=HELD, fault=fault, retry_after=retry_after)

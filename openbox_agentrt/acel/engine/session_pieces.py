@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from ..._plain.digest import text_digest
@@ -62,6 +62,8 @@ class SessionPieces:
         # Only where somebody reads them.
         self._marks = PieceMarks() if store.journal else None
         _written(STATE, self._initial)
+        # Refused when it is written: later, it would keep every change of the session from being kept.
+        state.check(partial(_written, STATE))
         if not checked:
             self.check()
 

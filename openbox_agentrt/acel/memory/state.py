@@ -72,10 +72,11 @@ class StateView:
 class StateStore(StateView):
     """Hold the state of one session."""
 
-    __slots__ = ("_stamp", "_told", "_written")
+    __slots__ = ("_accept", "_stamp", "_told", "_written")
 
     def __init__(self, initial: Mapping[str, Any] | None = None) -> None:
         super().__init__(dict(initial or {}))
+        self._accept: Callable[[Mapping[str, Any]], object] | None = None
         self._told: Callable[[Mapping[str, Any]], None] | None = None
         self._stamp: Callable[[], float] | None = None
         self._written: Mapping[str, float] = _NEVER
@@ -94,13 +95,19 @@ class StateStore(StateView):
         self.update({key: value})
 
     def update(self, values: Mapping[str, Any]) -> None:
-        """Write several values at once."""
+        """Write several values at once, or none where one of them is not accepted."""
+        if self._accept is not None:
+            self._accept(values)
         self._data.update(values)
         if self._stamp is not None:
             now = self._stamp()
             self._written = {**self._written, **dict.fromkeys(values, now)}
         if self._told is not None:
             self._told(values)
+
+    def check(self, accept: Callable[[Mapping[str, Any]], object]) -> None:
+        """From now on, write only what `accept` raises nothing for."""
+        self._accept = accept
 
     def tell(self, told: Callable[[Mapping[str, Any]], None]) -> None:
         """From now on, tell of each write."""

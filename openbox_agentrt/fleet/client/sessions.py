@@ -8,6 +8,7 @@ changed is read when it is sent, not when it happens: of ten changes before the 
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from .requests import Question, deliver
 from .standing import WorkerId, WorkerStanding
 
 LONGEST_NAME = 200
+
+_log = logging.getLogger("openbox_agentrt.fleet")
 
 
 class Memory(Protocol):
@@ -88,6 +91,7 @@ class HeldSession:
     _sent: int = 0
     _writer: str = ""
     _whole: bool = False
+    _spoiled: bool = False
     _unwritten: dict[str, tuple[str | None, int]] = field(default_factory=dict)
 
     @property
@@ -185,9 +189,9 @@ class HeldSession:
         self._writer = worker.id
         if whole:
             self._unwritten.clear()
-        for name, value in self.memory.changes(whole=whole).items():
-            self._unwritten[name] = (value, self._sent)
         release = self.users <= 0
+        for name, value in self._changes(whole=whole, release=release).items():
+            self._unwritten[name] = (value, self._sent)
         if release or self.ending:
             # Before it is sent: whoever comes from now on asks the store.
             self.worker = ""
@@ -206,15 +210,27 @@ class HeldSession:
             acked=worker.acked,
         )
 
+    def _changes(self, *, whole: bool, release: bool) -> dict[str, str | None]:
+        try:
+            # Of one that is over, nothing is kept.
+            return {} if self.ending else self.memory.changes(whole=whole)
+        except FleetError as error:
+            if whole or not release:
+                raise
+            # Others go on with what was written last, in which a call that has begun may have happened.
+            _log.error("session %r is let go of without its last changes: %s", self.name, error)
+            self._spoiled = True
+            return {}
+
     def kept(self, step: Keep, worker: str) -> None:
         """Take note of what the store has written."""
         self.used_at = time.monotonic()
         self._written(step.version)
         if step.whole:
             self._whole = False
-        if step.end:
+        if step.end or self._spoiled:
             self.forget()
-            self.ending = False
+            self.ending = self._spoiled = False
         elif not step.release and self.users > 0:
             self.worker = worker
 
