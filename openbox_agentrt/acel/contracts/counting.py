@@ -18,8 +18,8 @@ from ..match.selector import select
 from ..memory.clock import Clock
 from ..memory.deferred import read_estimate
 from ..wording import shown
+from .checks import check_count, check_seconds
 from .declaration import Options
-from .numbers import check_count, check_seconds
 from .rules import MAX_IN_WINDOW
 from .template import Template
 

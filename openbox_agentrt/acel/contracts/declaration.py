@@ -24,7 +24,7 @@ from ..match.selector import ById, Selector, select
 from ..verdict import Mode, OnViolation, Severity, Verdict
 from ..wording import shown
 from .base import TemporalContract
-from .numbers import check_seconds
+from .checks import check_seconds, flag, one_of
 from .reach import Scope, check_window, read_reach
 from .rules import NOTHING, Cell, CellKind, Guard, Rule, Watch
 from .watched import watches_of
@@ -146,7 +146,7 @@ class Declaration(TemporalContract):
             if options.get(name) is not None:
                 raise TypeError(f"{self.template} has no option {name!r}")
         self.key = options.get("key")
-        self.fold: Fold | None = _one_of(options, "fold", get_args(Fold), None)
+        self.fold: Fold | None = one_of(options, "fold", get_args(Fold))
         self.within: float | None = None
         self.split = None if self.key is None else key_of(self.key, self.fold)
         if self.split is not None:
@@ -176,7 +176,7 @@ class Declaration(TemporalContract):
         if self.reach.is_fleet and self.when is not None:
             raise ValueError("scope 'fleet' has no when: what conditions read is about one session")
         parts = [*parts, *self.reach.parts()]
-        self.rechecks = _flag(options, "recheck")
+        self.rechecks = flag(options, "recheck")
         changes = self.ends or self.windowed or (check is not None and check.reads.changing)
         self.recheck = changes if self.rechecks is None else self.rechecks
         parts += [] if self.rechecks is None else [f"recheck={self.rechecks}"]
@@ -184,9 +184,9 @@ class Declaration(TemporalContract):
         self.id = _text(options, "id")
         self.description = _text(options, "description")
         self.remedy = _text(options, "remedy")
-        self.severity = _one_of(options, "severity", get_args(Severity), "medium")
-        self.mode = _one_of(options, "mode", get_args(Mode), "enforce")
-        self.on_violation = _one_of(options, "on_violation", get_args(OnViolation), "refuse")
+        self.severity = one_of(options, "severity", get_args(Severity), "medium")
+        self.mode = one_of(options, "mode", get_args(Mode), "enforce")
+        self.on_violation = one_of(options, "on_violation", get_args(OnViolation), "refuse")
         unknown = options.keys() - Options.__annotations__.keys()
         if unknown:
             raise TypeError(f"{self.template} has no option {min(unknown)!r}")
@@ -395,20 +395,4 @@ def _text(options: Options, name: str) -> str | None:
     value = options.get(name)
     if value is not None and (not isinstance(value, str) or not value):
         raise TypeError(f"{name} must be text, got {shown(value)}")
-    return value
-
-
-def _flag(options: Options, name: str) -> bool | None:
-    value = options.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {shown(value)}")
-    return value
-
-
-def _one_of(options: Options, name: str, allowed: tuple[str, ...], default: str | None) -> Any:
-    value = options.get(name)
-    if value is None:
-        return default
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {shown(value)}")
     return value

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from ..._plain.amounts import read_amount, show
 from ..._plain.digest import text_digest
+from ..._plain.spelling import spelt_number
 from ..match.selector import select
 from .base import TemporalContract
 from .declaration import Declaration
@@ -128,9 +128,7 @@ def _sources(calls: Iterable[Source], listed: Iterable[Any]) -> list[Any]:
 def _value(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return value
-    amount = read_amount(value, negative=True)
-    whole = int(amount)
-    return ["number", str(whole) if whole == amount else show(amount).rstrip("0")]
+    return ["number", spelt_number(value)]
 
 
 def _data(value: Any) -> Any:

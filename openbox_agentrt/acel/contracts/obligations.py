@@ -6,8 +6,8 @@ from typing import Unpack
 
 from ..match.matchers import ToolMatcher
 from ..match.selector import Selector, select
+from .checks import check_count
 from .declaration import Options, Role
-from .numbers import check_count
 from .rules import MAX_IN_WINDOW, NOTHING, Guard, Move, Rule
 from .template import Template
 

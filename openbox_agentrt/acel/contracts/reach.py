@@ -15,6 +15,7 @@ from ..._values import dataclass
 from ...fleet.errors import FleetConfigError
 from ...fleet.plan import Per
 from ..wording import shown
+from .checks import flag, one_of
 
 Scope: TypeAlias = Literal["run", "session", "fleet"]
 
@@ -88,11 +89,11 @@ def read_reach(
     if options.keys().isdisjoint(_OPTIONS):
         return _DEFAULT
     reach = Reach(
-        scope=_one_of(options, "scope", get_args(Scope)),
-        per=_one_of(options, "per", get_args(Per)),
+        scope=one_of(options, "scope", get_args(Scope)),
+        per=one_of(options, "per", get_args(Per)),
         tz=_zone(options.get("tz")),
-        forever=_flag(options, "forever"),
-        overshoot=_flag(options, "overshoot"),
+        forever=bool(flag(options, "forever")),
+        overshoot=bool(flag(options, "overshoot")),
         name=_name(options.get("name")),
     )
     if reach.per is not None and local_because is not None:
@@ -133,20 +134,6 @@ def _check_fleet(template: str, reach: Reach, local_because: str | None, windowe
         )
     if ends and reach.forever:
         raise ValueError("forever says that it never counts anew, and per or within that it does")
-
-
-def _one_of(options: Mapping[str, Any], name: str, allowed: tuple[str, ...]) -> Any:
-    value = options.get(name)
-    if value is not None and (not isinstance(value, str) or value not in allowed):
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {shown(value)}")
-    return value
-
-
-def _flag(options: Mapping[str, Any], name: str) -> bool:
-    value = options.get(name, False)
-    if value is not None and not isinstance(value, bool):
-        raise TypeError(f"{name} must be true or false, got {shown(value)}")
-    return bool(value)
 
 
 def _zone(name: object) -> str:

@@ -31,33 +31,19 @@ Kind: TypeAlias = Literal[
     "any",
 ]
 
-_WANTED: dict[Kind, str] = {
-    "text": "text",
-    "count": "a whole number",
-    "number": "a number",
-    "flag": "true or false",
-    "scalar": "text, a number, true, false or null",
-    "list": "a list",
-    "mapping": "a mapping",
-    "key": "text, a list or a mapping",
-    "matcher": "the name of a tool or a matcher",
-    "matchers": "a matcher or a list of matchers",
-    "names": "text or a list of texts",
-    "any": "a value",
-}
-_FITS: dict[Kind, tuple[type, ...]] = {
-    "text": (str,),
-    "count": (int,),
-    "number": (int, float),
-    "flag": (bool,),
-    "scalar": (str, int, float, bool, type(None)),
-    "list": (list, tuple),
-    "mapping": (dict,),
-    "key": (str, list, tuple, dict),
-    "matcher": (str, dict),
-    "matchers": (str, list, tuple, dict),
-    "names": (str, list, tuple),
-    "any": (object,),
+_WANTED: dict[Kind, tuple[str, tuple[type, ...]]] = {
+    "text": ("text", (str,)),
+    "count": ("a whole number", (int,)),
+    "number": ("a number", (int, float)),
+    "flag": ("true or false", (bool,)),
+    "scalar": ("text, a number, true, false or null", (str, int, float, bool, type(None))),
+    "list": ("a list", (list, tuple)),
+    "mapping": ("a mapping", (dict,)),
+    "key": ("text, a list or a mapping", (str, list, tuple, dict)),
+    "matcher": ("the name of a tool or a matcher", (str, dict)),
+    "matchers": ("a matcher or a list of matchers", (str, list, tuple, dict)),
+    "names": ("text or a list of texts", (str, list, tuple)),
+    "any": ("a value", (object,)),
 }
 _KINDS = {
     dict: "a mapping",
@@ -128,12 +114,10 @@ def check_kind(value: object, kind: Kind, place: Place) -> None:
     Raises:
         SpecError: It is of another.
     """
-    fits = isinstance(value, _FITS[kind]) and (
-        not isinstance(value, bool) or kind in ("flag", "scalar", "any")
-    )
-    if fits:
+    wanted, types = _WANTED[kind]
+    if isinstance(value, types) and (not isinstance(value, bool) or kind in ("flag", "scalar", "any")):
         return
-    problem = f"must be {_WANTED[kind]}, got {kind_of(value)}"
+    problem = f"must be {wanted}, got {kind_of(value)}"
     if len(place) == 1 and isinstance(place[0], str):
         # As acel-core writes it: 'contracts' must be a list.
         raise SpecError(f"{place[0]!r} {problem}", place, where="")

@@ -104,12 +104,7 @@ def build_contract(spec: Mapping[str, Any], *, place: Place = ()) -> Template:
 
 def tools_in(data: Any) -> Iterator[tuple[str, str]]:
     """Find the names of tools in a contract that was built, each with the parameter that it stands for."""
-    parameters = parameters_of(data["template"])
-    positional = zip(parameters, data.get("args", []), strict=False)
-    by_name = {parameter.name: parameter for parameter in parameters}
-    named = ((by_name[name], value) for name, value in data.get("kwargs", {}).items() if name in by_name)
-    beside = ((by_name[name], data[name]) for name in WORDS if data.get(name) is not None)
-    for parameter, value in (*positional, *named, *beside):
+    for parameter, value, _ in given_in(data, ()):
         if parameter.kind == "tool":
             yield from ((parameter.name, name) for name in _names_in(value))
         elif parameter.kind in ("source", "sources"):
@@ -123,6 +118,20 @@ def tools_in(data: Any) -> Iterator[tuple[str, str]]:
     excepted = data.get("except", data.get("kwargs", {}).get("except"))
     for value in excepted if isinstance(excepted, list | tuple) else [excepted] if excepted else ():
         yield from (("except", name) for name in _names_in(value))
+
+
+def given_in(spec: Mapping[str, Any], place: Place) -> Iterator[tuple[Parameter, Any, Place]]:
+    """Find what stands in a contract for the parameters of its template, each with its place."""
+    parameters = parameters_of(spec["template"])
+    for index, (parameter, value) in enumerate(zip(parameters, spec.get("args", ()), strict=False)):
+        yield parameter, value, (*place, "args", index)
+    by_name = {name: each for each in parameters for name in (each.name, each.alias) if name}
+    for name, value in spec.get("kwargs", {}).items():
+        if name in by_name:
+            yield by_name[name], value, (*place, "kwargs", name)
+    for name in WORDS:
+        if spec.get(name) is not None and name in by_name:
+            yield by_name[name], spec[name], (*place, name)
 
 
 def _names_in(matcher: Any) -> Iterator[str]:

@@ -171,15 +171,11 @@ class _Path:
         return self._path.read({"$subject": about.subject} if self._of_subject else args)
 
 
-def _one_value(path: str) -> _Path:
-    return _Path(path)
-
-
 class _OneArgument(Key):
     __slots__ = ("_path",)
 
     def __init__(self, path: str, fold: Fold | None) -> None:
-        self._path = _one_value(path)
+        self._path = _Path(path)
         super().__init__(path, fold, (path,))
 
     def read(self, tool: str, args: Mapping[str, Any], about: About = NOBODY) -> str:
@@ -201,7 +197,7 @@ class _Together(Key):
         if not paths or len(set(paths)) < len(paths):
             raise ValueError(f"a key must name one or more arguments, each once, got {shown(list(paths))}")
         # In an order of their own, so that two contracts over the same arguments have the same keys.
-        self._paths = tuple(_one_value(path) for path in sorted(paths))
+        self._paths = tuple(_Path(path) for path in sorted(paths))
         super().__init__(f"[{', '.join(paths)}]", fold, paths)
 
     def read(self, tool: str, args: Mapping[str, Any], about: About = NOBODY) -> str:
@@ -220,7 +216,7 @@ class _ByTool(Key):
     def __init__(self, paths: Mapping[str, str], fold: Fold | None) -> None:
         if not paths or "" in paths:
             raise ValueError(f"a key must name an argument for each tool, got {shown(dict(paths))}")
-        self._paths = {canonical(tool): _one_value(paths[tool]) for tool in sorted(paths)}
+        self._paths = {canonical(tool): _Path(paths[tool]) for tool in sorted(paths)}
         if len(self._paths) < len(paths):
             raise ValueError(f"a key must name each tool once, got {shown(dict(paths))}")
         written = ", ".join(f"{tool}: {path.text}" for tool, path in self._paths.items())

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from ..contracts.parameters import Parameter, parameters_of
 from ..contracts.shapes import Place
-from ..contracts.spec import WORDS
+from ..contracts.spec import given_in
 from ..match.keys import ALL, OF_SUBJECT
 
 Oddity: TypeAlias = tuple[Place, str]
@@ -62,7 +61,7 @@ def unset_entries(spec: Mapping[str, Any], place: Place, state: Mapping[str, Any
     """Find state entries that a contract requires and that only code could set."""
     if spec["template"] != "requires_state":
         return
-    named = {parameter.name: value for parameter, value, _ in _given(spec, place)}
+    named = {parameter.name: value for parameter, value, _ in given_in(spec, place)}
     entry = named["state_key"]
     if entry not in state:
         yield place, f"state entry {entry!r} is not in 'state': until code sets it, no call is allowed"
@@ -86,7 +85,7 @@ def _hint(text: str, forms: tuple[tuple[re.Pattern[str], str], ...]) -> str | No
 
 
 def _paths_in(spec: Mapping[str, Any], place: Place) -> Iterator[tuple[str, str, Place]]:
-    for parameter, value, here in _given(spec, place):
+    for parameter, value, here in given_in(spec, place):
         if parameter.kind == "tool":
             yield from (("field", path, inner) for path, inner in _fields_in(value, here))
         elif parameter.name == "field":
@@ -124,16 +123,3 @@ def _fields_in(matcher: Any, place: Place) -> Iterator[tuple[str, Place]]:
         yield from _fields_in(matcher["not"], (*place, "not"))
     for index, inner in enumerate(matcher.get("any_of", ())):
         yield from _fields_in(inner, (*place, "any_of", index))
-
-
-def _given(spec: Mapping[str, Any], place: Place) -> Iterator[tuple[Parameter, Any, Place]]:
-    parameters = parameters_of(spec["template"])
-    for index, (parameter, value) in enumerate(zip(parameters, spec.get("args", ()), strict=False)):
-        yield parameter, value, (*place, "args", index)
-    by_name = {name: each for each in parameters for name in (each.name, each.alias) if name}
-    for name, value in spec.get("kwargs", {}).items():
-        if name in by_name:
-            yield by_name[name], value, (*place, "kwargs", name)
-    for name in WORDS:
-        if spec.get(name) is not None and name in by_name:
-            yield by_name[name], spec[name], (*place, name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ..._halt import halt_of
 from ..contracts.base import ENDED, PersonsHalt, TemporalContract
-from ..contracts.numbers import check_count
+from ..contracts.checks import check_count
 from ..engine.durable import keep_in_store, kept_of
 from ..engine.engine import Engine
 from ..engine.records import Meter, ViolationRecorder

@@ -1,9 +1,11 @@
-"""Check the numbers that contracts are built with."""
+"""Check what contracts are built with: numbers, and options."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from ..wording import shown
 
@@ -38,3 +40,31 @@ def check_count(name: str, value: object, *, least: int, most: int | None = None
         raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
     if most is not None and value > most:
         raise ValueError(f"{name} must be at most {most}, got {shown(value)}")
+
+
+def one_of(options: Mapping[str, Any], name: str, allowed: tuple[str, ...], default: Any = None) -> Any:
+    """
+    Read an option that is one of some words; `default` if it is not given.
+
+    Raises:
+        ValueError: It is none of them.
+    """
+    value = options.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {shown(value)}")
+    return value
+
+
+def flag(options: Mapping[str, Any], name: str) -> bool | None:
+    """
+    Read an option that is true or false; None if it is not given.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    value = options.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+    return value
