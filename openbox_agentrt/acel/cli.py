@@ -10,7 +10,7 @@ import argparse
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -31,12 +31,12 @@ def build_parser() -> argparse.ArgumentParser:
     replay.add_argument("--rules", required=True, help="the rules file, JSON or YAML")
     replay.add_argument("--evidence", action="store_true", help="print the evidence too")
     replay.add_argument("--save-evidence", metavar="PATH", help="write the evidence to this file")
-    replay.set_defaults(func=_replay)
+    replay.set_defaults(func=_forward("trace", "rules", "evidence", "save_evidence"))
 
     verify = commands.add_parser("verify", help="check an evidence log for tampering")
     verify.add_argument("evidence_file", help="the log")
     verify.add_argument("--public-key", metavar="HEX", help="key that it has to be signed with")
-    verify.set_defaults(func=_verify)
+    verify.set_defaults(func=_forward("evidence_file", "public_key"))
 
     show = commands.add_parser("show", help="print an evidence log as a timeline")
     show.add_argument("evidence_file", help="the log")
@@ -44,22 +44,22 @@ def build_parser() -> argparse.ArgumentParser:
         "--trace", action="store_true", help="also print the calls leading up to each violation"
     )
     show.add_argument("--public-key", metavar="HEX", help="key that it has to be signed with")
-    show.set_defaults(func=_show)
+    show.set_defaults(func=_forward("evidence_file", "trace", "public_key"))
 
     validate = commands.add_parser("validate", help="read a rules file and print what was understood")
     validate.add_argument("rules", help="the rules file, JSON or YAML")
-    validate.set_defaults(func=_validate)
+    validate.set_defaults(func=_forward("rules"))
 
     init_config = commands.add_parser("init-config", help="write a rules file to start from")
     init_config.add_argument("path", nargs="?", default="rules.yaml", help="where (default: rules.yaml)")
     init_config.add_argument("--force", action="store_true", help="replace a file that is there")
-    init_config.set_defaults(func=_init_config)
+    init_config.set_defaults(func=_forward("path", "force"))
 
     serve = commands.add_parser("serve", help="run an MCP server under contracts over stdio")
     serve.add_argument("module", help="file or module that defines build_server()")
     serve.add_argument("--shadow", action="store_true", help="record violations and refuse nothing")
     serve.add_argument("--contracts", help="rules file whose contracts are added")
-    serve.set_defaults(func=_serve)
+    serve.set_defaults(func=_forward("module", "shadow", "contracts"))
 
     pre = commands.add_parser("hook-pretooluse", help="answer Claude Code before a tool call")
     pre.add_argument("--rules", required=True, help="the rules file, JSON or YAML")
@@ -109,52 +109,21 @@ def _load_module(ref: str) -> ModuleType:
     return module
 
 
-def _run(*arguments: str) -> int:
-    # Upwards, and only when a command is run: the command line stands on top of everything.
-    from ..cli import main as run
+def _forward(given: str, *options: str) -> Callable[[argparse.Namespace], int]:
+    """Hand a command on to the command line of this package, with what was given and with its options."""
 
-    return run(arguments)
+    def run(args: argparse.Namespace) -> int:
+        # Upwards, and only when a command is run: the command line stands on top of everything.
+        from ..cli import main
 
+        written = [
+            f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+            for name in options
+            if (value := getattr(args, name)) not in (None, False)
+        ]
+        return main((args.command, *written, "--", getattr(args, given)))
 
-def _option(name: str, value: str | None) -> tuple[str, ...]:
-    return () if value is None else (f"{name}={value}",)
-
-
-def _flag(name: str, on: bool) -> tuple[str, ...]:
-    return (name,) if on else ()
-
-
-def _replay(args: argparse.Namespace) -> int:
-    return _run(
-        "replay",
-        *_option("--rules", args.rules),
-        *_flag("--evidence", args.evidence),
-        *_option("--save-evidence", args.save_evidence),
-        "--",
-        args.trace,
-    )
-
-
-def _verify(args: argparse.Namespace) -> int:
-    return _run("verify", *_option("--public-key", args.public_key), "--", args.evidence_file)
-
-
-def _show(args: argparse.Namespace) -> int:
-    key = _option("--public-key", args.public_key)
-    return _run("show", *_flag("--trace", args.trace), *key, "--", args.evidence_file)
-
-
-def _validate(args: argparse.Namespace) -> int:
-    return _run("validate", "--", args.rules)
-
-
-def _init_config(args: argparse.Namespace) -> int:
-    return _run("init-config", *_flag("--force", args.force), "--", args.path)
-
-
-def _serve(args: argparse.Namespace) -> int:
-    shadow = _flag("--shadow", args.shadow)
-    return _run("serve", *shadow, *_option("--contracts", args.contracts), "--", args.module)
+    return run
 
 
 def _hook_pretooluse(args: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..evidence.redaction import Redactor
@@ -60,45 +61,31 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         self._redactor = Redactor.of(redact_fields)
         self._max_series = max_series
-        self._calls = Counter("acel_calls", "Total tool calls gated.", registry=registry)
-        self._kinds = Counter(
-            "acel_violations", "Total contract violations, by kind.", ("kind",), registry=registry
+        counter = partial(Counter, registry=registry)
+        self._calls = counter("acel_calls", "Total tool calls gated.")
+        self._kinds = counter("acel_violations", "Total contract violations, by kind.", ("kind",))
+        self._contracts = counter(
+            "acel_contract_violations", "Violations per contract, by its text.", ("contract",)
         )
-        self._contracts = Counter(
-            "acel_contract_violations",
-            "Violations per contract, by its text.",
-            ("contract",),
-            registry=registry,
+        self._decisions = counter(
+            "openbox_agentrt_decisions", "Decisions, by verdict and by who took them.", ("verdict", "source")
         )
-        self._decisions = Counter(
-            "openbox_agentrt_decisions",
-            "Decisions, by verdict and by who took them.",
-            ("verdict", "source"),
-            registry=registry,
+        self._unreachable = counter(
+            "openbox_agentrt_core_unreachable", "Failures to ask Core, by what was done.", ("policy",)
         )
-        self._unreachable = Counter(
-            "openbox_agentrt_core_unreachable",
-            "Failures to ask Core, by what was done.",
-            ("policy",),
-            registry=registry,
-        )
-        self._fleet_outages = Counter(
+        self._fleet_outages = counter(
             "openbox_agentrt_fleet_outages",
             "Calls that the store of the fleet could not be asked about, by what was done.",
             ("policy",),
-            registry=registry,
         )
-        self._retries = Counter(
-            "openbox_agentrt_core_retries", "Requests to Core that were sent again.", registry=registry
-        )
+        self._retries = counter("openbox_agentrt_core_retries", "Requests to Core that were sent again.")
         self._latency = Summary(
             "acel_gate_latency_seconds", "Time spent in the gate per call.", registry=registry
         )
-        self._refusals = Counter(
+        self._refusals = counter(
             "openbox_agentrt_refusals",
             "Refused calls, by tool, by who refused and by the contract that did.",
             ("tool", "by", "contract"),
-            registry=registry,
         )
         self._seconds = Histogram(
             "openbox_agentrt_decision_seconds",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -41,6 +42,9 @@ _GRACE = 60_000_000
 _PLANS = msgspec.json.Decoder(WirePlan)
 _TICKETS = msgspec.json.Decoder(tuple[Ticket, ...])
 _ENCODE = msgspec.json.Encoder().encode
+# The columns of a cell between its id and its end, which are the numbers of `Saved`.
+_NUMBERS = "live, done, total, unread, unread_by, now, period, given, last"
+_numbers_of = attrgetter(*_NUMBERS.split(", "))
 
 
 class SqlRows:
@@ -163,39 +167,21 @@ class SqlTables:
         self._db.execute("update lease set note=? where id=?", (note, lease))
 
     def cell(self, spec: WireCell, now: int) -> CellState:
-        row = self._db.execute(
-            "select live, done, total, unread, unread_by, now, period, given, last from cell where id=?",
-            (spec.id,),
-        ).fetchone()
-        saved = Saved() if row is None else Saved(*row)
-        return CellState(spec, saved, SqlRows(self._db, spec.id), now)
+        return CellState(spec, self._saved(spec.id) or Saved(), SqlRows(self._db, spec.id), now)
 
     def save(self, cell: CellState) -> None:
-        kept = cell.saved
-        kept.now = cell.now
-        self._db.execute(
-            "insert or replace into cell values(?,?,?,?,?,?,?,?,?,?,?)",
-            (
-                cell.spec.id,
-                kept.live,
-                kept.done,
-                kept.total,
-                kept.unread,
-                kept.unread_by,
-                kept.now,
-                kept.period,
-                kept.given,
-                kept.last,
-                _dies(cell),
-            ),
-        )
+        cell.saved.now = cell.now
+        values = (cell.spec.id, *_numbers_of(cell.saved), _dies(cell))
+        self._db.execute("insert or replace into cell values(?,?,?,?,?,?,?,?,?,?,?)", values)
+
+    def _saved(self, cell: str) -> Saved | None:
+        row = self._db.execute(f"select {_NUMBERS} from cell where id=?", (cell,)).fetchone()
+        return None if row is None else Saved(*row)
 
     def mend(self, cell: str, now: int) -> bool:
-        sql = "select live, done, total, unread, unread_by, now, period, given, last from cell where id=?"
-        row = self._db.execute(sql, (cell,)).fetchone()
-        if row is None:
+        kept = self._saved(cell)
+        if kept is None:
             return False
-        kept = Saved(*row)
         kept.mend(now)
         self._db.execute(
             "update cell set unread=?, now=?, period=?, last=? where id=?",
