@@ -262,6 +262,31 @@ def test_a_class_name_stands_once() -> None:
     assert [name for name, times in names.items() if times > 1] == []
 
 
+MOST_LINES = 400
+"""Lines that a module may have. The longest is just below it, and the number only gets smaller."""
+
+
+def too_long(root: Path) -> dict[str, int]:
+    """Modules of more lines than one reads in a sitting, with comments and blanks."""
+    lengths = {
+        name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules(root).items()
+    }
+    return {name: lines for name, lines in lengths.items() if lines > MOST_LINES}
+
+
+def test_no_module_is_long() -> None:
+    """What does not fit is two things, and the second one gets a name."""
+    assert too_long(PACKAGE) == {}
+
+
+def test_a_long_module_is_found(tmp_path: Path) -> None:
+    """One line more is too many, whatever stands in it."""
+    (tmp_path / "a.py").write_text("\n" * MOST_LINES, encoding="utf-8")
+    (tmp_path / "b.py").write_text("# said\n" * (MOST_LINES + 1), encoding="utf-8")
+
+    assert too_long(tmp_path) == {"b": MOST_LINES + 1}
+
+
 def is_headless(docstring: str) -> bool:
     """A first sentence that is a clause, or of three words, says nothing without the name above it."""
     first = re.split(r"(?<=[.:])\s", docstring.strip())[0]

@@ -381,9 +381,7 @@ class CallStore:
         return self._in_order(over)
 
     def _note(self, breaches: list[Breach]) -> None:
-        broken = {id(breach.contract) for breach in breaches}
-        if not broken <= self.violated:
-            self.violated |= broken
+        self.violated |= {id(breach.contract) for breach in breaches}
 
     def _in_order(self, breaches: list[Breach]) -> list[Breach]:
         order = self.book.rules.order

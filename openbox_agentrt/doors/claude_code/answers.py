@@ -365,9 +365,7 @@ def _record(
 
 
 def _steps_of(log: SessionLog, event: HookEvent, settings: HookSettings) -> History | None:
-    if settings.record != "steps":
-        return None
-    return read_history(log, event.session_id, whole=True)
+    return read_history(log, event.session_id, whole=True) if settings.record == "steps" else None
 
 
 def _record_steps(history: History, rules: HookRules, evidence: EvidenceFile) -> str | None:
