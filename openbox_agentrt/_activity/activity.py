@@ -155,17 +155,27 @@ class Activity(ContractCall):
         self.facts["arguments_digest"] = keyed_digest(arguments, self.run.services.marker_key)
 
     def write_outcome(self, outcome: WorkOutcome, *, result: Any = None, error: str | None = None) -> None:
-        """Write what became of the work, where decisions are kept."""
-        digest = None if result is None else keyed_digest(result, self.run.services.marker_key)
-        record.write_outcome(
-            self.run,
-            self.request.event,
-            self.request.activity_id,
-            outcome,
-            began=self.ran,
-            result_digest=digest,
-            error=error,
-        )
+        """
+        Write what became of the work, where decisions are kept. The last that is written of a row counts.
+
+        Args:
+            outcome: ``ran``; ``failed``; ``withheld``: it ran, and its result was not handed on; ``aborted``:
+                it was given up, before it began or in the middle.
+            result: What it gave, of which a digest is kept.
+            error: Type of what it failed with.
+        """
+        run = self.run
+        fields = {
+            "event": self.request.event,
+            "workflow_id": run.identity.workflow_id,
+            "run_id": run.identity.run_id,
+            "activity_id": self.request.activity_id,
+            "outcome": outcome,
+            "began": self.ran,
+            "result_digest": None if result is None else keyed_digest(result, run.services.marker_key),
+            "error": error,
+        }
+        run.services.observers.tell_outcome(fields, run.session.recorder)
 
     def note_refusal(self, error: GovernanceError) -> None:
         """Remember that governance refused something inside the work, should the work swallow that."""

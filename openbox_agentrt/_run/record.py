@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from openbox_core.contracts.results import PatchDirective
 
     from .._wire.identity import RunIdentity
-    from ..decision import AcelOutcome, Answer, ApprovalOutcome, DecisionSource, FleetOutcome, WorkOutcome
+    from ..decision import AcelOutcome, Answer, ApprovalOutcome, DecisionSource, FleetOutcome
     from ..errors import GovernanceError
     from .state import RunState
 
@@ -93,39 +93,6 @@ def write(
     run.decisions.append(decision)
     run.services.observers.tell(decision, run.session.recorder, run.span)
     return decision
-
-
-def write_outcome(
-    run: RunState,
-    event: str,
-    activity_id: str | None,
-    outcome: WorkOutcome,
-    *,
-    began: bool,
-    result_digest: str | None = None,
-    error: str | None = None,
-) -> None:
-    """
-    Write what became of work about which a decision was kept. The last that is written of a row counts.
-
-    Args:
-        outcome: ``ran``; ``failed``; ``withheld``: it ran, and its result was not handed on; ``aborted``: it
-            was given up, before it began or in the middle.
-        began: Whether the work has begun.
-        result_digest: Digest of what it gave.
-        error: Type of what it failed with.
-    """
-    fields = {
-        "event": event,
-        "workflow_id": run.identity.workflow_id,
-        "run_id": run.identity.run_id,
-        "activity_id": activity_id,
-        "outcome": outcome,
-        "began": began,
-        "result_digest": result_digest,
-        "error": error,
-    }
-    run.services.observers.tell_outcome(fields, run.session.recorder)
 
 
 def refused(

@@ -72,12 +72,17 @@ class RunScope:
     ) -> None:
         self._runs = runs
         self._screen = screen
-        self._prompt = prompt
         self._agent_name = agent_name
         self._session_id = session_id
-        self._subject = subject
         self._checkpoint = checkpoint
-        self._pausable = pausable
+        self._open = partial(
+            runs.open,
+            prompt=prompt,
+            agent_name=agent_name,
+            session_id=session_id,
+            subject=subject,
+            pausable=pausable,
+        )
         self._run: RunState | None = None
         self._token: Token[Position | None] | None = None
 
@@ -182,14 +187,7 @@ class RunScope:
 
     def _opened(self, parked: ParkedRun | None) -> RunState:
         try:
-            return self._runs.open(
-                prompt=self._prompt,
-                agent_name=self._agent_name,
-                session_id=self._session_id,
-                subject=self._subject,
-                pausable=self._pausable,
-                parked=parked,
-            )
+            return self._open(parked=parked)
         except BaseException:
             # Too many sessions, or a subject that is none.
             if parked is not None:
