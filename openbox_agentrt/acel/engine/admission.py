@@ -17,7 +17,7 @@ from ..contracts.rules import Guard
 from ..contracts.tools import Asked
 from ..match.keys import NOBODY, About
 from ..memory.deferred import read_deferred
-from ..memory.guard import Breach, NeverHolds
+from ..memory.guard import Breach, NeverHolds, blocked_by
 from ..refusal import Refusal
 from ..reservation import Reservation
 from . import findings
@@ -161,7 +161,7 @@ class Admission(Settlement):
         spec = call.plan.spec
         failed = None if spec is None else spec.before(self.view, call.args)
         breaches = self.store.would(call)
-        refused = failed or any(breach.blocks() for breach in breaches)
+        refused = failed or blocked_by(breaches)
         if call.plan.fleet and self._fleet is not None and not (refused or self._watching):
             breaches = [*breaches, *self._fleet.would(call)]
         found = self._found(call, failed or [], breaches)
@@ -176,7 +176,7 @@ class Admission(Settlement):
         if not breaches:
             return True
         said = call.violations
-        if not call.watched and any(breach.blocks() for breach in breaches):
+        if not call.watched and blocked_by(breaches):
             call.claim()
             self.store.abort(call, ran=False)
             self._finish(call, "undo")
@@ -278,7 +278,7 @@ class Admission(Settlement):
         self.store.hear(call, more)
         if not more:
             return local
-        if not self._watching and any(breach.blocks() for breach in more):
+        if not self._watching and blocked_by(more):
             if reserving:
                 # Nobody else is asked about it, as about a call that the session refuses: nothing is hidden.
                 call.shown = dict(call.args)

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..contracts.base import HALTED, SessionRule
 from ..memory.clock import Clock, advance, look, together
-from ..memory.guard import Breach
+from ..memory.guard import Breach, blocked_by
 from ..memory.session_memory import SessionMemory
 from ..memory.state import StateStore
 from ..memory.tally import Tally
@@ -315,7 +315,7 @@ class CallStore:
             return halt
         breaches = self._in_order(explain(plan, call)) if force else self._objections(plan, call)
         halting = not force and any(breach.halts() for breach in breaches)
-        if refuse or (not force and any(breach.blocks() for breach in breaches)):
+        if refuse or (not force and blocked_by(breaches)):
             call.admitted = False
             if self.shut is None and (self._halts or halting):
                 self.shut = HALTED
@@ -334,9 +334,9 @@ class CallStore:
         if self.shut is not None:
             return [Breach(contract=self.shut)]
         halting = any(breach.halts() for breach in breaches)
-        if halting and not any(breach.blocks() for breach in breaches):
+        if halting and not blocked_by(breaches):
             breaches.append(Breach(contract=HALTED))
-        if any(breach.blocks() for breach in breaches):
+        if blocked_by(breaches):
             if self._halts or halting:
                 self.shut = HALTED
         else:
@@ -347,7 +347,7 @@ class CallStore:
         breaches = self._in_order(explain(plan, call, tell=tell))
         if self.shut is not None:
             return [Breach(contract=self.shut)]
-        if any(breach.halts() for breach in breaches) and not any(breach.blocks() for breach in breaches):
+        if any(breach.halts() for breach in breaches) and not blocked_by(breaches):
             # What is overdue stops no call by itself; a session that it halts admits none.
             breaches.append(Breach(contract=HALTED))
         return breaches

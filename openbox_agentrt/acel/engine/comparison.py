@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..memory.guard import Breach
+from ..memory.guard import Breach, blocked_by
 from .divergence import Divergence
 from .followed_rules import FollowedRules
 
@@ -47,7 +47,7 @@ class Comparison:
     def count_watched(self, *, is_watched: bool, breaches: Iterable[Breach]) -> None:
         """Count a call that was let through though it breaks something, if it was only watched."""
         # That the session only watched, the log says alone: no rule says so.
-        if is_watched and any(breach.blocks() for breach in breaches):
+        if is_watched and blocked_by(breaches):
             self.on_shadow += 1
 
     def compare(

@@ -15,7 +15,7 @@ from typing import Any
 from ...fleet.answers import BrokenGuard, Lease, Reserved
 from ...fleet.plan import FleetCell, FleetGuard, FleetPlan
 from ..contracts.base import TemporalContract
-from ..memory.guard import Breach
+from ..memory.guard import Breach, blocked_by
 from .fleet_plan import FleetQuestion
 from .planned_call import PlannedCall
 
@@ -127,7 +127,7 @@ def follow_answer(
         raise ValueError("the store was not asked")
     if "unavailable" in form:
         breaches = question.unanswered(str(form["unavailable"]), None)
-        return FollowedAnswer(not any(breach.blocks() for breach in breaches), breaches)
+        return FollowedAnswer(not blocked_by(breaches), breaches)
     if "held" in form:
         return FollowedAnswer(True, question.broken)
     recorded = form.get("broken", ())

@@ -23,7 +23,7 @@ from ..events import RUN_ENDED
 from ..match.paths import FieldError
 from ..match.selector import Hit, ask
 from ..memory.distinct import Distinct
-from ..memory.guard import Breach, tell_renewal
+from ..memory.guard import Breach, blocked_by, tell_renewal
 from ..memory.periodic import renewal_at
 from ..memory.total import Sum
 from .planned_call import PlannedCall
@@ -82,7 +82,7 @@ class FleetQuestion:
         Of a call that is only watched, it is asked about what is left: other contracts count it.
         """
         has_more = self.watching and (self.asked or self.moves)
-        return not has_more and any(breach.blocks() for breach in self.broken)
+        return not has_more and blocked_by(self.broken)
 
     def breaches(self, answer: Reserved) -> list[Breach]:
         """Put what the store answered into words, each contract once."""

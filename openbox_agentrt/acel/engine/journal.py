@@ -24,7 +24,7 @@ from ..contracts.identity import canonical, rules_hash
 from ..contracts.rules import Cell
 from ..match.keys import Key
 from ..memory.clock import Clock
-from ..memory.guard import Breach
+from ..memory.guard import Breach, blocked_by
 from ..memory.state import StateStore
 from .as_ran import End
 from .fleet_answer import ASKED_OF_WATCHED, answer_form
@@ -183,7 +183,7 @@ class JournaledStore(SessionStore):
 
     def hear(self, call: PlannedCall, breaches: list[Breach]) -> None:
         if call.question.is_asked:
-            allowed = call.watched or not any(breach.blocks() for breach in breaches)
+            allowed = call.watched or not blocked_by(breaches)
             more = {"allowed": allowed, **answer_form(call, self._places)}
             if call.question.again:
                 more["again"] = True
@@ -253,7 +253,7 @@ class JournaledStore(SessionStore):
 
     def _recheck(self, call: PlannedCall, again: ArgumentRules) -> list[Breach]:
         breaches = super()._recheck(call, again)
-        more = {"allowed": call.watched or not any(breach.blocks() for breach in breaches)}
+        more = {"allowed": call.watched or not blocked_by(breaches)}
         self._noted.append(_Noted("recheck", call, breaches, self._time(), more, self._places))
         return breaches
 

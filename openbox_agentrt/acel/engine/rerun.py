@@ -20,7 +20,7 @@ from ..._plain.freezing import thawed
 from ..contracts.base import PersonsHalt
 from ..match.keys import About
 from ..memory.deferred import read_deferred
-from ..memory.guard import Breach
+from ..memory.guard import Breach, blocked_by
 from ..memory.state import StateStore
 from .comparison import Comparison
 from .fleet_answer import AnsweredPlan
@@ -297,7 +297,7 @@ class Rerun(Comparison):
         call = self._begun(number, step, "a call was judged again")
         breaches = self._store.recheck(call)
         self.count_watched(is_watched=call.watched, breaches=breaches)
-        derived = call.watched or not any(breach.blocks() for breach in breaches)
+        derived = call.watched or not blocked_by(breaches)
         self._compare(number, step, bool(step["allowed"]), derived, breaches, self._unseen.about(call))
 
     def _learnt(self, call: PlannedCall, step: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..._values import dataclass, field
@@ -55,6 +56,11 @@ class Breach:
     def halts(self) -> bool:
         """Tell whether it is a reason to admit nothing more."""
         return self.contract.mode == "enforce" and self.contract.on_violation == "halt"
+
+
+def blocked_by(breaches: Iterable[Breach]) -> bool:
+    """Tell whether one of several is a reason to refuse the call."""
+    return any(breach.blocks() for breach in breaches)
 
 
 class LiveGuard(ABC):
