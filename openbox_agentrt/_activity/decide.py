@@ -81,8 +81,6 @@ async def decide(activity: Activity) -> None:
         if activity.reservation is not None:
             await start(activity)
         _allow(activity, answer)
-    except ApprovalPending:
-        raise
     except BaseException as error:
         await _stop(activity, error)
         raise
@@ -111,8 +109,6 @@ async def resume(activity: Activity) -> None:
         await _judge_again(activity)
         await start(activity)
         _allow(activity, answer)
-    except ApprovalPending:
-        raise
     except BaseException as error:
         await _stop(activity, error)
         raise
@@ -371,6 +367,8 @@ def _allow(activity: Activity, answer: Answer | None) -> None:
 
 async def _stop(activity: Activity, error: BaseException) -> None:
     """Close an activity that may not run, or was interrupted: Core may have a row for it by now."""
+    if isinstance(error, ApprovalPending):
+        return  # it waits, and stays open
     if activity.decision is None:
         if isinstance(error, GovernanceHaltError):
             activity.refused(error, Verdict.HALT, "halted", reason=error.reason)

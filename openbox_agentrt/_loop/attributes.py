@@ -34,7 +34,7 @@ def govern_attribute(loop: Any, name: str, value: Any) -> Any:
             # Agent-RT's command line passes one object as registry and executor, and some code compares them.
             return twin
         for judge in loop.__judges__:
-            value = _WRAP[name](value, judge)
+            value = WRAP[name](value, judge)
         return value
     owner = value.__self__ if inspect.ismethod(value) else None
     if isinstance(owner, AgentLoop) and not governing_judges(owner):
@@ -49,19 +49,21 @@ def governing_judges(loop: object) -> tuple[Runs, ...]:
     return judges
 
 
-def _wrap_executor(executor: Any, judge: Runs) -> Any:
+def _wrap_executor(executor: Any, judge: Runs, *, lent: bool = False) -> Any:
     if isinstance(executor, ToolRegistry | Toolbase):
-        return wrap_tool_registry(executor, judge)
-    return wrap_tool_executor(executor, judge)
+        return wrap_tool_registry(executor, judge, lent=lent)
+    return wrap_tool_executor(executor, judge, lent=lent)
 
 
-_WRAP: Mapping[str, Callable[[Any, Any], Any]] = {
+WRAP: Mapping[str, Callable[..., Any]] = {
     "provider": wrap_provider,
     "tool_registry": wrap_tool_registry,
     "tool_executor": _wrap_executor,
     "idempotency_store": wrap_idempotency_store,
 }
+"""How each part of a loop is governed."""
+
 _TWINS = {"tool_registry": "tool_executor", "tool_executor": "tool_registry"}
 
-PARTS = tuple(_WRAP)
+PARTS = tuple(WRAP)
 """Attributes through which a loop acts, in the order in which they are governed."""

@@ -13,11 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agent_rt import AgentLoop, Toolbase, ToolRegistry
+from agent_rt import AgentLoop
 
-from .executor import wrap_tool_executor
-from .provider import wrap_provider
-from .registry import wrap_tool_registry
+from .attributes import WRAP
 from .stand_in import is_governed
 
 if TYPE_CHECKING:
@@ -60,20 +58,12 @@ def _lend(loop: AgentLoop, judge: Runs, loan: _Loan) -> None:
         if raw is None or is_governed(raw):
             continue
         # One object may be two parts, and has to stay one.
-        stand_in = made.setdefault(id(raw), _stand_in(name, raw, judge))
+        stand_in = made.setdefault(id(raw), WRAP[name](raw, judge, lent=True))
         try:
             object.__setattr__(loop, name, stand_in)
         except AttributeError:
             continue  # a property, which cannot be set: `coverage` looks at it
         loan.parts[name] = (raw, stand_in)
-
-
-def _stand_in(name: str, raw: Any, judge: Runs) -> Any:
-    if name == "provider":
-        return wrap_provider(raw, judge, lent=True)
-    if isinstance(raw, ToolRegistry | Toolbase):
-        return wrap_tool_registry(raw, judge, lent=True)
-    return wrap_tool_executor(raw, judge, lent=True)
 
 
 def _take_back(loop: AgentLoop, loan: _Loan) -> None:
