@@ -56,10 +56,10 @@ class OpenStream(Protocol):
 class RunKeeper(Protocol):
     """Keep runs that wait for a person in a store, see `parking`."""
 
-    def end(self, run: Any, /) -> None:
+    def end(self, run: RunState, /) -> None:
         """Close one whose wait is over, unless another process took it. Does not wait."""
 
-    def end_nested(self, run: Any, /) -> None:
+    def end_nested(self, run: RunState, /) -> None:
         """Close those nested in a run that wait and that no process has taken. Does not wait."""
 
 

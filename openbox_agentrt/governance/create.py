@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .._options.in_process import InProcessCore
     from .._run.parked import LeaseStore
     from .._run.sessions import Sessions
+    from ..decision import ApprovalRequest
     from ..fleet import Fleet
 
 
@@ -151,7 +152,7 @@ def _watch_numbers(metrics: Any, gate: CoreGate, runs: Runs, evidence: Any, open
         opened.callback(metrics.unwatch, name, read)
 
 
-def _told_of_approvals(options: GovernanceOptions) -> Any:
+def _told_of_approvals(options: GovernanceOptions) -> Callable[[ApprovalRequest], Any] | Webhook | None:
     told = options.on_approval
     return Webhook(told, secret=options.on_approval_secret) if isinstance(told, str) else told
 

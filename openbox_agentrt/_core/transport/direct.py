@@ -20,7 +20,7 @@ import httpx
 import msgspec
 from openbox_core.client import EVALUATE_PATH, EVALUATE_PATH_V2, EvaluationClient
 from openbox_core.identity import AgentIdentity, build_auth_headers, prepare_signed_request
-from openbox_core.identity_okta import prepare_okta_signed_request
+from openbox_core.identity_okta import OktaAgentIdentity, prepare_okta_signed_request
 from openbox_core.serialization import apply_redaction, serialize_body, to_json_safe
 from openbox_core.validation.registry import validate_lifecycle
 
@@ -167,7 +167,9 @@ class DirectClient(EvaluationClient):
                 raise self._classify_auth_failure(WireAnswer(status, headers, exchange.body), signed=True)
         return exchange
 
-    def _signed(self, identity: Any, payload: dict[str, Any]) -> tuple[str, Mapping[str, str], bytes]:
+    def _signed(
+        self, identity: AgentIdentity | OktaAgentIdentity, payload: dict[str, Any]
+    ) -> tuple[str, Mapping[str, str], bytes]:
         """Give path, headers and body of a request that openbox_core signs, and writes for that."""
         if isinstance(identity, AgentIdentity):
             path = EVALUATE_PATH

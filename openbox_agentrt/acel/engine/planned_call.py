@@ -14,6 +14,8 @@ from ..memory.cell import Mover
 from .plan import ArgumentRules, Plan
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from ...fleet.answers import Lease, Reserved
 
 
@@ -57,7 +59,7 @@ class PlannedCall(JudgedCall):
     answer: Reserved | Lease | str | None = None
     unanswered: bool = False
     alone: bool = False
-    written: Any = None
+    written: Future[bool] | None = None
 
     def __init__(self, tool: str, args: dict[str, Any], plan: Plan) -> None:
         super().__init__(tool, args)

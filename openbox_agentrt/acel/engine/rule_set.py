@@ -12,7 +12,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from ..contracts.base import TemporalContract
 from ..contracts.custom import CustomGuard
@@ -88,7 +88,11 @@ class FiledContract:
         from dataclasses import replace
 
         guards = [
-            replace(guard, cell=_cell_of_run(guard.cell), other=_cell_of_run(guard.other))
+            replace(
+                guard,
+                cell=guard.cell and _cell_of_run(guard.cell),
+                other=guard.other and _cell_of_run(guard.other),
+            )
             for guard in rule.guards
         ]
         moves = [replace(move, cell=_cell_of_run(move.cell)) for move in rule.moves]
@@ -386,10 +390,10 @@ class SharedRules(RuleSet):
         return None if self._latest is None else self._latest()
 
 
-def _cell_of_run(cell: Any) -> Any:
+def _cell_of_run(cell: Cell) -> Cell:
     from dataclasses import replace
 
-    return None if cell is None else replace(cell, key=of_run(cell.key))
+    return replace(cell, key=of_run(cell.key))
 
 
 _shared: dict[Hashable, tuple[tuple[TemporalContract, ...], SharedRules]] = {}
