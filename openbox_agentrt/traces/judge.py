@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from ..acel.contracts.rules import Cell
 from ..acel.contracts.template import Template
+from ..acel.engine.outline import FiledContract
 from ..acel.engine.reads import contracts_guarding, contracts_reading, reads_arguments
-from ..acel.engine.rule_set import FiledContract, shared_rules
+from ..acel.engine.rule_set import shared_rules
 from ..acel.events import USER_PROMPT
 from ..acel.refusal import Broken
 from ..acel.reservation import Reservation

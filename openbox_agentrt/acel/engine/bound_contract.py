@@ -9,7 +9,7 @@ from ..memory.cell import Mover
 from ..memory.condition import LiveCondition
 from ..memory.guard import CellGuard, LiveGuard
 from ..memory.session_memory import SessionMemory
-from .rule_set import FiledContract, Hits
+from .outline import FiledContract, Hits
 
 
 @dataclass(slots=True, kw_only=True)

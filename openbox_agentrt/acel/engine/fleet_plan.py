@@ -26,8 +26,8 @@ from ..memory.distinct import Distinct
 from ..memory.guard import Breach, blocked_by, tell_renewal
 from ..memory.periodic import renewal_at
 from ..memory.total import Sum
+from .outline import FiledContract
 from .planned_call import PlannedCall
-from .rule_set import FiledContract
 
 SECOND = 1_000_000
 

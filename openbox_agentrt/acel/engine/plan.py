@@ -30,7 +30,7 @@ from ..memory.tally import Ban, Cap, Need, Tally
 from ..memory.total import Spend
 from ..memory.window import Stamps, WindowCap
 from .bound_contract import BoundContract, LiveRule
-from .rule_set import FiledContract, Hits, TallyRules
+from .outline import FiledContract, Hits, TallyRules
 
 # One for all: each empty set that is made is memory of its own, in every session.
 NONE: frozenset[Any] = frozenset()

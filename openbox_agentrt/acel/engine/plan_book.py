@@ -17,8 +17,9 @@ from ..memory.condition import LiveCondition
 from ..memory.guard import CellGuard, LiveGuard, NeverHolds
 from ..memory.session_memory import SessionMemory
 from .bound_contract import BoundContract, LiveRule
+from .outline import FiledContract, Hits
 from .plan import Plan
-from .rule_set import MAX_KEPT_NAME, FiledContract, Hits, RuleSet, SharedRules
+from .rule_set import MAX_KEPT_NAME, RuleSet, SharedRules
 
 MAX_PLANS = 4096
 
