@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any, Final
 
-from .._plain.same import canonical, is_same
+from .._plain.same import is_same, same_text
 
 _PLAIN_DEPTH: Final = 16
 _PLAIN_ITEMS: Final = 10_000
@@ -32,12 +32,12 @@ class JudgedInput:
 
     def __init__(self, value: Any, *, shared: bool) -> None:
         self._value = value
-        self._text = canonical(value) if shared else None
+        self._text = same_text(value) if shared else None
 
     def is_same(self, other: Any) -> bool:
         """Compare it with another input. Never raises."""
         if self._text is not None:
-            return canonical(other) == self._text
+            return same_text(other) == self._text
         return is_same(self._value, other)
 
 
@@ -53,17 +53,17 @@ class ApprovedInput:
 
     def __init__(self, value: Any) -> None:
         self._fields = _texts(value) if isinstance(value, Mapping) else None
-        self._text = canonical(value) if self._fields is None else None
+        self._text = same_text(value) if self._fields is None else None
 
     def is_in(self, other: Any) -> bool:
         """Tell whether `other` is this input, or has all of its fields unchanged and more. Never raises."""
         if self._fields is None:
-            return canonical(other) == self._text
+            return same_text(other) == self._text
         return isinstance(other, Mapping) and self._fields.items() <= _texts(other).items()
 
 
 def _texts(value: Mapping[Any, Any]) -> dict[str, str]:
-    return {canonical(name): canonical(item) for name, item in value.items()}
+    return {same_text(name): same_text(item) for name, item in value.items()}
 
 
 def snapshot(value: Any) -> tuple[Any, bool]:

@@ -29,10 +29,10 @@ def is_same(one: Any, other: Any) -> bool:
         return _is_same(one, other, 0)
     except (_NotPlainError, RuntimeError):
         # RuntimeError: somebody changes a mapping that is being read.
-        return canonical(one) == canonical(other)
+        return same_text(one) == same_text(other)
 
 
-def canonical(value: Any) -> str:
+def same_text(value: Any) -> str:
     """Give one text for values that mean the same, whatever the order of their keys. Never raises."""
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_contents)
@@ -50,7 +50,7 @@ def _contents(value: Any) -> Any:
         case bytes() | bytearray() | memoryview():
             return {kind: bytes(value).hex()}
         case Set():
-            return {kind: sorted(canonical(item) for item in value)}
+            return {kind: sorted(same_text(item) for item in value)}
     fields = getattr(value, "__dict__", None)
     return {kind: fields if isinstance(fields, dict) and fields else _text(value)}
 

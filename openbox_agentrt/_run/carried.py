@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from .._plain.digest import text_digest
-from .._plain.same import canonical
+from .._plain.same import same_text
 from .._wire.model_input import message_elements
 from ..message_extraction import message_text
 
@@ -73,7 +73,7 @@ def input_of(carried: Carried | None, row: str) -> CarriedInput | None:
 
 def carried_digest(carried: object) -> str | None:
     """Give a hash of what is carried; None where nothing is."""
-    return None if carried is None else text_digest(canonical(carried))
+    return None if carried is None else text_digest(same_text(carried))
 
 
 def _naming(key: str) -> Any:

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
-from .._plain.same import canonical
+from .._plain.same import same_text
 
 _IMMUTABLE: Final = frozenset({str, bytes, int, float, bool, type(None)})
-_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=canonical)
+_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=same_text)
 
 
 def changeable_in(message: Any) -> tuple[Any, ...]:
@@ -48,4 +48,4 @@ def _saying_of_one(item: Any) -> bytes:
     try:
         return _ENCODER.encode(item)
     except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
-        return _ENCODER.encode(canonical(item).encode("utf-8", "surrogatepass"))
+        return _ENCODER.encode(same_text(item).encode("utf-8", "surrogatepass"))

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from .._plain.same import canonical
+from .._plain.same import same_text
 from .._wire.model_input import Element, message_elements
 from ..message_extraction import last_user_text
 from .changeable import changeable_in, saying
@@ -27,7 +27,7 @@ SHORT: Final = 64
 """Bytes up to which a content is kept as it is: hashing it would take longer."""
 
 _ROLE: Final = attrgetter("role")
-_ENCODER: Final = msgspec.json.Encoder(enc_hook=canonical, order="deterministic")
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=same_text, order="deterministic")
 
 
 class Look(msgspec.Struct, frozen=True, eq=False):
@@ -189,7 +189,7 @@ def _digest(element: Element) -> bytes:
         encoded = _ENCODER.encode(element)
     except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
         # Keys that JSON has not, a cycle, a number or a depth beyond it.
-        encoded = canonical(element).encode("utf-8", "surrogatepass")
+        encoded = same_text(element).encode("utf-8", "surrogatepass")
     return encoded if len(encoded) <= SHORT else _short(encoded)
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from .._plain.digest import text_digest
-from .._plain.same import canonical
+from .._plain.same import same_text
 from ..fleet.errors import FleetError
 from ..fleet.plan import FleetPlan
 from ..lifecycle_events import activity_completed, workflow_completed
@@ -315,7 +315,7 @@ def _carried(
 def _judged(key: str, activity: _Waiting) -> Mapping[str, Any] | None:
     """Give what contracts have judged; None where that is what the model asks for, which `key` holds."""
     judged: Mapping[str, Any] = activity.request.arguments
-    return None if json.loads(key)[2] == canonical(judged) else judged
+    return None if json.loads(key)[2] == same_text(judged) else judged
 
 
 def _nested_leases(run: RunState) -> Iterable[str]:

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar, cast
 from agent_rt import ModelMessage
 
 from .._plain.arguments import plain_value
-from .._plain.same import canonical
+from .._plain.same import same_text
 from ..errors import GovernanceUnavailableError
 from .redacted_messages import RedactedMessages
 from .telling_pieces import SHORTEST_INSIDE, telling_pieces
@@ -176,7 +176,7 @@ class Redactions:
         """Remember a whole that its texts do not tell."""
         if self._value(before) == after or (isinstance(before, Mapping) and not isinstance(after, Mapping)):
             return
-        key = canonical(before)
+        key = same_text(before)
         if len(key) >= SHORTEST_INSIDE:
             self._keep_structure(key, after)
 
@@ -273,7 +273,7 @@ class Redactions:
         if not self._structures or isinstance(value, Set):
             return None
         # A copy: whoever is given it may change it.
-        return copy.deepcopy(self._structures.get(canonical(value)))
+        return copy.deepcopy(self._structures.get(same_text(value)))
 
     def _octets(self, value: bytes | bytearray) -> Any:
         try:
@@ -310,7 +310,7 @@ def _keys_of(value: object) -> tuple[str | None, str | None]:
         case int() | float():
             return repr(value), repr(value)
         case Mapping() | list() | tuple():
-            return None, canonical(value)
+            return None, same_text(value)
     return None, None
 
 

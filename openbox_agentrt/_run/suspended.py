@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from .._plain.same import canonical
+from .._plain.same import same_text
 from ..message_extraction import last_user_text
 from .close import close_run, close_waiting, let_go
 
@@ -44,7 +44,7 @@ CARRIED: Final = "openbox_redacted"
 
 def call_key(call_id: str, tool: str, arguments: Mapping[str, Any]) -> str:
     """Name the call that an approval is bound to: this one, with these arguments."""
-    return json.dumps([call_id, tool, canonical(arguments)])
+    return json.dumps([call_id, tool, same_text(arguments)])
 
 
 def marked(result: AgentRunResult, run: RunState) -> AgentRunResult:

@@ -64,7 +64,7 @@ class _Run:
             # A test is a world of its own.
             fleet="alone",
         )
-        self._names = {contract.spec: names_of(contract) for contract in rules.contracts}
+        self._names = {contract.spec: said_names(contract) for contract in rules.contracts}
         self.broken: set[str] = set()
 
     def failures(self) -> Iterator[FailedTest]:
@@ -74,7 +74,7 @@ class _Run:
             if problem is not None:
                 yield FailedTest(problem=problem, line=call.line)
         unmet = {
-            name for breach in engine_of(self._session).store.unmet() for name in names_of(breach.contract)
+            name for breach in engine_of(self._session).store.unmet() for name in said_names(breach.contract)
         }
         self.broken |= unmet
         problem = self._at_end(unmet)
@@ -124,7 +124,7 @@ class _Run:
     def _is_name(self, name: str, expected: Sequence[str]) -> bool:
         """Tell whether a contract that is unmet goes by this name, and by none that is expected."""
         for contract in self._session.contracts:
-            names = names_of(contract)
+            names = said_names(contract)
             if name in names:
                 return name == names[0] and not set(names) & set(expected)
         return False
@@ -140,10 +140,10 @@ def run_policy_test(rules: Rules, test: PolicyTest) -> TestResult:
 def unrefused(rules: Rules, results: Sequence[TestResult]) -> list[str]:
     """List the contracts that no test breaks: a change of them would go unnoticed."""
     broken = frozenset().union(*(result.broken for result in results))
-    return [names[0] for contract in rules.contracts if not set(names := names_of(contract)) & broken]
+    return [names[0] for contract in rules.contracts if not set(names := said_names(contract)) & broken]
 
 
-def names_of(contract: object) -> list[str]:
+def said_names(contract: object) -> list[str]:
     """List by what names tests may call a contract: its id, its text, and what a file says with ``only``."""
     named = [name for name in (getattr(contract, "id", None), getattr(contract, "spec", None)) if name]
     return [*named, "only"] if len(named) == 1 and isinstance(contract, Only) else named

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..acel.policy_tests import TestResult, names_of, run_policy_test, unrefused
+from ..acel.policy_tests import TestResult, run_policy_test, said_names, unrefused
 from ..acel.rulesfile import Rules, read_rules
 from ..acel.rulesfile.policy_tests import read_policy_tests
 from .options import AsJson, RulesArgument
@@ -29,7 +29,7 @@ def run_tests(
     """Run the tests of rules: calls, and what is expected of each. No tool is called."""
     understood = read_rules(rules)
     print_warnings(rules, understood.warnings)
-    known = {name for contract in understood.contracts for name in names_of(contract)}
+    known = {name for contract in understood.contracts for name in said_names(contract)}
     found = [test for file in (rules, *(tests or ())) for test in read_policy_tests(file, known)]
     if not found:
         files = ", ".join(map(repr, (rules, *(tests or ()))))

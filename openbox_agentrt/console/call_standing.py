@@ -16,7 +16,7 @@ from ..acel.contracts.base import TemporalContract
 from ..acel.engine.fleet_plan import FleetQuestion, question_of
 from ..acel.engine.planned_call import PlannedCall
 from ..acel.engine.standing import CallStanding, standings_for
-from ..acel.match.names import canonical
+from ..acel.match.names import normal_name
 from ..fleet.amounts import from_units
 from ..fleet.periods import PRESENT
 from ..fleet.wire import cell_id
@@ -87,7 +87,7 @@ def standing_of(sources: Sources, sessions: LiveSessions, approval: Approval) ->
 
 
 def _is_there(known: KnownSession, approval: Approval) -> bool:
-    return any(call.tool == canonical(approval.activity_type) for call in known.under_way)
+    return any(call.tool == normal_name(approval.activity_type) for call in known.under_way)
 
 
 def _in_session(sources: Sources, known: KnownSession, approval: Approval) -> StandingOfCall:
@@ -107,7 +107,7 @@ def _in_session(sources: Sources, known: KnownSession, approval: Approval) -> St
         # It was reserved before that was said, and is refused when it is judged again.
         refused = (shut.says or shut.spec,)
     if call is None:
-        call = PlannedCall(canonical(tool), plain_args(args), known.store.book.plan(tool))
+        call = PlannedCall(normal_name(tool), plain_args(args), known.store.book.plan(tool))
         refusal = known.would(tool, args)
         refused = () if refusal is None else tuple(one.describe() for one in refusal.broken)
     with known.lock:
@@ -144,7 +144,7 @@ def _recognise(sources: Sources, known: KnownSession, approval: Approval) -> Non
 
 def _unrecognised(known: KnownSession, tool: str) -> list[PlannedCall]:
     taken = set(map(id, known.asked.values()))
-    return [call for call in known.under_way if call.tool == canonical(tool) and id(call) not in taken]
+    return [call for call in known.under_way if call.tool == normal_name(tool) and id(call) not in taken]
 
 
 def _says(count: int) -> str:

@@ -23,7 +23,7 @@ from ..acel.engine.rerun import Rerun
 from ..acel.engine.rule_set import RuleSet
 from ..acel.engine.standing import Standing, standings
 from ..acel.engine.store import SessionStore
-from ..acel.match.names import canonical
+from ..acel.match.names import normal_name
 from ..acel.memory.state import StateStore
 from ..acel.refusal import Refusal
 from . import words
@@ -70,7 +70,7 @@ class KnownSession:
         """Say what a call would be refused for; None for nothing that is known."""
         assert self.store is not None
         with self.lock:
-            call = PlannedCall(canonical(tool), plain_args(args), self.store.book.plan(tool))
+            call = PlannedCall(normal_name(tool), plain_args(args), self.store.book.plan(tool))
             breaches = [breach for breach in self.store.would(call) if breach.blocks()]
             found = [(breach.contract, findings.of_breach(breach, "enforce").broken) for breach in breaches]
         broken = tuple(replace(one, contract=self.text_of(contract)) for contract, one in found)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openbox_agentrt._activity.judged_input import JudgedInput, snapshot
-from openbox_agentrt._plain.same import canonical
+from openbox_agentrt._plain.same import same_text
 
 
 class Plain:
@@ -76,8 +76,8 @@ PAIRS: dict[str, tuple[Any, Any]] = {
 def test_what_differs_is_told_apart(name: str) -> None:
     """However it is nested."""
     one, other = PAIRS[name]
-    assert canonical({"a": [one]}) != canonical({"a": [other]})
-    assert canonical({"a": [one]}) == canonical({"a": [one]})
+    assert same_text({"a": [one]}) != same_text({"a": [other]})
+    assert same_text({"a": [one]}) == same_text({"a": [one]})
     assert not JudgedInput({"a": [one]}, shared=False).is_same({"a": [other]})
     assert JudgedInput({"a": [one]}, shared=False).is_same({"a": [one]})
 
@@ -85,12 +85,12 @@ def test_what_differs_is_told_apart(name: str) -> None:
 @pytest.mark.parametrize("value", [Plain([1]), Silent(1), Slotted(), iter([1]), {Plain(1)}, {1: Plain(2)}])
 def test_a_copy_is_the_same(value: Any) -> None:
     """Whatever its address is: arguments are judged as a copy."""
-    assert canonical({"a": value}) == canonical({"a": copy.deepcopy(value)})
+    assert same_text({"a": value}) == same_text({"a": copy.deepcopy(value)})
 
 
 def test_the_order_of_keys_does_not_count() -> None:
     """Nor does the kind of a sequence."""
-    assert canonical({"a": 1, "b": (2,)}) == canonical({"b": [2], "a": 1})
+    assert same_text({"a": 1, "b": (2,)}) == same_text({"b": [2], "a": 1})
 
 
 class Number(enum.IntEnum):
@@ -114,7 +114,7 @@ values = st.recursive(
 @given(one=values, other=values)
 def test_plain_data_is_compared_as_its_canonical_text(one: Any, other: Any) -> None:
     """The short way says what the long one says."""
-    same = canonical(one) == canonical(other)
+    same = same_text(one) == same_text(other)
 
     assert JudgedInput(one, shared=False).is_same(other) == same
     assert JudgedInput(one, shared=True).is_same(other) == same

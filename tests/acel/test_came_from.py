@@ -561,7 +561,7 @@ def test_a_text_names_what_stands_in_it_alone(before: str, value: str, after: st
 def test_contracts_are_equal_however_their_sources_are_ordered() -> None:
     """And are made again of what their identity is taken of."""
     from openbox_agentrt.acel import rules_hash
-    from openbox_agentrt.acel.contracts.identity import canonical
+    from openbox_agentrt.acel.contracts.identity import meaning_of
     from openbox_agentrt.acel.contracts.rebuilding import rebuilt
 
     one: list[TemporalContract] = [came_from("a", "f", ["prompt", CONTACTS, {"values": [1, "x"]}, CONTACTS])]
@@ -570,6 +570,6 @@ def test_contracts_are_equal_however_their_sources_are_ordered() -> None:
 
     assert rules_hash(one) == rules_hash(other)
     for contract in (one[0], secret):
-        again = rebuilt(canonical(contract))
+        again = rebuilt(meaning_of(contract))
         assert again is not None
-        assert canonical(again) == canonical(contract)
+        assert meaning_of(again) == meaning_of(contract)

@@ -25,7 +25,7 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
 from openbox_agentrt.acel.contracts.declaration import Options
-from openbox_agentrt.acel.contracts.fields import fields_of
+from openbox_agentrt.acel.contracts.fields import named_fields
 from openbox_agentrt.acel.contracts.identity import old_rules_hash
 from openbox_agentrt.acel.contracts.parameters import parameters_of
 from openbox_agentrt.acel.contracts.registry import CLASSES
@@ -266,4 +266,4 @@ def test_a_function_takes_part_by_name() -> None:
 )
 def test_the_fields_that_a_contract_names(contract: TemporalContract, fields: set[str]) -> None:
     """Whoever has to know which arguments matter finds them all."""
-    assert set(fields_of(contract)) == fields
+    assert set(named_fields(contract)) == fields

@@ -22,7 +22,7 @@ from openbox_agentrt.acel import (
     suspicious_names,
 )
 from openbox_agentrt.acel.match.matchers import FieldPattern, label
-from openbox_agentrt.acel.match.names import canonical
+from openbox_agentrt.acel.match.names import normal_name
 from openbox_agentrt.acel.match.patterns import compile_later
 from openbox_agentrt.acel.session import engine_of
 
@@ -256,7 +256,7 @@ def test_a_report_is_readable() -> None:
 
     assert invisible.describe() == r"name 'pay\u200b' contains a character that is not shown"
     assert twin.describe() == r"name 'pay\u200b' looks like 'pay'"
-    assert canonical("pay") == "pay"
+    assert normal_name("pay") == "pay"
 
 
 def test_unknown_tools_can_be_refused() -> None:

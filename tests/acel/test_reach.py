@@ -8,7 +8,7 @@ import pytest
 
 from openbox_agentrt.acel import Session, any_of, build_contract, matching, mutually_exclusive
 from openbox_agentrt.acel.config import parse_rules
-from openbox_agentrt.acel.contracts.identity import canonical
+from openbox_agentrt.acel.contracts.identity import meaning_of
 from openbox_agentrt.acel.contracts.rebuilding import rebuilt
 from openbox_agentrt.acel.contracts.registry import CLASSES
 from openbox_agentrt.acel.contracts.shapes import SpecError
@@ -54,7 +54,7 @@ def test_what_can_be_counted_can_be_of_the_fleet(template: str) -> None:
 
     for end in ({"per": "day"}, {"within": 60}, {"forever": True}):
         contract = built(template, args, scope="fleet", **end)
-        assert rebuilt(canonical(contract)) is not None
+        assert rebuilt(meaning_of(contract)) is not None
     with pytest.raises(SpecError, match="scope 'fleet' counts for ever: give per or within, or forever"):
         built(template, args, scope="fleet")
 
@@ -226,4 +226,4 @@ def test_an_option_that_is_not_given_changes_no_text_and_no_identity() -> None:
     contract = must_precede("a", "b")
 
     assert contract.spec == "must_precede(a, b)"
-    assert not {"scope", "per", "tz", "forever", "overshoot", "name"} & canonical(contract).keys()
+    assert not {"scope", "per", "tz", "forever", "overshoot", "name"} & meaning_of(contract).keys()

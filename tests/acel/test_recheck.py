@@ -20,7 +20,7 @@ from openbox_agentrt.acel import (
     requires_state,
     rules_hash,
 )
-from openbox_agentrt.acel.contracts.identity import canonical
+from openbox_agentrt.acel.contracts.identity import meaning_of
 from openbox_agentrt.acel.contracts.rebuilding import rebuilt
 from openbox_agentrt.acel.contracts.template import Template
 from openbox_agentrt.acel.rerun import rerun_file
@@ -219,8 +219,8 @@ def test_its_form() -> None:
     plain, said = must_precede("a", "b", within=5), must_precede("a", "b", within=5, recheck=False)
 
     assert rules_hash([plain]) != rules_hash([said])
-    assert "recheck" not in canonical(plain)
-    again = rebuilt(canonical(said))
+    assert "recheck" not in meaning_of(plain)
+    again = rebuilt(meaning_of(said))
     assert again is not None
     assert again.recheck is False
     assert said.spec == "must_precede(a, b, within=5, recheck=False)"

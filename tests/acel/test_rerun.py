@@ -39,7 +39,7 @@ from openbox_agentrt.acel import (
     requires_state,
     response,
 )
-from openbox_agentrt.acel.contracts.identity import canonical
+from openbox_agentrt.acel.contracts.identity import meaning_of
 from openbox_agentrt.acel.contracts.rebuilding import rebuilt
 from openbox_agentrt.acel.contracts.template import Template
 from openbox_agentrt.acel.engine.rerun import Rerun
@@ -693,11 +693,11 @@ def test_other_logs_have_nothing_to_derive(tmp_path: Path) -> None:
 @pytest.mark.parametrize("contract", contracts(), ids=lambda contract: contract.spec)
 def test_a_contract_is_rebuilt_as_it_was(contract: Template) -> None:
     """Of its canonical form, after a way through JSON."""
-    form = json.loads(json.dumps(canonical(contract)))
+    form = json.loads(json.dumps(meaning_of(contract)))
     again = rebuilt(form)
 
     assert again is not None
-    assert canonical(again) == form
+    assert meaning_of(again) == form
     assert rebuilt({**form, "template": "another"}) is None
     assert rebuilt({**form, "terms": {}}) is None
     assert rebuilt({**form, "code": ["x.y", "z"]}) is None
@@ -705,8 +705,8 @@ def test_a_contract_is_rebuilt_as_it_was(contract: Template) -> None:
 
 def test_what_is_code_is_not_rebuilt() -> None:
     """Nobody can say what it does."""
-    assert rebuilt(canonical(at_most_n_times(lambda tool, args: True, 1))) is None
-    assert rebuilt(canonical(rate_limit("x", 1, 1, clock=lambda: 0.0))) is None
+    assert rebuilt(meaning_of(at_most_n_times(lambda tool, args: True, 1))) is None
+    assert rebuilt(meaning_of(rate_limit("x", 1, 1, clock=lambda: 0.0))) is None
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from openbox_agentrt.acel import (
     must_precede,
     rules_hash,
 )
-from openbox_agentrt.acel.contracts.identity import canonical
+from openbox_agentrt.acel.contracts.identity import meaning_of
 from openbox_agentrt.acel.contracts.rebuilding import rebuilt
 from openbox_agentrt.acel.rulesfile import ConfigError, parse_rules
 from openbox_agentrt.testing import ManualClock
@@ -113,10 +113,10 @@ def test_its_identity_and_its_form() -> None:
     without, with_it = must_precede("a", "b"), must_precede("a", "b", since=any_of("c", YES))
 
     assert rules_hash([without]) != rules_hash([with_it])
-    assert "since" not in canonical(without)["terms"]
-    again = rebuilt(canonical(with_it))
+    assert "since" not in meaning_of(without)["terms"]
+    again = rebuilt(meaning_of(with_it))
     assert again is not None
-    assert canonical(again) == canonical(with_it)
+    assert meaning_of(again) == meaning_of(with_it)
     assert with_it.spec == "must_precede(a, b, since=any_of(c, user_prompt(prompt~/^yes/)))"
 
 

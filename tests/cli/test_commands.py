@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from openbox_agentrt.acel import Session
-from openbox_agentrt.acel.contracts.identity import canonical
+from openbox_agentrt.acel.contracts.identity import meaning_of
 from openbox_agentrt.acel.rulesfile import parse_rules, read_rules
 from openbox_agentrt.acel.violations import Violation
 from openbox_agentrt.evidence import EvidenceFile, EvidenceLog, ed25519_signer, verify_file
@@ -575,7 +575,7 @@ def test_verify_derives_decisions_again(run: Run, tmp_path: Path) -> None:
         log.record_rules(
             {
                 "hash": rules.contracts_hash,
-                "contracts": [canonical(contract) for contract in rules.contracts],
+                "contracts": [meaning_of(contract) for contract in rules.contracts],
                 "texts": ["first"],
             }
         )

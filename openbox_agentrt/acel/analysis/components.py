@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..contracts.declaration import Declaration
-from ..match.names import canonical
+from ..match.names import normal_name
 from .conditions import tools_told_by
 from .known import guards_of, rules_of
 from .tool_names import NamesByBeginning, tools_in
@@ -86,7 +86,8 @@ def touched(contracts: Sequence[Declaration], names: Iterable[str]) -> dict[str,
             near = list(dict.fromkeys(name for one in said for name in known.fitting(one)))
         for name in near:
             if contract.everywhere or any(
-                role.selector.on(canonical(name), strict=role.strict) is not False for role in contract.roles
+                role.selector.on(normal_name(name), strict=role.strict) is not False
+                for role in contract.roles
             ):
                 found[name].add(place)
         for tool in tools_told_by(contract):

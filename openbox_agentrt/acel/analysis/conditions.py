@@ -22,7 +22,7 @@ from ..condition.source import Reads
 from ..contracts.declaration import Declaration
 from ..contracts.requires import Requires
 from ..contracts.rules import Guard, Rule
-from ..match.names import canonical
+from ..match.names import normal_name
 from .condition_texts import ConditionReading, NotUnderstoodError, read_condition
 
 __all__ = ("Followed", "asked_by", "followed", "free_name", "freed", "open_parts", "tools_told_by")
@@ -115,7 +115,7 @@ def _as_free(condition: Condition) -> Followed:
 
 def _told_by(contract: Declaration) -> Iterator[str]:
     for asked in asked_by(contract):
-        yield from map(canonical, asked.reading.counts)
+        yield from map(normal_name, asked.reading.counts)
         yield from _tools_of(asked.facts)
 
 

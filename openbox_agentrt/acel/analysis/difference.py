@@ -14,7 +14,7 @@ from typing import Any
 
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
-from ..contracts.identity import canonical
+from ..contracts.identity import meaning_of
 from ..rulesfile import Rules
 from .analyse import MAX_STATES, named_contracts
 from .budget import Budget
@@ -174,7 +174,7 @@ def _search(old: Side, new: Side, parted: Parted, budget: Budget, tools: Iterabl
     if not all_named:
         parted.undecided.append("which tools fit which patterns over names: there are too many patterns")
     about = touched(every, names)
-    forms = [json.dumps(canonical(contract), sort_keys=True) for contract in every]
+    forms = [json.dumps(meaning_of(contract), sort_keys=True) for contract in every]
     before, after = frozenset(forms[: len(old.known)]), frozenset(forms[len(old.known) :])
     changed = {
         place

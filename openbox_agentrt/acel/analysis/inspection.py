@@ -10,7 +10,7 @@ from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
 from ..events import LIFECYCLE
 from ..match.matchers import is_glob, name_matches
-from ..match.names import canonical
+from ..match.names import normal_name
 from ..rulesfile.never_match import unlikely_names
 from .automata import UnknownPatternError, of_pattern
 from .budget import Budget
@@ -94,7 +94,7 @@ def _free_texts(contract: Declaration, name: Named) -> Iterator[Finding]:
 
 
 def _unknown_names(contract: Declaration, name: Named, tools: Collection[str]) -> Iterator[Finding]:
-    known = {canonical(tool) for tool in (*tools, *LIFECYCLE)}
+    known = {normal_name(tool) for tool in (*tools, *LIFECYCLE)}
     for tool in dict.fromkeys(_names(contract)):
         if any(name_matches(tool, one) for one in known):
             continue
@@ -111,7 +111,7 @@ def _unknown_names(contract: Declaration, name: Named, tools: Collection[str]) -
 
 def _unknown_facts(contract: Declaration, name: Named, tools: Collection[str]) -> Iterator[Finding]:
     """Find the facts that conditions read and that no tool tells, so that they are never known."""
-    known = {canonical(tool) for tool in (*tools, *LIFECYCLE)}
+    known = {normal_name(tool) for tool in (*tools, *LIFECYCLE)}
     for fact in contract.facts:
         if not known.intersection(fact.tools):
             near = [name for tool in fact.tools for name in get_close_matches(tool, known, n=1)]

@@ -20,7 +20,7 @@ from .known import guards_of
 
 __all__ = (
     "alike_sources",
-    "fields_of",
+    "fields_looked_for",
     "looked_for",
     "result_with",
     "slot_of",
@@ -46,7 +46,7 @@ def looked_for(contract: Declaration) -> tuple[str, ...]:
     return (contract.field,) if isinstance(contract, CameFrom | KeepsOut) else ()
 
 
-def fields_of(contract: Declaration, name: str) -> tuple[str, ...]:
+def fields_looked_for(contract: Declaration, name: str) -> tuple[str, ...]:
     """Give the same argument, of a tool that the contract judges."""
     return looked_for(contract) if contract.roles[0].selector.on(name) is not False else ()
 

@@ -11,7 +11,7 @@ from ..condition.fact import Fact
 from ..contracts.declaration import Declaration
 from ..match.keys import OF_SUBJECT
 from ..match.matchers import name_matches
-from ..match.names import canonical
+from ..match.names import normal_name
 from .automata import of_pattern
 from .budget import Budget
 from .call_kinds import CallKind
@@ -19,7 +19,7 @@ from .compared import ComparedValues, Domains, ReadPlace
 from .components import MOST_VALUES, values_needed
 from .conditions import Followed, asked_by, free_name, tools_told_by
 from .known import field_paths, key_paths, patterns_of
-from .provenance import fields_of, slot_of, sources_of
+from .provenance import fields_looked_for, slot_of, sources_of
 from .texts import alike_texts, combinations
 from .told import facts_in, key_slot, places_told, slots_by_keys
 
@@ -141,7 +141,7 @@ class ToolCalls:
                 choices[path] = list({repr(choice): choice for choice in every}.values())
 
     def _facts(self) -> list[Fact]:
-        return [fact for fact in facts_in(self._about) if canonical(self._tool) in fact.tools]
+        return [fact for fact in facts_in(self._about) if normal_name(self._tool) in fact.tools]
 
     def _asked(self) -> Iterator[Followed]:
         """Give the conditions that are asked of a call."""
@@ -193,7 +193,7 @@ class ToolCalls:
             keys = key_paths(contract, self._tool)
             slots |= dict.fromkeys(path for path in keys if not path.startswith(OF_SUBJECT))
             slots |= dict.fromkeys(sorted(field_paths(contract, "distinct")))
-            slots |= dict.fromkeys(fields_of(contract, self._tool))
+            slots |= dict.fromkeys(fields_looked_for(contract, self._tool))
             for source in sources_of(contract):
                 if source.selector.on(self._tool) is not False:
                     slots[slot_of(source)] = None
@@ -277,7 +277,7 @@ def _is_within(path: str, other: str) -> bool:
 
 def is_about(contract: Declaration, tool: str) -> bool:
     """Tell whether a contract can be about calls of a tool, or about what they tell."""
-    return _judges(contract, tool) or canonical(tool) in tools_told_by(contract)
+    return _judges(contract, tool) or normal_name(tool) in tools_told_by(contract)
 
 
 def _judges(contract: Declaration, tool: str) -> bool:

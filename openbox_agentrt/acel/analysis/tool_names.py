@@ -9,7 +9,7 @@ from typing import Any
 
 from ..contracts.declaration import Declaration
 from ..match.matchers import is_glob, name_matches
-from ..match.names import canonical
+from ..match.names import normal_name
 from .automata import of_name
 from .budget import Budget
 from .conditions import tools_told_by
@@ -97,15 +97,15 @@ class NamesByBeginning:
         self.names = list(dict.fromkeys(names))
         spelt: dict[str, list[str]] = {}
         for name in self.names:
-            spelt.setdefault(canonical(name), []).append(name)
+            spelt.setdefault(normal_name(name), []).append(name)
         self._spelt = spelt
         self._sorted = sorted(spelt)
 
     def fitting(self, name: str) -> list[str]:
         """Give the names that begin as a pattern does, or that are a name."""
         if not is_glob(name):
-            return self._spelt.get(canonical(name), [])
-        beginning = canonical(_beginning(name))
+            return self._spelt.get(normal_name(name), [])
+        beginning = normal_name(_beginning(name))
         found: list[str] = []
         for one in self._sorted[bisect.bisect_left(self._sorted, beginning) :]:
             if not one.startswith(beginning):

@@ -10,7 +10,7 @@ from typing import Any
 from ..._plain.amounts import Amount
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
-from ..match.names import canonical
+from ..match.names import normal_name
 from ..memory.clock import SetClock
 from ..memory.periodic import span_of
 from ..reservation import Reservation
@@ -146,7 +146,7 @@ def _until_refused(
 def _near(rows: Iterable[TraceRow], contracts: Iterable[TemporalContract]) -> list[TemporalContract]:
     """Leave out the contracts that no row is about: of many, a session takes long to make."""
     rows = list(rows)
-    tools = {canonical(row.tool) for row in rows if row.tool}
+    tools = {normal_name(row.tool) for row in rows if row.tool}
     ends = any(row.kind == "end" for row in rows)
     return [contract for contract in contracts if _is_near(contract, tools, ends)]
 

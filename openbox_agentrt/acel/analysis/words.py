@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..contracts.base import TemporalContract
-from ..contracts.identity import canonical
+from ..contracts.identity import meaning_of
 from .findings import Named
 
 __all__ = ("Changes", "RuleChange", "changes_between", "readable")
@@ -66,8 +66,8 @@ def changes_between(
     new_named: Sequence[Named],
 ) -> Changes:
     """Compare two sets of contracts, in whatever order they stand and however they are written."""
-    before = [(canonical(contract), named) for contract, named in zip(old, old_named, strict=True)]
-    after = [(canonical(contract), named) for contract, named in zip(new, new_named, strict=True)]
+    before = [(meaning_of(contract), named) for contract, named in zip(old, old_named, strict=True)]
+    after = [(meaning_of(contract), named) for contract, named in zip(new, new_named, strict=True)]
     before, after, same = _pairs(before, after, _whole)
     changed: list[tuple[_Formed, _Formed]] = []
     for alike in (_same_id, _same_calls):

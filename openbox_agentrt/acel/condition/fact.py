@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..._plain.spelling import Fold
 from ..._values import dataclass, field
-from ..match.names import canonical
+from ..match.names import normal_name
 from ..match.paths import EACH, MISSING, FieldError, FieldPath
 from ..match.spelling import key_text
 from .values import cel_value, is_small
@@ -198,7 +198,7 @@ def fact(
         raise ValueError(f"a key must name one value, got {key!r:.80}")
     return Fact(
         name=name,
-        tools=tuple(sorted(set(map(canonical, tools)))),
+        tools=tuple(sorted(set(map(normal_name, tools)))),
         key=where,
         values=tuple((text, _source(path, "result")) for text, path in sorted((values or {}).items())),
         fold=fold,

@@ -196,5 +196,5 @@ def _said(error: str, text: str) -> str:
 
 def _told(answer: Any) -> str:
     if not isinstance(answer, str):
-        return f"it is {values.kind_of(answer)}, not true or false"
+        return f"it is {values.told_kind(answer)}, not true or false"
     return next((told for said, told in _TOLD if said in answer), "it cannot be evaluated")

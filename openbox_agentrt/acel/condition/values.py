@@ -70,7 +70,7 @@ def is_small(value: Any) -> bool:
     return True
 
 
-def kind_of(value: Any) -> str:
+def told_kind(value: Any) -> str:
     """Say of what kind a value is, which is all that may be told of it."""
     match value:
         case None:

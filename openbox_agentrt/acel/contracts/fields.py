@@ -10,7 +10,7 @@ from .base import TemporalContract
 from .declaration import Declaration
 
 
-def fields_of(contract: TemporalContract) -> Iterator[str]:
+def named_fields(contract: TemporalContract) -> Iterator[str]:
     """
     Find the fields that a contract names: in patterns and conditions, as amount or value, and in its key.
 

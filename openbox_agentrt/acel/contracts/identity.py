@@ -34,7 +34,7 @@ def rules_hash(contracts: Iterable[TemporalContract], state: Mapping[str, Any] |
     A function used as a matcher takes part by its name only, and so does a contract with code of its own by
     its class and its text.
     """
-    forms = [*map(canonical, contracts), *([{"state": _data(state)}] if state else [])]
+    forms = [*map(meaning_of, contracts), *([{"state": _data(state)}] if state else [])]
     return forms_hash(forms)
 
 
@@ -44,7 +44,7 @@ def forms_hash(forms: Iterable[Mapping[str, Any]]) -> str:
     return text_digest("\n".join(rules))
 
 
-def canonical(contract: TemporalContract) -> dict[str, Any]:
+def meaning_of(contract: TemporalContract) -> dict[str, Any]:
     """
     Say in JSON what a contract means, without what people are told about it.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..condition.fact import Fact, fact
 from ..match.matchers import ToolMatcher, any_of, matching, not_matching
-from .identity import canonical
+from .identity import meaning_of
 from .parameters import ParameterKind, parameters_of
 from .reach import Reach
 from .registry import CLASSES
@@ -33,7 +33,7 @@ def rebuilt(form: Mapping[str, Any]) -> Template | None:
     except (KeyError, TypeError, ValueError, IndexError):
         # A form of another version, or one that was made up.
         return None
-    return contract if canonical(contract) == form else None
+    return contract if meaning_of(contract) == form else None
 
 
 def _build(form: Mapping[str, Any]) -> Template:

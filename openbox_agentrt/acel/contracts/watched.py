@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..condition.condition import Condition
 from ..condition.fact import Fact
-from ..match.names import canonical
+from ..match.names import normal_name
 from ..match.selector import select
 from .rules import Cell, Move, Watch
 
@@ -27,7 +27,7 @@ def watches_of(conditions: Iterable[Condition]) -> tuple[Watch, ...]:
     watches: dict[Watch, None] = {}
     for condition in conditions:
         for tool in sorted(condition.reads.tools):
-            watches[Watch(tool=canonical(tool), move=Move(cell=count_of(tool), strict=False))] = None
+            watches[Watch(tool=normal_name(tool), move=Move(cell=count_of(tool), strict=False))] = None
         for fact in condition.facts:
             move = Move(cell=cell_of(fact), strict=False)
             watches |= {Watch(tool=tool, move=move): None for tool in fact.tools}

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from ..contracts.base import PersonsHalt, SessionRule, TemporalContract
-from ..contracts.identity import canonical, rules_hash
+from ..contracts.identity import meaning_of, rules_hash
 from ..contracts.rules import Cell
 from ..match.keys import Key
 from ..memory.clock import Clock
@@ -200,7 +200,7 @@ class JournaledStore(SessionStore):
         with self.lock:
             self._places = {**self._places, id(contract): len(self._places)}
             self._folded = _folded_keys(self.book.rules) if self._redacts else ()
-            self._noted.append(_Noted("add", more={"contract": canonical(contract), "text": contract.spec}))
+            self._noted.append(_Noted("add", more={"contract": meaning_of(contract), "text": contract.spec}))
 
     def end(self, *, at: float | None = None, shut: SessionRule | None = None) -> list[Breach]:
         unmet = super().end(at=at, shut=shut)
@@ -346,7 +346,7 @@ class JournaledStore(SessionStore):
 def in_log_order(contracts: Iterable[TemporalContract]) -> list[TemporalContract]:
     """Put contracts in the order in which a log has them, whatever the order was in which they were given."""
     # Sets of rules that differ in their order only have one hash, so one order is written down.
-    return sorted(contracts, key=lambda contract: json.dumps(canonical(contract), sort_keys=True))
+    return sorted(contracts, key=lambda contract: json.dumps(meaning_of(contract), sort_keys=True))
 
 
 def filed_rules(contracts: Iterable[TemporalContract]) -> Mapping[str, Any]:
@@ -378,7 +378,7 @@ def _filed(rules: RuleSet) -> _Filed:
     several = in_log_order(rules.contracts)
     told = {
         "hash": rules_hash(several),
-        "contracts": [canonical(contract) for contract in several],
+        "contracts": [meaning_of(contract) for contract in several],
         "texts": [contract.spec for contract in several],
     }
     return _Filed(told, {id(contract): place for place, contract in enumerate(several)})

@@ -10,7 +10,7 @@ from ..contracts.base import UNKNOWN_TOOL, TemporalContract
 from ..contracts.custom import CustomGuard
 from ..contracts.rules import Guard
 from ..contracts.tools import ToolSpec
-from ..match.names import canonical
+from ..match.names import normal_name
 from ..memory.call import JudgedCall
 from ..memory.cell import LiveCell
 from ..memory.condition import LiveCondition
@@ -55,7 +55,7 @@ class PlanBook:
         self.since: Mapping[int, int] = _NONE_SINCE
         self._lock = lock
         self._bound: dict[int, BoundContract] = {}
-        self._known = None if known is None else {canonical(name) for name in known}
+        self._known = None if known is None else {normal_name(name) for name in known}
         self._specs: Mapping[str, ToolSpec] = _NO_SPECS
         if self.rules.keeps_times:
             memory.keep_times()
@@ -103,7 +103,7 @@ class PlanBook:
     def register(self, spec: ToolSpec) -> None:
         """Know a tool, and what is registered for it, in place of what was before; say what that drops."""
         with self._lock:
-            name = canonical(spec.name)
+            name = normal_name(spec.name)
             before = self._specs.get(name)
             self._specs = {**self._specs, name: spec}
             if self._known is not None:
@@ -116,7 +116,7 @@ class PlanBook:
 
     def spec(self, tool: str) -> ToolSpec | None:
         """Give what is registered for a tool."""
-        return self._specs.get(canonical(tool))
+        return self._specs.get(normal_name(tool))
 
     def names_event(self, event: str) -> bool:
         """Tell whether a contract names an event, or something is registered for it."""
@@ -128,7 +128,7 @@ class PlanBook:
         if plan is not None:
             return plan
         with self._lock:
-            plan = self._plan(canonical(tool))
+            plan = self._plan(normal_name(tool))
             if len(tool) <= MAX_KEPT_NAME:
                 # Names come from a model, so there is no end to them. A plan can always be made again.
                 if len(self.plans) >= MAX_PLANS:

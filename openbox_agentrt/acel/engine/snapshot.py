@@ -16,7 +16,7 @@ from typing import Any
 
 from ..contracts.base import ENDED, HALTED, TemporalContract
 from ..contracts.declaration import Declaration
-from ..contracts.identity import canonical, forms_hash, old_rules_hash, rules_hash
+from ..contracts.identity import forms_hash, meaning_of, old_rules_hash, rules_hash
 from ..match.selector import is_plain
 from ..memory.cell import LiveCell
 from ..wording import shown
@@ -179,7 +179,7 @@ def _unique(contract: TemporalContract) -> str:
     roles = contract.roles if isinstance(contract, Declaration) else ()
     if all(is_plain(role.selector.form()) for role in roles):
         return contract.spec
-    form = {name: part for name, part in canonical(contract).items() if name not in _NOT_ITS_MEMORY}
+    form = {name: part for name, part in meaning_of(contract).items() if name not in _NOT_ITS_MEMORY}
     return f"{contract.spec} #{forms_hash([form])[:16]}"
 
 

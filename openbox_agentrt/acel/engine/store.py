@@ -10,7 +10,7 @@ from ..._plain.arguments import plain_args
 from ..contracts.base import PersonsHalt, SessionRule, TemporalContract
 from ..contracts.custom import CustomGuard
 from ..contracts.declaration import Declaration
-from ..match.names import canonical
+from ..match.names import normal_name
 from ..memory.call import JudgedCall
 from ..memory.clock import Clock, advance, look, together
 from ..memory.guard import Breach
@@ -206,7 +206,7 @@ class SessionStore(CallStore):
 
     def happened(self, tool: str, args: dict[str, Any], contract: TemporalContract) -> Verdict:
         """Take note of a call that happened, in a store that watches one contract."""
-        call = PlannedCall(canonical(tool), plain_args(args), self.book.plan(tool))
+        call = PlannedCall(normal_name(tool), plain_args(args), self.book.plan(tool))
         if self.reserve(call):
             return Verdict.VIOLATED
         self.commit(call)

@@ -18,7 +18,7 @@ from ..._plain.spelling import Fold
 from ..._plain.unseen import unseen_in
 from ..._values import dataclass, field
 from ..wording import shown
-from .names import canonical
+from .names import normal_name
 from .paths import FieldError, FieldPath, UnreadableError
 from .spelling import key_text
 
@@ -216,7 +216,7 @@ class _ByTool(Key):
     def __init__(self, paths: Mapping[str, str], fold: Fold | None) -> None:
         if not paths or "" in paths:
             raise ValueError(f"a key must name an argument for each tool, got {shown(dict(paths))}")
-        self._paths = {canonical(tool): _Path(paths[tool]) for tool in sorted(paths)}
+        self._paths = {normal_name(tool): _Path(paths[tool]) for tool in sorted(paths)}
         if len(self._paths) < len(paths):
             raise ValueError(f"a key must name each tool once, got {shown(dict(paths))}")
         written = ", ".join(f"{tool}: {path.text}" for tool, path in self._paths.items())

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 from ..callbacks import is_async
 from ..wording import shown
-from .names import canonical
+from .names import normal_name
 from .paths import MISSING, FieldError, FieldPath, UnreadableError
 from .patterns import Searcher
 from .texts import each_text_of, line_of, texts_of
@@ -46,7 +46,7 @@ class ContentMatch:
         self.label = label or f"{tool}(matching custom predicate)"
 
     def __call__(self, tool: str, args: Args) -> bool:
-        if not name_matches(self.tool, canonical(tool)):
+        if not name_matches(self.tool, normal_name(tool)):
             return False
         try:
             return bool(self.predicate(args))
@@ -161,7 +161,7 @@ class AnyOf:
 
     def __call__(self, tool: str, args: Args) -> bool:
         return any(
-            name_matches(matcher, canonical(tool)) if isinstance(matcher, str) else matcher(tool, args)
+            name_matches(matcher, normal_name(tool)) if isinstance(matcher, str) else matcher(tool, args)
             for matcher in self.matchers
         )
 
@@ -280,7 +280,7 @@ def names_any(name: str) -> bool:
 
 def name_matches(pattern: str, tool: str) -> bool:
     """Tell whether a name or a pattern over names stands for `tool`, a name in NFC."""
-    return bool(_glob(canonical(pattern))(tool)) if is_glob(pattern) else canonical(pattern) == tool
+    return bool(_glob(normal_name(pattern))(tool)) if is_glob(pattern) else normal_name(pattern) == tool
 
 
 @functools.lru_cache(maxsize=1024)

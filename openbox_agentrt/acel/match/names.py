@@ -57,7 +57,7 @@ class NameReport:
         return f"name {self.name!a} {what}" + ("" if self.other is None else f" {self.other!a}")
 
 
-def canonical(name: str) -> str:
+def normal_name(name: str) -> str:
     """Bring a name into the form in which it is compared."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
@@ -69,7 +69,7 @@ def suspicious_names(names: Iterable[str]) -> list[NameReport]:
     by_shape: dict[str, str] = {}
     for name in dict.fromkeys(names):
         reports += [NameReport(name=name, problem=problem) for problem in _own_problems(name)]
-        same = canonical(name)
+        same = normal_name(name)
         folded, shape = same.casefold(), _shape(same)
         cased, shaped = by_case.setdefault(folded, same), by_shape.setdefault(shape, same)
         if cased != same:
@@ -87,7 +87,7 @@ def _own_problems(name: str) -> Iterable[Problem]:
         yield "control"
     if categories & {"Cf", "Me"}:
         yield "invisible"
-    if canonical(name) != name:
+    if normal_name(name) != name:
         yield "not-nfc"
     if len(_scripts(name)) > 1:
         yield "mixed-scripts"

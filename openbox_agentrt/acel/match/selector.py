@@ -23,7 +23,7 @@ from .matchers import (
     name_matches,
     names_any,
 )
-from .names import canonical
+from .names import normal_name
 from .paths import FieldError
 
 # True and False are final for every call of a tool; a predicate has to be asked per call.
@@ -133,7 +133,7 @@ class _Names(Selector):
     __slots__ = ("_pattern",)
 
     def __init__(self, name: str) -> None:
-        self._pattern = canonical(name)
+        self._pattern = normal_name(name)
         names = None if is_glob(name) else frozenset({self._pattern})
         super().__init__(name, ("name", self._pattern), names, asks=False)
 
@@ -151,7 +151,7 @@ class _Contents(Selector):
     __slots__ = ("_pattern", "_predicate")
 
     def __init__(self, matcher: ContentMatch) -> None:
-        self._pattern = canonical(matcher.tool)
+        self._pattern = normal_name(matcher.tool)
         self._predicate = matcher.predicate
         same = self._predicate if type(self._predicate) is FieldPattern else ById(self._predicate)
         names = None if is_glob(self._pattern) else frozenset({self._pattern})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..condition.condition import Condition
-from ..condition.values import cel_value, kind_of
+from ..condition.values import cel_value, told_kind
 from ..contracts.rules import Guard
 from ..match.paths import FieldError
 from .call import JudgedCall
@@ -137,7 +137,7 @@ class LiveCondition:
         # Never the values themselves: they may be what must not be seen.
         args, names = data["args"], self.condition.reads.args
         seen = [
-            f"args.{name} is {kind_of(args[name]) if name in args else 'missing'}"
+            f"args.{name} is {told_kind(args[name]) if name in args else 'missing'}"
             for name in sorted(args if names is None else names)
         ]
         return f"{why} ({', '.join(seen)})" if seen else why

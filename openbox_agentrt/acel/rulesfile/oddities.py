@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..contracts.identity import canonical
+from ..contracts.identity import meaning_of
 from ..contracts.shapes import Place, written
 from ..contracts.spec import tools_in
 from ..contracts.template import Template
@@ -82,7 +82,7 @@ def _doubles(parts: Parts, contracts: Sequence[Template]) -> Iterator[RulesWarni
     seen: dict[str, Place] = {}
     for contract, (place, _) in zip(contracts, parts.contracts, strict=True):
         # However it is written, and whatever people are told about it.
-        meant = {**canonical(contract), **dict.fromkeys(("id", "severity", "on_violation"))}
+        meant = {**meaning_of(contract), **dict.fromkeys(("id", "severity", "on_violation"))}
         first = seen.setdefault(json.dumps(meant, sort_keys=True), place)
         if first is not place:
             message = f"{written(place)} says the same as {written(first)}: {contract.spec}"

@@ -302,9 +302,9 @@ def end_call(log: SessionLog, event: HookEvent, *, now: float) -> Mapping[str, A
 def _count(counts: dict[str, int], tool: str) -> None:
     if not tool.isascii():
         # By the name that contracts know it by: some letters are another way to write one of ASCII.
-        from openbox_agentrt.acel.match.names import canonical
+        from openbox_agentrt.acel.match.names import normal_name
 
-        tool = canonical(tool)
+        tool = normal_name(tool)
     counts[tool] = counts.get(tool, 0) + 1
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..._plain.spelling import spelt_text
 from ...acel import TemporalContract
-from ...acel.contracts.fields import fields_of
+from ...acel.contracts.fields import named_fields
 
 
 @functools.lru_cache(maxsize=4096)
@@ -38,7 +38,7 @@ class NamedFields:
     """
 
     def __init__(self, contracts: Iterable[TemporalContract]) -> None:
-        names = {part for contract in contracts for field in fields_of(contract) for part in _parts(field)}
+        names = {part for contract in contracts for field in named_fields(contract) for part in _parts(field)}
         self._names = frozenset(names)
         self._folded = {folded(name): name for name in names}
 
