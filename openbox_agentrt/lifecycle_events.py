@@ -175,7 +175,7 @@ def tool_started(
         side_effect: Agent-RT's classification; its default ``none`` is left out.
     """
     arguments_shown = arguments
-    if SENTINEL in arguments or not _STRINGS.issuperset(map(type, arguments)):
+    if type(arguments) is not dict or SENTINEL in arguments or not _STRINGS.issuperset(map(type, arguments)):
         # The model chooses the arguments: one named like the sentinel must not pass for a classification.
         arguments_shown = {
             ESCAPED_SENTINEL if _is_sentinel(key) else key: value for key, value in arguments.items()

@@ -85,6 +85,30 @@ def test_a_conversation_that_grows_is_looked_at_where_it_is_new(monkeypatch: pyt
     assert judged.unjudged(messages) == []
 
 
+def test_a_conversation_of_which_only_the_end_is_sent_is_looked_at_where_it_is_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was looked at twice is known by itself, also where the first messages are left out each time."""
+    judged = JudgedContent()
+    messages = [says(str(number)) for number in range(10)]
+    looked_at: list[str] = []
+
+    def watched(ones: Any) -> Any:
+        looked_at.extend(message.content[0].text for message in ones)
+        return message_elements(ones)
+
+    monkeypatch.setattr(judged_content, "message_elements", watched)
+    window = messages[:5]
+    for message in messages[5:]:
+        judged.remember(judged.unjudged(window))
+        judged.unjudged(window)
+        looked_at.clear()
+        window = [*window[1:], message]
+        assert judged.unjudged(window) == [{"role": "user", "prompt": message.content[0].text}]
+
+    assert looked_at == ["8", "9"]
+
+
 def test_contents_that_json_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are told apart by what they hold, and never raise."""
     judged = JudgedContent()
