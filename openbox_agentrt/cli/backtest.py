@@ -71,9 +71,9 @@ def _lines(result: Backtest, recordings: Recordings, redactor: Redactor) -> Iter
     for each in sorted(result.contracts, key=lambda each: -each.refused):
         if each.refused or each.unmet or each.unknown:
             yield from _contract(each, redactor)
-    if result.counted_alone:
-        yield "counted in each session alone, over the whole fleet it may refuse more:"
-        yield from (f"  {contract.id or contract.spec}" for contract in result.counted_alone)
+    if result.counted_together:
+        yield "counted over all sessions of the recording, and not what others of the fleet did:"
+        yield from (f"  {contract.id or contract.spec}" for contract in result.counted_together)
     if result.vacuous:
         yield "never applied:"
         yield from (f"  {contract.id or contract.spec}" for contract in result.vacuous)
@@ -183,7 +183,7 @@ def _data(result: Backtest, recordings: Recordings, redactor: Redactor) -> dict[
             }
             for each in result.contracts
         ],
-        "counted_alone": [contract.spec for contract in result.counted_alone],
+        "counted_together": [contract.spec for contract in result.counted_together],
         "never_applied": [contract.spec for contract in result.vacuous],
         "no_contract": dict(result.unseen.most_common()),
         **({} if changes is None else {"changes": changes}),

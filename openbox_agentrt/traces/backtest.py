@@ -12,6 +12,7 @@ from ..acel.events import LIFECYCLE
 from ..acel.refusal import Broken
 from ..acel.rulesfile import Rules
 from .events import Began, TraceEvent
+from .in_time import in_time
 from .judge import Judged, TraceJudge
 
 __all__ = ("Backtest", "ChangedVerdict", "ContractFindings", "backtest")
@@ -93,8 +94,8 @@ class Backtest:
         return [each.contract for each in self.contracts if not each.applied and not each.unmet]
 
     @property
-    def counted_alone(self) -> list[Template]:
-        """List the contracts of a fleet, which were counted in each session alone and may refuse more."""
+    def counted_together(self) -> list[Template]:
+        """List the contracts of a fleet, which count what all sessions of the recording did."""
         return [each.contract for each in self.contracts if scope_of(each.contract) == "fleet"]
 
     @property
@@ -114,6 +115,9 @@ def backtest(events: Iterable[TraceEvent], rules: Rules, *, against: Rules | Non
     """
     Judge what was recorded by rules.
 
+    Contracts of a fleet count what all sessions did, in the order of time; the recording is held in memory
+    for that. Without any, it is not.
+
     Args:
         events: What happened, see `Recordings`.
         rules: The rules.
@@ -127,6 +131,8 @@ def backtest(events: Iterable[TraceEvent], rules: Rules, *, against: Rules | Non
         contracts=[ContractFindings(contract=contract) for contract in rules.contracts],
         changes=None if other is None else [],
     )
+    if judge.needs_order or (other is not None and other.needs_order):
+        events = in_time(events)
     for event in events:
         judged = judge.take(event)
         before = None if other is None else other.take(event)

@@ -8,21 +8,26 @@ would have done instead, no recording says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
+from ..acel.contracts.declaration import scope_of
 from ..acel.contracts.rules import Cell
 from ..acel.contracts.template import Template
 from ..acel.engine.outline import FiledContract
 from ..acel.engine.reads import contracts_guarding, contracts_reading, reads_arguments
-from ..acel.engine.rule_set import shared_rules
+from ..acel.engine.rule_set import SharedRules, shared_rules
 from ..acel.events import USER_PROMPT
 from ..acel.refusal import Broken
 from ..acel.reservation import Reservation
 from ..acel.rulesfile import Rules
-from ..acel.session import Session, engine_of
+from ..acel.session import engine_of
 from ..acel.violations import Violation
 from .events import Began, Ended, Resumed, RunEnded, StateSet, TraceEvent, Unrecorded
+from .judged_session import MOST_OPEN, JudgedSession, JudgedSessions
+
+MOST_KEYS = 1_000_000
+MOST_PLANS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,63 +51,70 @@ class Judged:
     unknown: frozenset[int] = frozenset()
     seen: bool = True
 
-
-@dataclass(slots=True, kw_only=True)
-class _Session:
-    session: Session
-    now: float = 0.0
-    has_results: bool = True
-    has_prompts: bool = False
-    hides_prompts: bool = False
-    is_resumed: bool = False
-    runs: set[str] = field(default_factory=set)
-    miscounted: frozenset[int] = frozenset()
-    flying: dict[Began, Reservation] = field(default_factory=dict)
-    plans: dict[tuple[Any, ...], tuple[frozenset[int], frozenset[int]]] = field(default_factory=dict)
-
-
-class _Silent:
-    """Take evidence and keep none: what is found is counted elsewhere."""
-
-    def record(self, violation: object, /) -> None:
-        """Let a violation go by."""
+    def beside(self, other: Judged) -> Judged:
+        """Put what other contracts make of the same call beside it."""
+        return Judged(
+            refused=self.refused or other.refused,
+            broken=self.broken + other.broken,
+            watched=self.watched + other.watched,
+            guarding=self.guarding | other.guarding,
+            unknown=self.unknown | other.unknown,
+            seen=self.seen or other.seen,
+        )
 
 
 class TraceJudge:
     """
     Judge the calls of any number of sessions by one set of rules.
 
+    Args:
+        rules: The rules.
+        most_open: So many sessions are kept in memory.
+
     Attributes:
         contracts: The contracts, by their positions.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, *, most_open: int = MOST_OPEN) -> None:
         self.contracts: Final[tuple[Template, ...]] = rules.contracts
-        self._rules = rules
         self._places = {id(contract): place for place, contract in enumerate(rules.contracts)}
         self._named: dict[tuple[str, str | None], int] = {}
         for place, contract in enumerate(rules.contracts):
             self._named.setdefault((contract.spec, contract.id), place)
-        self._sessions: dict[str, _Session] = {}
+        wide = tuple(contract for contract in rules.contracts if scope_of(contract) == "fleet")
+        own = tuple(c for c in rules.contracts if scope_of(c) != "fleet") if wide else rules.contracts
+        self._sessions = JudgedSessions(_compiled(own), rules.state, most=most_open)
+        # Contracts of the fleet count all calls in one memory, whoever makes them.
+        self._fleet = JudgedSession(name="fleet")
+        self._fleet.open(_compiled(wide), {}, max_keys=MOST_KEYS)
+        self._has_fleet = bool(wide)
+        self._plans: dict[tuple[Any, ...], tuple[frozenset[int], frozenset[int]]] = {}
         self._owed: dict[int, set[str]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
+    @property
+    def needs_order(self) -> bool:
+        """Tell whether calls of several sessions have to come in the order of time."""
+        return self._has_fleet
+
     def take(self, event: TraceEvent) -> Judged | None:
         """Take into account what happened; a call that began is judged."""
-        name = event.call.session if isinstance(event, Ended) else event.session
-        kept = self._session(name)
+        kept = self._sessions[event.call.session if isinstance(event, Ended) else event.session]
         if event.at is not None:
             kept.now = max(kept.now, event.at)
+            self._fleet.now = max(self._fleet.now, event.at)
         match event:
             case Began():
                 return self._began(kept, event)
             case Ended():
                 self._ended(kept, event)
+                if self._has_fleet:
+                    self._ended(self._fleet, event)
             case RunEnded():
                 kept.runs.discard(event.run)
-                self._note_owed(name, kept, engine_of(kept.session).end_run(event.run))
+                self._note_owed(kept, engine_of(kept.session).end_run(event.run))
             case Resumed():
                 # With a memory that nobody knows here.
                 kept.is_resumed = True
@@ -111,8 +123,20 @@ class TraceJudge:
                 kept.session.state.update(dict(event.values))
         return None
 
-    def _began(self, kept: _Session, call: Began) -> Judged:
+    def _began(self, kept: JudgedSession, call: Began) -> Judged:
         kept.has_prompts = kept.has_prompts or call.tool == USER_PROMPT
+        judged = self._judged(kept, call)
+        if judged.refused or not self._has_fleet:
+            return judged
+        wide = self._judged(self._fleet, call)
+        if wide.refused:
+            # What the fleet refuses never ran here either.
+            reservation = kept.flying.pop(call, None)
+            if reservation is not None:
+                reservation.abort(ran=False)
+        return judged.beside(wide)
+
+    def _judged(self, kept: JudgedSession, call: Began) -> Judged:
         guarding, unknown = self._known(kept, call)
         args = {} if call.args is None else call.args
         # What only contracts refuse that cannot be judged is let through.
@@ -130,20 +154,21 @@ class TraceJudge:
             kept.runs.add("" if call.about is None else call.about.run)
             self._note_hidden(kept, call)
         extra = reservation.extra
-        if extra is not None:
+        if extra is not None and extra.guards:
             own = (self._places.get(id(guard.contract)) for guard in extra.guards)
             guarding |= frozenset(place for place in own if place is not None)
         plan = reservation.plan
+        objected = reservation.refusal is not None or bool(reservation.violations)
         return Judged(
             refused=not reservation.allowed,
-            broken=tuple(self._broken(reservation, unknown)),
-            watched=self._watched(reservation, unknown),
+            broken=tuple(self._broken(reservation, unknown)) if objected else (),
+            watched=self._watched(reservation, unknown) if objected else (),
             guarding=guarding,
             unknown=unknown,
             seen=bool(plan.guards or plan.counts or plan.movers or plan.asked),
         )
 
-    def _ended(self, kept: _Session, end: Ended) -> None:
+    def _ended(self, kept: JudgedSession, end: Ended) -> None:
         reservation = kept.flying.pop(end.call, None)
         if reservation is None:
             return  # it was refused here
@@ -165,21 +190,22 @@ class TraceJudge:
 
     def unmet(self) -> dict[int, set[str]]:
         """Say of each contract in which sessions something is owed at the end of the recording."""
-        for name, kept in self._sessions.items():
+        owing = any(contract.at_end for contract in self.contracts)
+        for kept in self._sessions.each(asked=lambda: owing):
             for run in sorted(kept.runs):
-                self._note_owed(name, kept, engine_of(kept.session).end_run(run))
+                self._note_owed(kept, engine_of(kept.session).end_run(run))
             kept.runs.clear()
-            self._note_owed(name, kept, kept.session.end_session())
+            self._note_owed(kept, kept.session.end_session())
         return self._owed
 
-    def _note_owed(self, name: str, kept: _Session, unmet: Iterable[Violation]) -> None:
+    def _note_owed(self, kept: JudgedSession, unmet: Iterable[Violation]) -> None:
         for violation in unmet:
             place = self._named.get((violation.spec, violation.id))
             # What was owed may have been done by a call of which nobody knows the arguments.
             if place is not None and place not in kept.miscounted and not kept.is_resumed:
-                self._owed.setdefault(place, set()).add(name)
+                self._owed.setdefault(place, set()).add(kept.name)
 
-    def _note_never_ended(self, kept: _Session, tool: str) -> None:
+    def _note_never_ended(self, kept: JudgedSession, tool: str) -> None:
         """Remember which contracts would ask how long a call ran that was refused when it was recorded."""
         plan = engine_of(kept.session).store.book.plan(tool)
         asked = [guard for entry, _ in plan.asked for rule in entry.every_rule() for guard in rule.guards]
@@ -187,7 +213,7 @@ class TraceJudge:
         flying = {id(contract) for contract, cell in cells if cell is not None and cell.kind == "flights"}
         kept.miscounted |= self._by_place(frozenset(flying))
 
-    def _note_hidden(self, kept: _Session, call: Began) -> None:
+    def _note_hidden(self, kept: JudgedSession, call: Began) -> None:
         """Remember which contracts cannot count a call whose arguments nobody wrote down."""
         if call.args is not None:
             return
@@ -199,26 +225,7 @@ class TraceJudge:
             if id(contract) in filed and _counts_arguments(filed[id(contract)], call.tool)
         }
 
-    def _session(self, name: str) -> _Session:
-        kept = self._sessions.get(name)
-        if kept is None:
-            made: list[_Session] = []
-            session = Session(
-                self._rules.state,
-                # What the rest of the fleet did is not in the recording of a session.
-                contracts=shared_rules(self._rules.contracts, alone=True, default_scope="session"),
-                halt_on_violation=False,
-                session_id=name,
-                evidence=_Silent(),
-                max_trace=0,
-                trace_window=0,
-                clock=lambda: made[0].now,
-            )
-            kept = self._sessions[name] = _Session(session=session)
-            made.append(kept)
-        return kept
-
-    def _known(self, kept: _Session, call: Began) -> tuple[frozenset[int], frozenset[int]]:
+    def _known(self, kept: JudgedSession, call: Began) -> tuple[frozenset[int], frozenset[int]]:
         prompts = kept.hides_prompts or not kept.has_prompts
         missing = (
             call.args is None,
@@ -228,7 +235,8 @@ class TraceJudge:
             call.about is None,
             kept.is_resumed,
         )
-        known = kept.plans.get((call.tool, *missing, kept.miscounted))
+        name = (kept is self._fleet, call.tool, *missing, kept.miscounted)
+        known = self._plans.get(name)
         if known is None:
             arguments, times, results, prompts, subject, memory = missing
             plan = engine_of(kept.session).store.book.plan(call.tool)
@@ -245,14 +253,16 @@ class TraceJudge:
             )
             every = self._by_place(contracts_guarding(plan))
             known = every if arguments else self._by_place(_sure(plan)), unknown | (kept.miscounted & every)
-            kept.plans[call.tool, *missing, kept.miscounted] = known
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
+            self._plans[name] = known
         return known
 
     def _by_place(self, contracts: frozenset[int]) -> frozenset[int]:
         return frozenset(self._places[key] for key in contracts if key in self._places)
 
     def _only_unknown(
-        self, kept: _Session, call: Began, args: Mapping[str, Any], unknown: frozenset[int]
+        self, kept: JudgedSession, call: Began, args: Mapping[str, Any], unknown: frozenset[int]
     ) -> bool:
         """Tell whether a call would be refused by nothing but contracts that cannot be judged."""
         engine = engine_of(kept.session)
@@ -273,6 +283,10 @@ class TraceJudge:
             return ()
         places = (self._named.get((v.spec, v.id)) for v in call.violations if v.mode == "shadow")
         return tuple(place for place in places if place is not None and place not in unknown)
+
+
+def _compiled(contracts: tuple[Template, ...]) -> SharedRules:
+    return shared_rules(contracts, alone=True, default_scope="session")
 
 
 def _counts_arguments(filed: FiledContract, tool: str) -> bool:

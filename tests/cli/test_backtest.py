@@ -115,8 +115,8 @@ def test_what_is_imported_replays(run: Run, tmp_path: Path) -> None:
     assert "at_most_total(pay, amount, limit=300)" in out
 
 
-def test_contracts_of_a_fleet_count_in_each_session(run: Run) -> None:
-    """And it is said, since over the whole fleet they may refuse more."""
+def test_contracts_of_a_fleet_count_over_all_sessions(run: Run) -> None:
+    """And it is said, since the whole fleet did more than was recorded."""
     rules = (
         "contracts: [{template: at_most_total, args: [pay, amount, 300], scope: fleet, per: day, id: budget}]"
     )
@@ -129,6 +129,8 @@ def test_contracts_of_a_fleet_count_in_each_session(run: Run) -> None:
     code, out, _ = run("backtest", "rows.jsonl", "--rules", "fleet.yaml")
 
     assert code == 1
-    assert "1 would be refused" in out
-    assert "counted in each session alone, over the whole fleet it may refuse more:\n  budget\n" in out
-    assert json.loads(run("backtest", "rows.jsonl", "--rules", "fleet.yaml", "--json")[1])["counted_alone"]
+    assert "2 would be refused" in out
+    assert (
+        "counted over all sessions of the recording, and not what others of the fleet did:\n  budget\n" in out
+    )
+    assert json.loads(run("backtest", "rows.jsonl", "--rules", "fleet.yaml", "--json")[1])["counted_together"]

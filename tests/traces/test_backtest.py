@@ -16,7 +16,7 @@ from openbox_agentrt.acel.rulesfile import Rules, parse_rules
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.traces.backtest import Backtest, backtest
-from openbox_agentrt.traces.events import Began
+from openbox_agentrt.traces.events import Began, Ended
 from openbox_agentrt.traces.formats import Recordings
 from openbox_agentrt.traces.judge import TraceJudge
 from openbox_agentrt.traces.written import rows_of
@@ -53,6 +53,69 @@ def test_what_is_refused_counts_nowhere(tmp_path: Path) -> None:
     assert budget.advice is not None
     assert "100 left of 500" in budget.advice
     assert not result.clean
+
+
+WIDE = {**BUDGET, "scope": "fleet", "per": "day"}
+DAY = 86_400.0
+
+
+def test_a_fleet_counts_all_sessions_in_the_order_of_time(tmp_path: Path) -> None:
+    """The file that is read first happened last, so it is its call that is refused; no other is."""
+    late = [pay(400, session_id="late", ts=20.0), pay(400, session_id="late", ts=20.0 + DAY)]
+    early = [pay(400, session_id="early", ts=10.0), pay(50, session_id="early", ts=15.0)]
+    for name, rows in (("a", late), ("b", early)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    result = judged(tmp_path, rules(WIDE))
+
+    (budget,) = result.contracts
+    assert (result.calls, result.refused, budget.sessions) == (4, 1, {"late"})
+    assert budget.example is not None
+    assert budget.example.where.endswith("a.jsonl row 1")
+
+
+def test_what_a_session_refuses_counts_nowhere_in_the_fleet(tmp_path: Path) -> None:
+    path = trace(tmp_path, *(pay(300, session_id=name, ts=1.0) for name in ("a", "a", "b", "b")))
+    once = {"template": "at_most_n_times", "args": ["pay", 1], "id": "once"}
+    wide, own = judged(path, rules(WIDE, once)).contracts
+
+    # What the fleet refused did not run in its session, so the second call of b is asked of the fleet too.
+    assert (wide.refused, own.refused) == (2, 1)
+    assert (wide.sessions, own.sessions) == ({"b"}, {"a"})
+
+
+def test_a_fleet_knows_whom_each_call_is_about() -> None:
+    once = {"template": "at_most_n_times", "args": ["pay", 1], "key": "$subject.customer", "scope": "fleet"}
+    calls = [
+        Began(where="", session=name, tool="pay", args={}, at=1.0, about=About(subject={"customer": who}))
+        for name, who in (("a", "c-1"), ("b", "c-2"), ("c", "c-1"))
+    ]
+    result = backtest(calls, rules({**once, "per": "day"}))
+
+    assert [found.sessions for found in result.contracts] == [{"c"}]
+
+
+def test_sessions_that_wait_in_a_file_go_on_as_if_they_had_not() -> None:
+    """Whatever the number of sessions, each decision and what is owed at the end are the same."""
+    some = rules(
+        {"template": "must_precede", "args": ["look", "pay"], "key": "k"},
+        {"template": "at_most_total", "args": ["pay", "amount", 20]},
+        {"template": "response", "args": ["pay", "note"]},
+        {"template": "at_most_n_times", "args": ["look", 3], "within": 60},
+    )
+    random_ = random.Random(1)
+    events: list[Any] = []
+    for number in range(400):
+        args = {"k": random_.choice("ab"), "amount": random_.randrange(9)}
+        tool, session = random_.choice(["look", "pay", "note"]), f"s{random_.randrange(9)}"
+        events.append(Began(where="", session=session, tool=tool, args=args, at=float(number)))
+        events.append(Ended(call=events[-1], outcome=random_.choice(["ok", "failed"]), at=float(number)))
+    few, many = TraceJudge(some, most_open=3), TraceJudge(some)
+
+    for event in events:
+        one, other = few.take(event), many.take(event)
+        assert (one and (one.refused, one.guarding)) == (other and (other.refused, other.guarding))
+    assert few.unmet() == many.unmet() != {}
+    assert len(few) == len(many) == 9
 
 
 def test_sessions_count_apart_unless_the_file_is_one(tmp_path: Path) -> None:

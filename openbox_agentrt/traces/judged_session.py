@@ -1,0 +1,165 @@
+"""One session of a recording, as far as it was judged, and many of them without holding all in memory."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import IO, Any
+
+from ..acel.engine.rule_set import SharedRules
+from ..acel.engine.snapshot import SnapshotError
+from ..acel.reservation import Reservation
+from ..acel.session import Session
+from .events import Began
+
+__all__ = ("JudgedSession", "JudgedSessions")
+
+MOST_OPEN = 2000
+"""So many sessions are kept in memory; the others wait in a file."""
+
+
+class _Silent:
+    """Take evidence and keep none: what is found is counted elsewhere."""
+
+    def record(self, violation: object, /) -> None:
+        """Let a violation go by."""
+
+
+@dataclass(slots=True, kw_only=True)
+class JudgedSession:
+    """
+    Hold a session that judges recorded calls, and what is known of its recording.
+
+    Attributes:
+        name: Its name.
+        now: The latest time.
+        has_results: Whether every result that a contract learns from was recorded.
+        has_prompts: Whether what the user said was recorded, and
+        hides_prompts: without its text.
+        is_resumed: Whether it went on with a memory that nobody knows here.
+        runs: The runs that are not over.
+        miscounted: Contracts that cannot have counted all that they count, by position.
+        session: The session.
+        flying: The calls that are under way.
+    """
+
+    name: str
+    now: float = 0.0
+    has_results: bool = True
+    has_prompts: bool = False
+    hides_prompts: bool = False
+    is_resumed: bool = False
+    runs: set[str] = field(default_factory=set)
+    miscounted: frozenset[int] = frozenset()
+    session: Session = field(init=False)
+    flying: dict[Began, Reservation] = field(default_factory=dict)
+
+    def open(self, rules: SharedRules, state: Mapping[str, Any], snapshot: Any = None, **more: Any) -> None:
+        """Make its session, or go on with what a snapshot holds."""
+        options: dict[str, Any] = {
+            **more,
+            "contracts": rules,
+            "halt_on_violation": False,
+            "evidence": _Silent(),
+            "max_trace": 0,
+            "trace_window": 0,
+            "clock": lambda: self.now,
+        }
+        if snapshot is None:
+            self.session = Session(state, session_id=self.name, **options)
+        else:
+            self.session = Session.restore(snapshot, **options)
+
+    def to_bytes(self) -> bytes:
+        """
+        Write down what it is.
+
+        Raises:
+            SnapshotError: Its state holds something that is no JSON.
+        """
+        own = [getattr(self, part.name) for part in fields(self) if part.name not in ("session", "flying")]
+        return pickle.dumps((own, self.session.snapshot()), protocol=pickle.HIGHEST_PROTOCOL)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, rules: SharedRules, state: Mapping[str, Any]) -> JudgedSession:
+        """Go on with what `to_bytes` wrote."""
+        own, snapshot = pickle.loads(data)
+        names = [part.name for part in fields(cls) if part.name not in ("session", "flying")]
+        kept = cls(**dict(zip(names, own, strict=True)))
+        kept.open(rules, state, snapshot)
+        return kept
+
+
+class JudgedSessions:
+    """
+    Keep any number of sessions: those that were in use last in memory, and the others in a file.
+
+    Args:
+        rules: The contracts of each.
+        state: The state that each begins with.
+        most: So many are kept in memory at most, those with calls under way aside.
+    """
+
+    def __init__(self, rules: SharedRules, state: Mapping[str, Any], *, most: int = MOST_OPEN) -> None:
+        self._rules = rules
+        self._state = state
+        self._most = most
+        self._open: OrderedDict[str, JudgedSession] = OrderedDict()
+        self._parked: dict[str, tuple[int, int]] = {}
+        self._file: IO[bytes] | None = None
+        self._end = 0
+
+    def __len__(self) -> int:
+        return len(self._open) + len(self._parked)
+
+    def __getitem__(self, name: str) -> JudgedSession:
+        kept = self._open.get(name)
+        if kept is None:
+            kept = self._open[name] = self._found(name)
+            self._parked.pop(name, None)
+            if len(self._open) > self._most:
+                self._park()
+        else:
+            self._open.move_to_end(name)
+        return kept
+
+    def each(self, *, asked: Callable[[], bool]) -> Iterator[JudgedSession]:
+        """Give every session; of those in the file only while `asked` says that they matter."""
+        yield from list(self._open.values())
+        if asked():
+            for name in list(self._parked):
+                yield self._found(name)
+
+    def _found(self, name: str) -> JudgedSession:
+        place = self._parked.get(name)
+        if place is None:
+            kept = JudgedSession(name=name)
+            kept.open(self._rules, self._state)
+            return kept
+        assert self._file is not None
+        self._file.seek(place[0])
+        return JudgedSession.from_bytes(self._file.read(place[1]), self._rules, self._state)
+
+    def _park(self) -> None:
+        """Put half of the sessions into the file, those that were not used for longest."""
+        if self._file is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as this is there
+            weakref.finalize(self, self._file.close)
+        for name in list(self._open)[: self._most // 2]:
+            kept = self._open[name]
+            if kept.flying:
+                continue
+            try:
+                data = kept.to_bytes()
+            except SnapshotError:
+                # What it holds cannot be written down, so it stays.
+                continue
+            self._file.seek(self._end)
+            self._file.write(data)
+            self._parked[name] = self._end, len(data)
+            self._end += len(data)
+            del self._open[name]
