@@ -27,9 +27,19 @@ class ToolSpec:
     postconditions: list[Check] = field(default_factory=list)
     commit: CommitFn | None = None
 
+    @property
+    def is_about_results(self) -> bool:
+        """Tell whether a result is checked, or becomes state."""
+        return bool(self.postconditions) or self.commit is not None
+
     def before(self, state: StateView, args: Mapping[str, Any]) -> Asked:
         """Ask the preconditions, each with arguments of its own, and give those that do not hold."""
-        return _failed([(check, check.ask(state, plain_args(args))) for check in self.preconditions])
+        failed = []
+        for check in self.preconditions:
+            answer = check.ask(state, plain_args(args))
+            if not answer.holds:
+                failed.append((check, answer))
+        return failed
 
     async def abefore(self, state: StateView, args: Mapping[str, Any]) -> Asked:
         """Ask the preconditions as `before` does, and wait for those that have to be awaited."""

@@ -65,6 +65,7 @@ class Admission(Settlement):
             call = Reservation(self, plan.tool, plain_args(args), plan)
         else:
             call = self.enter(tool, args)
+            plan = call.plan
         if about or self._about:
             call.about = about or self._about or NOBODY
         if early:
@@ -72,10 +73,11 @@ class Admission(Settlement):
         if deferred:
             call.deferred = read_deferred(deferred)
             call.special = True
-        if call.plan.plain and self._is_plain:
-            breaches = self.store.reserve(call)
-            if breaches or call.extra is not None:
-                self._judged(call, [], breaches or [], began)
+        if plan.plain and self._is_plain:
+            failed = None if plan.spec is None else plan.spec.before(self.view, call.args)
+            breaches = self.store.reserve(call, None, False, failed)
+            if breaches or failed or call.extra is not None:
+                self._judged(call, failed or [], breaches or [], began)
             return call
         return self._reserve_asking(call, began, started=started)
 
@@ -212,8 +214,7 @@ class Admission(Settlement):
         call = Reservation(self, plan.tool, own or {}, plan)
         if name is None or own is None:
             # What a model sends may have any shape. It is refused like any other call, not raised.
-            call.extra = plan.ask({})
-            call.extra.guards.append(NeverHolds(MALFORMED, Guard(kind="never")))
+            call.extra = plan.ask({}).also([NeverHolds(MALFORMED, Guard(kind="never"))])
         return call
 
     def _entered(

@@ -205,7 +205,7 @@ class CallStore:
 
         Nobody can tell the difference: whoever wants to know how things stand takes the lock.
         """
-        if not call.plan.lands or call.special or call.extra is not None:
+        if not call.plan.lands or call.special or (call.extra is not None and call.extra.moves):
             return self.commit(call, result)
         # Its tallies, and not the call, which would hold the session that holds it.
         self._landed.append(() if call.early else call.plan.counts)
@@ -359,7 +359,7 @@ class CallStore:
                 tally.first = call.step
             tally.live += 1
         extra = call.extra
-        if plan.movers or extra is not None:
+        if plan.movers or (extra is not None and extra.moves):
             movers = plan.movers if extra is None else (*plan.movers, *extra.counts, *extra.movers)
             call.tickets = [(mover, mover.reserve(call)) for mover in movers]
         if call.early:

@@ -11,7 +11,7 @@ Contracts whose matchers look at arguments are asked per call, before any lock i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..._values import dataclass, field
@@ -31,6 +31,11 @@ from ..memory.total import Spend
 from ..memory.window import Stamps, WindowCap
 from .bound_contract import BoundContract, LiveRule
 from .outline import FiledContract, Hits, TallyRules
+
+MAX_ANSWERS = 64
+"""What follows from so many different sets of answers about arguments is kept for each tool."""
+
+_NO_QUESTIONS: Mapping[Hashable, Predicate] = {}
 
 # One for all: each empty set that is made is memory of its own, in every session.
 NONE: frozenset[Any] = frozenset()
@@ -55,6 +60,21 @@ class ArgumentRules:
     faults: dict[int, str] = field(default_factory=dict)
     open: list[tuple[BoundContract, Hits]] = field(default_factory=list)
 
+    @property
+    def moves(self) -> bool:
+        """Tell whether a call moves something because of them."""
+        return bool(self.counts or self.movers)
+
+    def also(self, guards: Sequence[LiveGuard]) -> ArgumentRules:
+        """Give the same with further guards. Calls whose arguments are answered the same share one."""
+        return ArgumentRules(
+            guards=[*self.guards, *guards],
+            counts=self.counts,
+            movers=self.movers,
+            faults=self.faults,
+            open=self.open,
+        )
+
 
 class Plan:
     """
@@ -72,7 +92,8 @@ class Plan:
         asked: Contracts that look at arguments, each with what is left to ask.
         fleet: Contracts whose memory is that of a shared store, each with the roles that a call has.
         learns: Whether what such a call finds out is remembered.
-        plain: Whether only contracts of the session are asked: no condition, and no store of the fleet.
+        ends: What is registered for the tool, if a result is checked or becomes state.
+        plain: Whether no store of the fleet is asked.
         lands: Whether all that a success of such a call changes are tallies.
         stale: Whether the rules were replaced since, so that it lets nothing through any more.
         timeline: What judging reads of time, if anything.
@@ -81,14 +102,17 @@ class Plan:
 
     checks: tuple[LiveGuard, ...]
     __slots__ = (
+        "_answered",
         "_guards",
         "_moved",
+        "_questions",
         "_rules",
         "asked",
         "ban",
         "caps",
         "checks",
         "counts",
+        "ends",
         "fleet",
         "lands",
         "later",
@@ -117,10 +141,13 @@ class Plan:
         self.timeline: Timeline = None
         self.later: Timeline = None
         self.learns = False
-        self.plain = spec is None
+        self.ends = spec if spec is not None and spec.is_about_results else None
+        self.plain = True
         self.lands = True
         self.stale = False
         self._moved = NONE
+        self._questions: Mapping[Hashable, Predicate] = _NO_QUESTIONS
+        self._answered: dict[tuple[bool | str, ...], ArgumentRules] | None = None
         self._guards: tuple[LiveGuard, ...] | None = None
         self._rules: Callable[[], Iterable[LiveRule]] = _no_rules
 
@@ -156,7 +183,7 @@ class Plan:
         fleet: Sequence[tuple[FiledContract, tuple[Hit, ...]]],
     ) -> None:
         """Lay it out by rules of any kind; `guards` and `movers` are those that come from no contract."""
-        self.asked = asked
+        self._find_questions(asked)
         self.fleet = fleet
         guards = list(guards)
         movers = list(movers)
@@ -174,7 +201,7 @@ class Plan:
         self._find_clocks(guards, asked_rules)
         movable = [*movers, *(mover for rule in asked_rules for mover in rule.movers)]
         self.learns = any(mover.learns is not None for mover in movable)
-        self.plain = self.spec is None and not fleet
+        self.plain = not fleet
         self.lands = not (self.learns or self.later or any(mover.heeds_success for mover in others))
 
     @property
@@ -185,9 +212,20 @@ class Plan:
         return self._guards
 
     def ask(self, args: Args) -> ArgumentRules:
-        """Ask the contracts that look at arguments about a call with these."""
+        """Ask the contracts that look at arguments about a call with these. Others may be given the same."""
+        answers = tuple([ask(question, args) for question in self._questions.values()])
+        if self._answered is None:
+            return self._answer(answers)
+        extra = self._answered.get(answers)
+        if extra is None:
+            extra = self._answer(answers)
+            if not extra.faults and len(self._answered) < MAX_ANSWERS:
+                self._answered[answers] = extra
+        return extra
+
+    def _answer(self, answers: Sequence[bool | str]) -> ArgumentRules:
+        answered = dict(zip(self._questions, answers, strict=True))
         extra = ArgumentRules()
-        answers: dict[Any, bool | str] = {}
         rules: list[LiveRule] = []
         for entry, hits in self.asked:
             settled = []
@@ -195,7 +233,7 @@ class Plan:
                 if isinstance(hit, bool):
                     settled.append(hit)
                     continue
-                answer = _answer(answers, (role.selector.identity, role.strict), hit, args)
+                answer = answered[role.selector.identity, role.strict]
                 if isinstance(answer, str):
                     extra.faults[id(entry.contract)] = answer
                     answer = role.strict
@@ -240,6 +278,18 @@ class Plan:
         """Let nothing through any more: other rules are in force."""
         self.stale = True
         self.checks = (NeverHolds(REPLACED, Guard(kind="never")), *self.checks)
+
+    def _find_questions(self, asked: Sequence[tuple[BoundContract, tuple[Hit, ...]]]) -> None:
+        self.asked = asked
+        questions: dict[Hashable, Predicate] = {}
+        for entry, hits in asked:
+            for role, hit in zip(entry.contract.roles, hits, strict=True):
+                if not isinstance(hit, bool):
+                    questions.setdefault((role.selector.identity, role.strict), hit)
+        self._questions = questions
+        # What a condition says is another thing for each call.
+        if asked and not any(entry.contract.is_asked_when for entry, _ in asked):
+            self._answered = {}
 
     def _lay_out(self, guards: list[LiveGuard]) -> None:
         need: dict[Tally, None] = {}
@@ -291,12 +341,6 @@ def identity(mover: Mover) -> Hashable:
 def _split(movers: Sequence[Mover]) -> tuple[list[Tally], list[Mover]]:
     once = {identity(mover): mover for mover in movers}.values()
     return [m for m in once if type(m) is Tally], [m for m in once if type(m) is not Tally]
-
-
-def _answer(answers: dict[Any, bool | str], same: Any, predicate: Predicate, args: Args) -> bool | str:
-    if same not in answers:
-        answers[same] = ask(predicate, args)
-    return answers[same]
 
 
 def _clocks(cells: Sequence[Any]) -> Timeline:

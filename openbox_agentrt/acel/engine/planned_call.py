@@ -129,7 +129,7 @@ class PlannedCall(JudgedCall):
         self.plan = plan
         self.extra = plan.ask(self.args) if own or plan.asked else None
         if own and self.extra is not None:
-            self.extra.guards += own
+            self.extra = self.extra.also(own)
 
     def lessons_of_arguments(self, args: Mapping[str, Any]) -> tuple[PlannedCall, dict[str, Any]]:
         """Give the call as if it had been made with other arguments, and what is learnt from those."""

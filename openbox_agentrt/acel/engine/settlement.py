@@ -59,12 +59,15 @@ class Settlement:
         self.rows = rows
         self.records = records
         self._commits: Commits | None = None
+        self._view: StateView | None = None
         self._fleet = fleet
 
     @property
     def view(self) -> StateView:
         """Give the state, to be read only."""
-        return self.state.view()
+        if self._view is None:
+            self._view = self.state.view()
+        return self._view
 
     @property
     def mode(self) -> Mode:
@@ -81,7 +84,7 @@ class Settlement:
 
     def settle(self, call: Reservation, result: Any) -> Violation | None:
         """Settle a call that ran: check its result, let it become state, and commit it."""
-        spec = call.plan.spec
+        spec = call.plan.ends
         if spec is None:
             over = self.store.land(call, result)
             if over or call.special:
@@ -99,7 +102,7 @@ class Settlement:
 
     async def asettle(self, call: Reservation, result: Any) -> Violation | None:
         """Do as `settle`, and wait for conditions and a commit function that have to be awaited."""
-        spec = call.plan.spec
+        spec = call.plan.ends
         if spec is None:
             self._succeeded(call, result, self.store.commit(call, result))
             return None

@@ -27,6 +27,9 @@ KEPT_ROOM = 4_000
 ROW_ROOM = 1_500
 """What the arguments of one row in a record may weigh, and its result, see `_plain.bounding`."""
 
+# Stands for the line of a row that is encoded when somebody asks.
+_LATER = b""
+
 Row: TypeAlias = tuple[int, str, Mapping[str, Any], Any]
 
 
@@ -88,7 +91,7 @@ class Trace:
 
     def __init__(self, keep: int | None = None) -> None:
         # Appending to a list is atomic, so adding a row takes no lock; whoever reads sorts them in.
-        self._new: list[tuple[Row, bytes | None]] = []
+        self._new: list[tuple[Row, bytes]] = []
         # A session that calls nothing has neither of the two.
         self._rows: deque[Row] | None = None
         self._hash: Any = None
@@ -111,14 +114,13 @@ class Trace:
         """Add a call that ran."""
         row = (step, tool, args, result)
         try:
-            line = None if self._is_late else _encode(row)
+            line = _LATER if self._is_late else _encode(row)
         except Exception:  # noqa: BLE001 - as `_line_of`, and in most calls one step less
             line = _line_of(row)
         new = self._new
         new.append((row, line))
-        is_due = len(new) >= BLOCK or (line is not None and len(line) > LARGE_ROW)
         # If somebody is at it already, this call does not wait for the hash.
-        if is_due and self._lock.acquire(blocking=False):
+        if (len(new) >= BLOCK or len(line) > LARGE_ROW) and self._lock.acquire(blocking=False):
             try:
                 self._drain()
             finally:
@@ -190,7 +192,7 @@ class Trace:
         block = new[:]
         if block:
             del new[: len(block)]
-            lines = [_line_of(row) if line is None else line for row, line in block]
+            lines = [line or _line_of(row) for row, line in block]
             rows = [row for row, _ in block]
             if self._keep is not None and max(map(len, lines)) > LARGE_ROW:
                 rows = list(map(_kept, rows, lines))
