@@ -167,7 +167,9 @@ class SqliteLine:
             with self.in_use:
                 db = self._open()
                 with self._turn(), _begun(db):
-                    yield SqlTables(db)
+                    tables = SqlTables(db)
+                    yield tables
+                    tables.write()
         except (sqlite3.Error, OSError) as error:
             self.close()
             if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):

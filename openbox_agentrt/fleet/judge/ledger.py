@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from functools import singledispatchmethod
+from collections.abc import Callable
 from typing import Any, Final
 
 from ..periods import SECOND
@@ -63,15 +63,12 @@ class Ledger:
     def take(self, step: Step) -> StepAnswer:
         """Take a step and answer it."""
         self._look(step)
-        answer: StepAnswer = self._take(step)
-        return answer
+        how = _TAKEN.get(type(step))
+        if how is None:
+            raise TypeError(f"no step of the protocol: {step!r}")
+        return how(self, step)
 
-    @singledispatchmethod
-    def _take(self, step: Any) -> StepAnswer:
-        raise TypeError(f"no step of the protocol: {step!r}")
-
-    @_take.register
-    def _(self, step: Beat) -> StepAnswer:
+    def _beat(self, step: Beat) -> StepAnswer:
         if step.leave:
             if self.tables.has_open(step.worker):
                 return self._say("open")
@@ -84,8 +81,7 @@ class Ledger:
         self.tables.set_worker(step.worker, WorkerRow(self.now + step.lease_us, max(self._ops, step.acked)))
         return self._say("ok", dead=self.tables.overdue(self.now))
 
-    @_take.register
-    def _(self, step: Reserve) -> StepAnswer:
+    def _reserve(self, step: Reserve) -> StepAnswer:
         had = self.tables.lease(step.lease)
         if had is not None:
             return self._say("gone" if had.state == "g" else "ok", state=had.state)
@@ -114,8 +110,7 @@ class Ledger:
         self._tick(step.worker)
         return self._say("ok", broken=reports, state=state)
 
-    @_take.register
-    def _(self, step: Start) -> StepAnswer:
+    def _start(self, step: Start) -> StepAnswer:
         had = self.tables.lease(step.lease)
         if had is not None and had.state == "s" and had.worker == step.worker:
             return self._say("ok", state="s")
@@ -125,8 +120,7 @@ class Ledger:
         self._tick(step.worker)
         return self._say("ok", state="s")
 
-    @_take.register
-    def _(self, step: Finish) -> StepAnswer:
+    def _finish(self, step: Finish) -> StepAnswer:
         had = self.tables.lease(step.lease)
         if had is None:
             if step.how == "undo":
@@ -144,8 +138,7 @@ class Ledger:
             return self._say("no", state=had.state)
         return self._settle(step, had, had.plan, to)
 
-    @_take.register
-    def _(self, step: Park) -> StepAnswer:
+    def _park(self, step: Park) -> StepAnswer:
         had, guardian = self.tables.lease(step.lease), parked(step.lease)
         if had is not None and had.state == "r" and had.worker == guardian:
             return self._say("ok", state="r")
@@ -157,8 +150,7 @@ class Ledger:
         self._tick(step.worker)
         return self._say("ok", state="r")
 
-    @_take.register
-    def _(self, step: Adopt) -> StepAnswer:
+    def _adopt(self, step: Adopt) -> StepAnswer:
         had, guardian = self.tables.lease(step.lease), parked(step.lease)
         if had is None or had.state != "r" or not self._alive():
             return self._say("no", state=had.state if had else "")
@@ -173,20 +165,17 @@ class Ledger:
             self._tick(step.worker)
         return self._say("ok", state="r", plan=had.plan, note=had.note)
 
-    @_take.register
-    def _(self, step: Mend) -> StepAnswer:
+    def _mend(self, step: Mend) -> StepAnswer:
         return self._say("ok" if self.tables.mend(step.cell, self.now) else "no")
 
-    @_take.register
-    def _(self, step: Hold) -> StepAnswer:
+    def _hold(self, step: Hold) -> StepAnswer:
         if not self._alive():
             return self._say("dead")
         if step.by is not None and self.now > step.by:
             return self._say("stale")
         return self._said(step.worker, *hold(step, self._holder()))
 
-    @_take.register
-    def _(self, step: Keep) -> StepAnswer:
+    def _keep(self, step: Keep) -> StepAnswer:
         if not self._alive():
             return self._say("dead")
         return self._said(step.worker, *keep(step, self._holder()))
@@ -248,3 +237,16 @@ class Ledger:
 
     def _say(self, said: Any, **more: Any) -> StepAnswer:
         return StepAnswer(said=said, now=self.now, generation=self._generation, ops=self._ops, **more)
+
+
+_TAKEN: Final[dict[type, Callable[[Ledger, Any], StepAnswer]]] = {
+    Beat: Ledger._beat,
+    Reserve: Ledger._reserve,
+    Start: Ledger._start,
+    Finish: Ledger._finish,
+    Park: Ledger._park,
+    Adopt: Ledger._adopt,
+    Mend: Ledger._mend,
+    Hold: Ledger._hold,
+    Keep: Ledger._keep,
+}

@@ -91,10 +91,31 @@ class SqlRows:
 
 
 class SqlTables:
-    """The rows of one file, over one connection."""
+    """
+    The rows of one file, over one connection, within one transaction.
+
+    Several steps are often taken in one. What all of them look at - the store's generation, the worker, the
+    numbers of cells - is read once, and written once, by `write`.
+    """
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
+        self._meta: dict[str, str] = {}
+        self._workers: dict[str, WorkerRow | None] = {}
+        self._cells: dict[str, Saved] = {}
+        self._new_workers: dict[str, WorkerRow] = {}
+        self._new_cells: dict[str, CellState] = {}
+
+    def write(self) -> None:
+        """Write what was changed. Whoever ends the transaction calls it before."""
+        workers = [(name, row.until, row.ops) for name, row in self._new_workers.items()]
+        if workers:
+            self._db.executemany("insert or replace into worker values(?,?,?)", workers)
+        if self._new_cells:
+            cells = self._new_cells.items()
+            rows = [(name, *_numbers_of(cell.saved), _dies(cell)) for name, cell in cells]
+            self._db.executemany("insert or replace into cell values(?,?,?,?,?,?,?,?,?,?,?)", rows)
+        self._new_workers, self._new_cells = {}, {}
 
     def generation(self) -> str:
         return self.meta("generation")
@@ -110,24 +131,32 @@ class SqlTables:
 
     def meta(self, key: str) -> str:
         """Read what is kept about the store; empty if nothing is."""
-        row = self._db.execute("select v from meta where k=?", (key,)).fetchone()
-        return "" if row is None else str(row[0])
+        if key not in self._meta:
+            row = self._db.execute("select v from meta where k=?", (key,)).fetchone()
+            self._meta[key] = "" if row is None else str(row[0])
+        return self._meta[key]
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep something about the store."""
+        self._meta[key] = value
         self._db.execute("insert or replace into meta values(?,?)", (key, value))
 
     def worker(self, worker: str) -> WorkerRow | None:
-        row = self._db.execute("select until, ops from worker where id=?", (worker,)).fetchone()
-        return None if row is None else WorkerRow(*row)
+        if worker not in self._workers:
+            row = self._db.execute("select until, ops from worker where id=?", (worker,)).fetchone()
+            self._workers[worker] = None if row is None else WorkerRow(*row)
+        return self._workers[worker]
 
     def set_worker(self, worker: str, row: WorkerRow) -> None:
-        self._db.execute("insert or replace into worker values(?,?,?)", (worker, row.until, row.ops))
+        self._workers[worker] = self._new_workers[worker] = row
 
     def drop_worker(self, worker: str) -> None:
+        self._workers[worker] = None
+        self._new_workers.pop(worker, None)
         self._db.execute("delete from worker where id=?", (worker,))
 
     def overdue(self, now: int) -> tuple[str, ...]:
+        self.write()
         rows = self._db.execute("select id from worker where until<? limit 16", (now,)).fetchall()
         return tuple(str(row[0]) for row in rows)
 
@@ -167,18 +196,22 @@ class SqlTables:
         self._db.execute("update lease set note=? where id=?", (note, lease))
 
     def cell(self, spec: WireCell, now: int) -> CellState:
-        return CellState(spec, self._saved(spec.id) or Saved(), SqlRows(self._db, spec.id), now)
+        if spec.id not in self._cells:
+            self._cells[spec.id] = self._saved(spec.id) or Saved()
+        return CellState(spec, self._cells[spec.id], SqlRows(self._db, spec.id), now)
 
     def save(self, cell: CellState) -> None:
         cell.saved.now = cell.now
-        values = (cell.spec.id, *_numbers_of(cell.saved), _dies(cell))
-        self._db.execute("insert or replace into cell values(?,?,?,?,?,?,?,?,?,?,?)", values)
+        self._cells[cell.spec.id] = cell.saved
+        self._new_cells[cell.spec.id] = cell
 
     def _saved(self, cell: str) -> Saved | None:
         row = self._db.execute(f"select {_NUMBERS} from cell where id=?", (cell,)).fetchone()
         return None if row is None else Saved(*row)
 
     def mend(self, cell: str, now: int) -> bool:
+        self.write()
+        self._cells.pop(cell, None)
         kept = self._saved(cell)
         if kept is None:
             return False
@@ -224,6 +257,7 @@ class SqlTables:
 
     def read(self, sql: str, *values: object) -> list[Any]:
         """Read rows for people who look."""
+        self.write()
         return self._db.execute(sql, values).fetchall()
 
     def tell(self, names: dict[str, bytes]) -> None:
