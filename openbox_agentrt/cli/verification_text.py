@@ -92,6 +92,8 @@ def print_account(account: FleetAccount, contradictions: Sequence[str], *, as_js
     if account.grants and not as_json:
         said = f"{account.grants:,} grant(s) of the fleet's store, {len(contradictions):,} contradict(s)"
         print(said, file=sys.stderr if contradictions else sys.stdout)
+        if account.unseen:
+            print(f"  {account.unseen:,} rest on calls that none of these logs shows")
 
 
 def _print_result(name: str, outcome: Outcome) -> None:

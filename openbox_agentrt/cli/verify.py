@@ -110,7 +110,12 @@ def verify(
     if as_json:
         found: dict[str, Any] = {name: outcome.to_dict() for name, outcome in outcomes.items()}
         if len(found) > 1 and question.account.cells:
-            found["fleet"] = {"grants": question.account.grants, "contradictions": contradictions}
+            account = question.account
+            found["fleet"] = {
+                "grants": account.grants,
+                "unseen": account.unseen,
+                "contradictions": contradictions,
+            }
         print(json.dumps(found if len(found) > 1 else next(iter(found.values()))))
     for name, outcome in outcomes.items():
         if len(outcomes) > 1 and not as_json:

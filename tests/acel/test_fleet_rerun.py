@@ -14,6 +14,7 @@ import pytest
 from benchmarks.rechaining import rechained
 from openbox_agentrt.acel import (
     Session,
+    alternate_precedence,
     any_of,
     at_most_n_times,
     at_most_total,
@@ -65,6 +66,10 @@ def recorded(path: Path, session: Callable[..., Session], act: Callable[[Session
         act(one)
         one.end_session()
     return rerun_file(path)
+
+
+def recorded_ok(path: Path, rules: tuple[Template, ...], fleet: SqliteFleet, act: Any) -> bool:
+    return recorded(path, lambda **o: Session(contracts=rules, fleet=fleet, **o), act).ok
 
 
 RULES = (
@@ -192,6 +197,49 @@ def test_a_call_that_ran_without_asking_is_named(fleet: SqliteFleet, tmp_path: P
     assert difference.recorded == "allowed without the store of the fleet"
 
 
+def other_reason(step: dict[str, Any]) -> None:
+    step["broken"] = [1]
+
+
+def as_if_run(step: dict[str, Any]) -> None:
+    step.pop("broken")
+    step["e"] = "commit"
+
+
+@pytest.mark.parametrize(
+    ("event", "change", "only", "recorded"),
+    [
+        pytest.param("abort", other_reason, {}, "refused, breaks at_most_n_times(refund", id="for another"),
+        pytest.param("abort", lambda step: step.update(broken=[]), {}, "refused", id="for nothing"),
+        pytest.param(
+            "commit", lambda step: step.update(e="abort", broken=[0]), {}, "refused, breaks", id="late"
+        ),
+        pytest.param("abort", as_if_run, {}, "ran", id="it ran all the same"),
+    ],
+)
+def test_what_a_call_was_taken_back_for_follows_from_the_answer(
+    fleet: SqliteFleet,
+    tmp_path: Path,
+    event: str,
+    change: Callable[[dict[str, Any]], object],
+    only: dict[str, Any],
+    recorded: str,
+) -> None:
+    """And one that was refused has not run."""
+    log = tmp_path / "e.jsonl"
+    rules = (at_most_n_times("pay", 1, **DAY), at_most_n_times("refund", 1, **DAY))
+
+    def act(session: Session) -> None:
+        session.call("pay")
+        assert not session.reserve("pay").allowed
+
+    assert recorded_ok(log, rules, fleet, act)
+    changed(log, event, change, **only)
+
+    found = rerun_file(log).differences
+    assert recorded in [each.recorded[: len(recorded)] for each in found]
+
+
 def test_what_was_judged_again_and_what_had_no_answer_follow_too(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -260,8 +308,8 @@ def worker(log: Path, store: Path, calls: int, rules: tuple[Template, ...]) -> R
     fleet = SqliteFleet(store, timeout_seconds=20)
 
     def act(session: Session) -> None:
-        for _ in range(calls):
-            call = session.reserve("pay", {"amount": 100})
+        for number in range(calls):
+            call = session.reserve("pay", {"amount": 100, "to": f"{log.stem}{number}"})
             if call.allowed:
                 call.commit("paid")
 
@@ -282,6 +330,8 @@ def generation_of(log: Path) -> str:
         pytest.param(at_most_n_times("pay", 3, **DAY), id="count"),
         pytest.param(at_most_total("pay", "amount", 300, **DAY), id="amount"),
         pytest.param(rate_limit("pay", 3, 3600, scope="fleet"), id="window"),
+        pytest.param(max_distinct("pay", "to", 3, **DAY), id="values"),
+        pytest.param(max_distinct("pay", "to", 3, scope="fleet", within=3600), id="values in a window"),
     ],
 )
 def test_the_logs_of_all_workers_are_set_against_each_other(
@@ -306,6 +356,85 @@ def test_the_logs_of_all_workers_are_set_against_each_other(
     assert ["granted" in each for each in beyond] == [True] * 3
     assert "c.jsonl, line" in forgotten
     assert "these logs show" in forgotten
+
+
+def in_fleet(
+    log: Path, store: Path, rules: tuple[Template, ...], tools: list[str], *, amount: int = 100
+) -> list[bool]:
+    """Let one worker call these tools."""
+    fleet = SqliteFleet(store, timeout_seconds=20)
+    said: list[bool] = []
+
+    def act(session: Session) -> None:
+        for tool in tools:
+            call = session.reserve(tool, {"amount": amount})
+            said.append(call.allowed)
+            if call.allowed:
+                call.commit("done")
+
+    try:
+        assert recorded_ok(log, rules, fleet, act)
+    finally:
+        fleet.close()
+    return said
+
+
+def account_of(*logs: Path) -> FleetAccount:
+    account = FleetAccount()
+    for log in logs:
+        assert rerun_file(log, account=account).ok
+    return account
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        pytest.param(must_precede("verify", "pay", scope="fleet", forever=True), id="need"),
+        pytest.param(must_precede("verify", "pay", scope="fleet", within=3600), id="need in a window"),
+        pytest.param(alternate_precedence("verify", "pay", scope="fleet", forever=True), id="token"),
+    ],
+)
+def test_what_a_grant_rests_on_is_in_the_logs_or_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rule: Template
+) -> None:
+    """One worker verifies and another pays: by the log of the other alone, nobody has verified."""
+    one, other, store = tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "one.db"
+    assert in_fleet(one, store, (rule,), ["verify"]) == [True]
+    assert in_fleet(other, store, (rule,), ["pay"]) == [True]
+
+    assert (account_of(other).unseen, account_of(one, other).unseen) == (1, 0)
+    assert main(["verify", str(other), "--rerun"]) == 0
+    capsys.readouterr()
+    assert in_fleet(one, store, (rule, at_most_n_times("pay", 9, **DAY)), ["verify", "pay"]) == [True, True]
+    assert main(["verify", str(one), str(other), "--rerun"]) == 0
+    assert "rest on calls" not in capsys.readouterr().out
+
+
+def later(seconds: int) -> Callable[[dict[str, Any]], object]:
+    """Let an answer have been given that much later."""
+    return lambda step: step["answer"].update(now=step["answer"]["now"] + seconds * 10**6)
+
+
+@pytest.mark.parametrize("how_long", [{"forever": True}, {"within": 3600}], ids=str)
+def test_a_success_that_the_store_forgot_is_found(tmp_path: Path, how_long: dict[str, Any]) -> None:
+    """Only once it certainly knew of it: its worker had asked again, long after."""
+    rules = (
+        must_precede("verify", "pay", scope="fleet", **how_long),
+        at_most_n_times("ping", 99, **DAY),
+    )
+    one, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    in_fleet(one, tmp_path / "one.db", rules, ["verify", "ping", "ping"])
+    assert in_fleet(other, tmp_path / "two.db", rules, ["pay"]) == [False]
+    generation = generation_of(one)
+    changed(other, "fleet", lambda body: body["answer"].update(generation=generation))
+    changed(other, "fleet", later(60))
+    assert account_of(one, other).contradictions() == []
+
+    changed(one, "fleet", later(30), step=3)
+
+    (contradiction,) = account_of(one, other).contradictions()
+    assert "b.jsonl, line" in contradiction
+    assert "counted 0 success(es), and these logs show 1 granted before" in contradiction
 
 
 WATCHED = (at_most_n_times("pay", 1, key="customer", **DAY), at_most_n_times("pay", 9, **DAY))

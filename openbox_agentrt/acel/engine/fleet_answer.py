@@ -77,6 +77,7 @@ class AnsweredPlan:
         form: The answer as `answer_form` gave it.
         places: The guards of the plan that the answer names, in its order.
         how: How the call ended; None if the log does not say.
+        ended: Position of the step that says it.
         altered: Whether something else ran, or was measured, than was asked for.
     """
 
@@ -85,6 +86,7 @@ class AnsweredPlan:
     form: Mapping[str, Any]
     places: Sequence[int]
     how: str | None = None
+    ended: int = 0
     altered: bool = False
 
     def broken(self) -> Iterator[tuple[Mapping[str, Any], FleetGuard]]:

@@ -6,11 +6,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from .comparison import Comparison
-from .fleet_answer import ASKED_OF_WATCHED, AnsweredPlan, answered, follow_answer
+from .fleet_answer import ASKED_OF_WATCHED, AnsweredPlan, FollowedAnswer, answered, follow_answer
 from .fleet_plan import question_of
 from .followed_rules import FollowedRules
 from .hidden import reads_hidden_in_fleet
 from .planned_call import PlannedCall
+
+_NOTHING = FollowedAnswer(allowed=True, breaches=[])
 
 
 class FollowedFleet:
@@ -34,6 +36,8 @@ class FollowedFleet:
         self._open: dict[int, AnsweredPlan] = {}
         # Calls whose question the log does not show.
         self._unasked: set[int] = set()
+        # What followed from the latest answer about a call; None where that is not what was recorded.
+        self._latest: dict[int, FollowedAnswer | None] = {}
 
     def hide(self, call: PlannedCall, seen: Any, keys: Collection[str]) -> None:
         """Take note of hidden arguments of a call, which its question may be about."""
@@ -49,6 +53,7 @@ class FollowedFleet:
             self._found.not_derivable += 1
             return
         allowed = bool(step["allowed"])
+        self._latest[call.step] = None
         try:
             derived = follow_answer(question, step.get("answer"), self._rules.contracts)
         except ValueError as error:
@@ -60,7 +65,7 @@ class FollowedFleet:
             answer = answered(number, question, step["answer"], self._rules.contracts)
             self._open[call.step] = answer
             self.answers.append(answer)
-        follows = derived.allowed or call.watched
+        follows, known = derived.allowed or call.watched, len(self._found.differences)
         self._found.count_watched(is_watched=call.watched, breaches=derived.breaches)
         self._found.compare(
             number,
@@ -71,16 +76,32 @@ class FollowedFleet:
             is_word=self._rules.is_code,
             is_unknown=False,
         )
+        if len(self._found.differences) == known:
+            self._latest[call.step] = _NOTHING if allowed else derived
 
     def end(self, number: int, step: Mapping[str, Any], call: PlannedCall) -> None:
         """Take note of how a call ended, and let none have run about which the store was not asked."""
         end = step["e"]
         if self.told and end in ("commit", "fail"):
             self._require_answer(number, step, call)
+        refused = self._latest.pop(call.step, _NOTHING)
+        if self.told and end == "abort" and call.step not in self._unasked and refused is not None:
+            self._compare_refusal(number, step, refused)
         self._unasked.discard(call.step)
         answer = self._open.pop(call.step, None)
         if answer is not None:
-            answer.how, answer.altered = end, "final" in step or "measured" in step or "shown" in step
+            answer.how, answer.ended = end, number
+            answer.altered = "final" in step or "measured" in step or "shown" in step
+
+    def _compare_refusal(self, number: int, step: Mapping[str, Any], refused: FollowedAnswer | None) -> None:
+        """Let a call be taken back for what an answer shows to be broken, and nothing else."""
+        if "broken" not in step or (refused is not None and refused.rests_on_code):
+            return
+        recorded = [name for name in step["broken"] if not self._rules.is_code(name)]
+        found = [] if refused is None else [self._rules.name(breach) for breach in refused.breaches]
+        if not self._rules.agree(recorded, found):
+            words = self._rules.words
+            self._found.differ(number, step, words(False, recorded), words(refused is None, found))
 
     def _require_answer(self, number: int, step: Mapping[str, Any], call: PlannedCall) -> None:
         if not call.plan.fleet or call.question is not None or call.step in self._unasked:

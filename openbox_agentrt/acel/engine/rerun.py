@@ -66,6 +66,8 @@ class Rerun(Comparison):
         self._flying: dict[int, PlannedCall] = {}
         # Only calls of whose results something was learnt may be heard of again.
         self._learned: dict[int, PlannedCall] = {}
+        # Calls that had been let through, and were refused before they ran.
+        self._stopped: set[int] = set()
         self._make: Callable[[], _FollowedStore] = _FollowedStore
 
     @property
@@ -174,9 +176,11 @@ class Rerun(Comparison):
                 hidden = "args" not in step and step["step"] in unseen
                 self._reserve(number, step, late.get(step["step"]), hidden=hidden)
             case "fleet":
+                known = len(self.differences)
                 self._fleet.answer(
                     number, step, self._begun(number, step, "the fleet was asked about a call")
                 )
+                self._stop(step, known)
             case "commit" | "fail" | "abort" | "lose" as end:
                 self._end(number, step, end)
             case "learn":
@@ -259,6 +263,10 @@ class Rerun(Comparison):
         assert self._store is not None
         call = self._begun(number, step, "a call ended")
         del self._flying[call.step]
+        if call.step in self._stopped:
+            self._stopped.discard(call.step)
+            if end != "abort":
+                self.differ(number, step, "ran", "refused before")
         self._fleet.end(number, step, call)
         unknown: set[int] = set()
         if "final" in step:
@@ -298,7 +306,16 @@ class Rerun(Comparison):
         breaches = self._store.recheck(call)
         self.count_watched(is_watched=call.watched, breaches=breaches)
         derived = call.watched or not blocked_by(breaches)
+        known = len(self.differences)
         self._compare(number, step, bool(step["allowed"]), derived, breaches, self._unseen.about(call))
+        self._stop(step, known)
+
+    def _stop(self, step: Mapping[str, Any], known: int) -> None:
+        """Take note of what was said of a call under way, if it follows: it runs if it was allowed last."""
+        if step["allowed"] or len(self.differences) > known:
+            self._stopped.discard(step["step"])
+        else:
+            self._stopped.add(step["step"])
 
     def _learnt(self, call: PlannedCall, step: Mapping[str, Any]) -> dict[str, Any]:
         """Give what a log says was learnt from a call, with None for what it does not say."""
