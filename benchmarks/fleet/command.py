@@ -13,7 +13,7 @@ from tests.fleet.redis_server import BINARY, RedisServer
 
 from ..tables import Table
 
-PARTS = ("latency", "throughput", "limit", "memory", "sessions")
+PARTS = ("latency", "throughput", "limit", "memory", "sessions", "hanging")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = Path(name)
         with RedisServer(folder) as server:
             for part in options.parts or PARTS:
-                for table in _tables(part, server.url, folder, options.quick):
+                for table in _tables(part, server, folder, options.quick):
                     print(f"{table.to_text()}\n", flush=True)
                     tables.append(table)
     if options.json is not None:
@@ -40,7 +40,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _tables(part: str, url: str, folder: Path, quick: bool) -> Sequence[Table]:
+def _tables(part: str, server: RedisServer, folder: Path, quick: bool) -> Sequence[Table]:
+    url = server.url
+    if part == "hanging":
+        from . import hanging
+
+        return [hanging.measure(server, folder, quick=quick)]
     if part == "latency":
         from . import latency
 

@@ -86,8 +86,9 @@ async def change_address(conversation: str, request: Request) -> dict[str, bool]
 
 @app.exception_handler(ContractRefusedError)
 async def refused(request: Request, error: ContractRefusedError) -> JSONResponse:
-    """Say why, and when to come back: 409 for a used-up budget, 503 while the store does not answer."""
-    unavailable = error.decision is not None and error.decision.fleet == "unavailable"
+    """Say why, and when to come back: 409 for a used-up budget, 503 while nobody can say, or all wait."""
+    by = error.decision
+    unavailable = by is not None and (by.fleet == "unavailable" or by.source == "session")
     waits = [broken.retry_after for broken in error.refusal.broken if broken.retry_after is not None]
     headers = {"retry-after": str(max(1, round(max(waits))))} if waits else {}
     body = {"refused": error.refusal.message}

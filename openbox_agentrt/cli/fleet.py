@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from ..console.words import iso
-from ..fleet.amounts import from_units
 from ..fleet.client.settling import settle_worker
 from ..fleet.steps import Finish, NoAnswerError
 from ..fleet.survey import CellStand, LeaseStand, Survey, survey
+from .cell_words import cell_line, cell_numbers, cell_words, resets_at
 from .options import AsJsonLines
 from .running import InputError
 
@@ -71,7 +71,7 @@ def show(
             typer.echo(json.dumps(_lease_data(lease)))
         return
     for cell in cells:
-        typer.echo(_cell_line(cell))
+        typer.echo(cell_line(cell))
     typer.echo(f"{len(cells)} cells, {len(workers)} workers, {len(leases)} open leases")
     for worker, until in workers.items():
         held = [lease for lease in leases if lease.worker == worker]
@@ -145,38 +145,18 @@ def _surveyed(url: str) -> Iterator[Survey]:
         store.close()
 
 
-def _cell_line(cell: CellStand) -> str:
-    data = _cell_data(cell)
-    words = [data["name"]] + ([f"key {cell.key!r}"] if cell.key else [])
-    words += [
-        f"{name} {data[name]}" for name in ("spent", "outstanding", "limit", "free") if data[name] is not None
-    ]
-    if data["since"]:
-        words.append(f"since {data['since']}")
-    if cell.unread:
-        words.append("refuses: an amount is missing that nobody measured")
-    if cell.ahead > 1:
-        words.append(f"{cell.ahead:.0f} s ahead of the clock")
-    return f"{cell.id}  {', '.join(words)}"
-
-
 def _cell_data(cell: CellStand) -> dict[str, Any]:
-    scale = 0 if cell.about is None else cell.about.scale
-
-    def shown(units: int | None) -> str | None:
-        return None if units is None else format(from_units(units, scale), "f")
-
+    resets = resets_at(cell)
     return {
         "cell": cell.id,
         "name": "?" if cell.about is None else cell.about.name,
+        "counts": cell_words(cell),
         "key": cell.key,
-        "spent": shown(cell.spent),
-        "outstanding": shown(cell.outstanding),
-        "limit": shown(None if cell.about is None else cell.about.limit),
-        "free": shown(cell.free),
+        **cell_numbers(cell),
         "unread": cell.unread,
         "ahead_seconds": round(cell.ahead, 1),
         "since": None if cell.period is None else iso(cell.period / 1e6),
+        "resets_at": None if resets is None else resets.isoformat(),
     }
 
 

