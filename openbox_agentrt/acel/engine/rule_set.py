@@ -12,6 +12,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterable
+from copy import copy
 from typing import Literal
 
 from ..contracts.base import TemporalContract
@@ -101,18 +102,10 @@ class RuleSet:
 
     def extended(self, contract: TemporalContract) -> RuleSet:
         """Make a set with one more contract. This one stays as it is."""
-        more = RuleSet(alone=self.alone, default_scope=self.default_scope)
-        more.fleet = list(self.fleet)
-        more.contracts = list(self.contracts)
-        more.order = dict(self.order)
-        more.filed = dict(self.filed)
-        more.custom = list(self.custom)
-        more.at_end = list(self.at_end)
-        more.keeps_times = self.keeps_times
-        more.tells_runs_apart = self.tells_runs_apart
+        more = RuleSet()
+        for name in vars(more):
+            setattr(more, name, copy(getattr(self, name)))
         more._by_name = {name: list(filed) for name, filed in self._by_name.items()}
-        more._patterns = list(self._patterns)
-        more._named_code = dict(self._named_code)
         more._watched = {tool: dict(moves) for tool, moves in self._watched.items()}
         more.add(contract)
         return more
