@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from openbox_core.errors import OpenBoxAuthError
 
+from .._core.approvals import ApprovalKey
 from .._errors.refusals import error_of
 from .._run import contract_events
 from .._run.record import facts_of
@@ -322,6 +323,7 @@ async def _person(activity: Activity, answer: Answer, *, again: bool) -> PollAns
     run, event = activity.run, activity.request.event
     core = run.services.core
     ids = {"workflow_id": run.workflow_id, "run_id": run.run_id, "activity_id": activity.id}
+    key = ApprovalKey.of(answer, **ids, event=event)
     if not again:
         run.services.observers.tell_waiting(
             ApprovalRequest(
@@ -336,8 +338,8 @@ async def _person(activity: Activity, answer: Answer, *, again: bool) -> PollAns
             )
         )
     if not (activity.request.pausable and run.services.options.approval_mode == "pause"):
-        return await core.approve(answer, **ids, cancelled=lambda: run.refusal(event), event=event)
-    said = await core.approved(answer, **ids, event=event) if again else None
+        return await core.approve(key, cancelled=lambda: run.refusal(event))
+    said = await core.approvals.asked_once(key) if again else None
     if said is None:
         activity.move("wait")
         raise ApprovalPending(f"{event!r} waits for an approval")

@@ -71,7 +71,7 @@ class ApprovalKey:
 
     @classmethod
     def of(
-        cls, answer: Answer, workflow_id: str, run_id: str, activity_id: str, event: str | None
+        cls, answer: Answer, *, workflow_id: str, run_id: str, activity_id: str, event: str | None = None
     ) -> ApprovalKey:
         """The key of the approval that `answer` requires."""
         return cls(

@@ -62,6 +62,7 @@ class CoreGate:
     Attributes:
         counts: What the gate has done so far.
         reports: Reports of all runs that Core does not have yet.
+        approvals: Asks Core what people have decided.
         waiting: How many calls wait for a person now.
     """
 
@@ -88,7 +89,7 @@ class CoreGate:
             self._report, self._stamped, self.counts, catch_up_seconds=options.gate_budget / 2
         )
         max_wait = options.approval_max_wait_ms
-        self._approvals = ApprovalWait(
+        self.approvals = ApprovalWait(
             runtime.client,
             interval_seconds=options.approval_poll_interval_ms / 1000,
             max_wait_seconds=None if max_wait is None else max_wait / 1000,
@@ -156,17 +157,10 @@ class CoreGate:
             return None
 
     async def approve(
-        self,
-        answer: Answer,
-        *,
-        workflow_id: str,
-        run_id: str,
-        activity_id: str,
-        cancelled: Callable[[], GovernanceError | None] = lambda: None,
-        event: str | None = None,
+        self, key: ApprovalKey, *, cancelled: Callable[[], GovernanceError | None] = lambda: None
     ) -> PollAnswer:
         """
-        Wait for the person whom `answer` requires; return only when the call is approved.
+        Wait for the person who is to decide; return only when the call is approved.
 
         The run may have been halted meanwhile: look again before the call starts.
 
@@ -178,28 +172,11 @@ class CoreGate:
             OpenBoxAuthError: Core answered 401 or 403.
             GovernanceError: Whatever `cancelled` returned.
         """
-        key = ApprovalKey.of(answer, workflow_id, run_id, activity_id, event)
         self.waiting += 1
         try:
-            return await self._approvals.decided(key, cancelled=cancelled)
+            return await self.approvals.decided(key, cancelled=cancelled)
         finally:
             self.waiting -= 1
-
-    async def approved(
-        self, answer: Answer, *, workflow_id: str, run_id: str, activity_id: str, event: str | None = None
-    ) -> PollAnswer | None:
-        """
-        Ask once whether the call is approved; None while nobody has decided.
-
-        Raises:
-            ApprovalRejectedError: A person said no.
-            ApprovalExpiredError: The approval ran out.
-            GovernanceUnavailableError: Core does not take the question.
-            OpenBoxAuthError: Core answered 401 or 403.
-        """
-        return await self._approvals.asked_once(
-            ApprovalKey.of(answer, workflow_id, run_id, activity_id, event)
-        )
 
     async def _ask(
         self, event: EventEnvelope, budget: float, *, is_report: bool = False, urgent: bool = False

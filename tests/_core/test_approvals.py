@@ -12,7 +12,7 @@ import pytest
 from openbox_core.conformance.fake_core import FakeCore, fake_client
 from openbox_core.errors import OpenBoxAuthError
 
-from openbox_agentrt._core.approvals import MAX_UNANSWERED, ApprovalState, parse_poll
+from openbox_agentrt._core.approvals import MAX_UNANSWERED, ApprovalKey, ApprovalState, parse_poll
 from openbox_agentrt._core.connection import Connection
 from openbox_agentrt._core.gate import CoreGate
 from openbox_agentrt.decision import Answer, Verdict
@@ -100,7 +100,7 @@ def wired(to: Connecting, clock: ManualClock) -> Callable[..., CoreGate]:
         core = FakeCore(*polls)
         connection = to(clock=clock.monotonic, sleep=clock.sleep, now=now, **options)
         client = fake_client(core)
-        connection.gate._approvals._client = client
+        connection.gate.approvals._client = client
         return connection.gate, core
 
     return make  # type: ignore[return-value]  # a pair, unpacked by every test
@@ -112,7 +112,7 @@ async def test_it_returns_when_a_person_says_yes(wired: Any, clock: ManualClock)
         {}, {"action": "require_approval"}, {"action": "allow"}, approval_poll_interval_ms=5_000
     )
 
-    await gate.approve(Answer(verdict=Verdict.REQUIRE_APPROVAL), **IDS)
+    await gate.approve(ApprovalKey.of(Answer(verdict=Verdict.REQUIRE_APPROVAL), **IDS))
 
     assert core.approval_requests == [IDS] * 3
     assert sum(clock.sleeps) == pytest.approx(10.0)
@@ -132,7 +132,7 @@ async def test_it_raises_when_a_person_says_no(wired: Any, poll: Any, error: typ
     gate, _ = wired({}, poll)
 
     with pytest.raises(error) as caught:
-        await gate.approve(ASKED, event="refund", **IDS)
+        await gate.approve(ApprovalKey.of(ASKED, event="refund", **IDS))
 
     assert caught.value.approval_id == "ap-1"  # type: ignore[attr-defined]  # of both classes
     assert caught.value.reason == poll.get("reason")  # type: ignore[attr-defined]  # of both classes
@@ -143,7 +143,7 @@ async def test_a_replacement_that_the_person_proposes_is_on_the_error(wired: Any
     gate, _ = wired({"action": "block", "id": "e1", "patch": {"new_input": {"amount": 5}}})
 
     with pytest.raises(ApprovalRejectedError) as caught:
-        await gate.approve(ASKED, **IDS)
+        await gate.approve(ApprovalKey.of(ASKED, **IDS))
 
     assert caught.value.patch is not None
     assert caught.value.patch.new_input == {"amount": 5}
@@ -154,7 +154,7 @@ async def test_silence_is_a_no(wired: Any, clock: ManualClock) -> None:
     gate, core = wired(*[{}] * 1_000, approval_poll_interval_ms=5_000, approval_max_wait_ms=12_000)
 
     with pytest.raises(ApprovalTimeoutError) as caught:
-        await gate.approve(ASKED, **IDS)
+        await gate.approve(ApprovalKey.of(ASKED, **IDS))
 
     assert caught.value.max_wait_ms == 12_000
     assert clock.monotonic() == pytest.approx(12.0)
@@ -167,7 +167,7 @@ async def test_a_wait_without_a_limit_has_none(wired: Any, clock: ManualClock) -
         *[{}] * 2_000, {"action": "allow"}, approval_poll_interval_ms=5_000, approval_max_wait_ms=None
     )
 
-    await gate.approve(ASKED, **IDS)
+    await gate.approve(ApprovalKey.of(ASKED, **IDS))
 
     assert clock.monotonic() >= 10_000
 
@@ -178,7 +178,7 @@ async def test_an_approval_that_runs_out_ends_the_wait(wired: Any, clock: Manual
     answer = Answer(verdict=Verdict.REQUIRE_APPROVAL, approval_expires_at=NOW + timedelta(seconds=7))
 
     with pytest.raises(ApprovalExpiredError):
-        await gate.approve(answer, **IDS)
+        await gate.approve(ApprovalKey.of(answer, **IDS))
 
     assert clock.monotonic() < 15
 
@@ -189,14 +189,14 @@ async def test_a_yes_after_the_approval_ran_out_is_a_no(wired: Any, clock: Manua
     answer = Answer(verdict=Verdict.REQUIRE_APPROVAL, approval_expires_at=NOW - timedelta(seconds=1))
 
     with pytest.raises(ApprovalExpiredError):
-        await gate.approve(answer, **IDS)
+        await gate.approve(ApprovalKey.of(answer, **IDS))
 
 
 async def test_go_s_zero_time_does_not_expire_what_another_transport_polled(wired: Any) -> None:
     """openbox_core takes it for a time long past."""
     gate, _ = wired({"action": "allow", "approval_expiration_time": ZERO})
 
-    await gate.approve(ASKED, **IDS)
+    await gate.approve(ApprovalKey.of(ASKED, **IDS))
 
 
 async def test_a_run_that_ended_waits_no_longer(wired: Any, clock: ManualClock) -> None:
@@ -208,7 +208,7 @@ async def test_a_run_that_ended_waits_no_longer(wired: Any, clock: ManualClock) 
         return halted if clock.monotonic() > 3 else None
 
     with pytest.raises(GovernanceHaltError):
-        await gate.approve(ASKED, cancelled=cancelled, **IDS)
+        await gate.approve(ApprovalKey.of(ASKED, **IDS), cancelled=cancelled)
 
     assert clock.monotonic() < 6
     assert len(core.approval_requests) == 1
@@ -219,7 +219,7 @@ async def test_a_run_that_is_over_does_not_even_ask(wired: Any) -> None:
     gate, core = wired({"action": "allow"})
 
     with pytest.raises(GovernanceHaltError):
-        await gate.approve(ASKED, cancelled=lambda: GovernanceHaltError("over"), **IDS)
+        await gate.approve(ApprovalKey.of(ASKED, **IDS), cancelled=lambda: GovernanceHaltError("over"))
 
     assert core.approval_requests == []
 
@@ -230,17 +230,19 @@ async def test_a_late_yes_does_not_start_work_of_a_run_that_ended(wired: Any) ->
     halted = GovernanceHaltError("over")
 
     with pytest.raises(GovernanceHaltError):
-        await gate.approve(ASKED, cancelled=lambda: halted if core.approval_requests else None, **IDS)
+        await gate.approve(
+            ApprovalKey.of(ASKED, **IDS), cancelled=lambda: halted if core.approval_requests else None
+        )
 
 
 async def test_one_question_is_enough_to_resume(wired: Any) -> None:
     """A paused run asks once, and waits no longer."""
     gate, _ = wired({}, {"action": "allow"}, {"action": "block"})
 
-    assert await gate.approved(ASKED, **IDS) is None
-    assert await gate.approved(ASKED, **IDS) is not None
+    assert await gate.approvals.asked_once(ApprovalKey.of(ASKED, **IDS)) is None
+    assert await gate.approvals.asked_once(ApprovalKey.of(ASKED, **IDS)) is not None
     with pytest.raises(ApprovalRejectedError):
-        await gate.approved(ASKED, **IDS)
+        await gate.approvals.asked_once(ApprovalKey.of(ASKED, **IDS))
 
 
 async def test_it_works_over_the_wire(
@@ -256,7 +258,7 @@ async def test_it_works_over_the_wire(
         "run_id": asked.payload["run_id"],
         "activity_id": str(asked.activity_id),
     }
-    waiting = asyncio.create_task(gate.approve(answer, **ids))
+    waiting = asyncio.create_task(gate.approve(ApprovalKey.of(answer, **ids)))
     await asyncio.sleep(0.1)
     assert not waiting.done()
 
@@ -284,10 +286,12 @@ async def test_a_poll_without_an_answer_is_no_answer(
     faulty.plan(fault, fault, path="/approval")
 
     await gate.approve(
-        answer,
-        workflow_id=asked.payload["workflow_id"],
-        run_id=asked.payload["run_id"],
-        activity_id=str(asked.activity_id),
+        ApprovalKey.of(
+            answer,
+            workflow_id=asked.payload["workflow_id"],
+            run_id=asked.payload["run_id"],
+            activity_id=str(asked.activity_id),
+        )
     )
 
 
@@ -296,7 +300,7 @@ async def test_a_rejected_key_ends_the_wait(to: Connecting, faulty: FaultyCore, 
     """The call does not run, and the reason is not taken for pending."""
     gate = to().gate
     with faulty.always(Fault.respond(status), path="/approval"), pytest.raises(OpenBoxAuthError):
-        await gate.approve(ASKED, **IDS)
+        await gate.approve(ApprovalKey.of(ASKED, **IDS))
 
 
 @pytest.mark.parametrize("status", [302, 400, 413, 422])
@@ -304,7 +308,7 @@ async def test_our_own_mistake_ends_the_wait(to: Connecting, faulty: FaultyCore,
     """Asking the same again would not help."""
     gate = to().gate
     with faulty.always(Fault.respond(status), path="/approval"), pytest.raises(GovernanceUnavailableError):
-        await gate.approve(ASKED, **IDS)
+        await gate.approve(ApprovalKey.of(ASKED, **IDS))
 
 
 async def test_a_core_that_is_gone_ends_the_wait(to: Connecting, faulty: FaultyCore) -> None:
@@ -312,7 +316,7 @@ async def test_a_core_that_is_gone_ends_the_wait(to: Connecting, faulty: FaultyC
     clock = ManualClock()
     gate = to(clock=clock.monotonic, sleep=clock.sleep, approval_max_wait_ms=None).gate
     with faulty.down(), pytest.raises(ApprovalTimeoutError, match="could not be asked"):
-        await gate.approve(ASKED, **IDS)
+        await gate.approve(ApprovalKey.of(ASKED, **IDS))
 
     assert clock.monotonic() >= (MAX_UNANSWERED - 1) * 5
 
@@ -321,7 +325,7 @@ async def test_a_cancelled_wait_ends_at_once(to: Connecting, faulty: FaultyCore)
     """Whether it is polling or sleeping."""
     gate = to(approval_poll_interval_ms=60_000).gate
     with faulty.always(Fault.black_hole(), path="/approval"):
-        task = asyncio.create_task(gate.approve(ASKED, **IDS))
+        task = asyncio.create_task(gate.approve(ApprovalKey.of(ASKED, **IDS)))
         await asyncio.sleep(0.1)
         began = time.monotonic()
         task.cancel()

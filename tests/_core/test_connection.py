@@ -20,8 +20,9 @@ from openbox_core.context import ContextStore, default_context_store
 from openbox_core.errors import OpenBoxAuthError, OpenBoxConfigError, OpenBoxNetworkError
 from openbox_core.runtime import OpenBoxRuntime
 
+from openbox_agentrt._core.approvals import ApprovalKey
 from openbox_agentrt._core.connection import Connection, connect
-from openbox_agentrt.decision import Answer, Verdict
+from openbox_agentrt.decision import Verdict
 from openbox_agentrt.errors import ApprovalTimeoutError, GovernanceUnavailableError
 from openbox_agentrt.lifecycle_events import EventEnvelope
 from openbox_agentrt.local_core import LocalCore
@@ -168,9 +169,7 @@ async def test_an_answer_about_the_identity_is_none_about_the_event(
         with pytest.raises(GovernanceUnavailableError) as caught:
             await gate.judge(event())
         with pytest.raises(ApprovalTimeoutError):
-            await gate.approve(
-                Answer(verdict=Verdict.REQUIRE_APPROVAL), workflow_id="w", run_id="r", activity_id="a"
-            )
+            await gate.approve(ApprovalKey(workflow_id="w", run_id="r", activity_id="a"))
 
     assert caught.value.kind == "refused"
 
@@ -219,10 +218,12 @@ async def test_a_core_in_this_process_needs_no_socket(
         (pending,) = core.pending_approvals()
         core.approve(pending)
         await connection.gate.approve(
-            answer,
-            workflow_id=asked.payload["workflow_id"],
-            run_id=asked.payload["run_id"],
-            activity_id=str(asked.activity_id),
+            ApprovalKey.of(
+                answer,
+                workflow_id=asked.payload["workflow_id"],
+                run_id=asked.payload["run_id"],
+                activity_id=str(asked.activity_id),
+            )
         )
         await connection.aclose()
 

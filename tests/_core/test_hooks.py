@@ -588,7 +588,7 @@ class TestOwnership:
             with activity_scope(CONTEXT, store=owner.store):
                 await connection.gate.judge(event())
                 await connection.validate()
-                await connection.gate._approvals.poll(_key())
+                await connection.gate.approvals.poll(_key())
 
         assert faulty.requests == []
 

@@ -22,6 +22,7 @@ from ...errors import (
     GovernanceHaltError,
     GovernanceUnavailableError,
 )
+from ..approvals import ApprovalKey
 from ..gate import CoreGate
 from ..parsing import parse_answer
 from .answers import LOCAL_MARK
@@ -75,14 +76,14 @@ class HookAdapter:
         if gate is None or context is None or not (context.workflow_id and context.run_id):
             self._refuse(ApprovalRejectedError("there is nobody who could be asked"), context)
         try:
-            await gate.approve(
+            key = ApprovalKey.of(
                 _answer(result),
                 workflow_id=context.workflow_id,
                 run_id=context.run_id,
                 activity_id=context.activity_id or "",
-                cancelled=lambda: self._recorder.cancelled(context),
                 event=context.activity_type,
             )
+            await gate.approve(key, cancelled=lambda: self._recorder.cancelled(context))
         except GovernanceError as error:
             self._refuse(error, context)
 
