@@ -32,23 +32,29 @@ Said = Literal["ok", "no", "dead", "gone", "stale", "edges", "lost", "again", "l
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
+class _OfWorker:
+    """Say which worker takes a step, and the highest count of its steps that the store has told it."""
+
+    worker: str
+    acked: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat(_OfWorker):
     """
     Renew a worker's lease; `join` makes the worker, `leave` ends it if nothing of it is open.
 
     `lost` says that the store has lost data that this worker knows of.
     """
 
-    worker: str
     lease_us: int
     join: bool = False
     leave: bool = False
     lost: bool = False
-    acked: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reserve:
+class Reserve(_OfWorker):
     """
     Judge a plan and make its moves. By `by`, in the store's time, nobody waits for it any more.
 
@@ -56,7 +62,6 @@ class Reserve:
     """
 
     lease: str
-    worker: str
     plan: WirePlan
     guards: tuple[WireGuard, ...]
     by: int | None = None
@@ -64,63 +69,53 @@ class Reserve:
     force: bool = False
     dry: bool = False
     generation: str = ""
-    acked: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class Start(_OfWorker):
     """Say that the call begins now."""
 
     lease: str
-    worker: str
-    acked: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finish:
+class Finish(_OfWorker):
     """Settle a lease over these cells. `person`: somebody who knows says that its worker is dead."""
 
     lease: str
-    worker: str
     how: How | Literal["settle"]
     cells: tuple[str, ...]
     measured: Measured | None = None
     person: bool = False
-    acked: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Park:
+class Park(_OfWorker):
     """Give a reserved lease a deadline of its own, in microseconds from now, and a note for who takes it."""
 
     lease: str
-    worker: str
     for_us: int
     note: str = ""
-    acked: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adopt:
+class Adopt(_OfWorker):
     """Take a parked lease, for a worker that lives. After `by`, in the store's time, nobody waits for it."""
 
     lease: str
-    worker: str
     by: int | None = None
-    acked: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mend:
+class Mend(_OfWorker):
     """Set a cell's times that are ahead of the store's clock to now, and forget that an amount is missing."""
 
     cell: str
     worker: str = ""
-    acked: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class Hold(_OfWorker):
     """
     Take a session for a worker that lives, unless another one that lives has it. None waits after `by`.
 
@@ -133,18 +128,16 @@ class Hold:
     """
 
     session: str
-    worker: str
     idle_us: int
     lease_us: int = 0
     birth: str = ""
     version: int = -1
     busy_until: int = 0
     by: int | None = None
-    acked: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
+class Keep(_OfWorker):
     """
     Write what has changed in the memory of a session since `base`, and call that `version`.
 
@@ -157,7 +150,6 @@ class Keep:
     """
 
     session: str
-    worker: str
     idle_us: int
     birth: str
     base: int
@@ -167,7 +159,6 @@ class Keep:
     whole: bool = False
     release: bool = False
     end: bool = False
-    acked: int = 0
 
 
 Step = Beat | Reserve | Start | Finish | Park | Adopt | Mend | Hold | Keep
