@@ -24,7 +24,7 @@ from ..memory.state import StateStore
 from ..wording import shown
 from .piece_marks import PieceMarks
 from .planned_call import PlannedCall
-from .snapshot import cells_of, common_memory, remember
+from .snapshot import cells_of, common_memory, is_json, remember
 from .store import SessionStore
 from .trace import Trace
 
@@ -258,14 +258,5 @@ def _written(name: str, value: Any) -> str:
         # Not msgspec: a text that is not Unicode is written as well, and read as it was.
         return json.dumps(value, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        entry = (
-            next((key for key, part in value.items() if not _is_json(part)), "") if name == STATE else name
-        )
+        entry = next((key for key, part in value.items() if not is_json(part)), "") if name == STATE else name
         raise SessionMemoryError(f"{name} {shown(entry)} of the session is not JSON") from error
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
-    except (TypeError, ValueError, RecursionError):
-        return False

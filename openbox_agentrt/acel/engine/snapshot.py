@@ -44,7 +44,7 @@ def take_snapshot(engine: Engine) -> dict[str, Any]:
         SnapshotError: The state holds something that is no JSON, or a contract has code of its own.
     """
     for key, value in engine.state.snapshot().items():
-        if not _is_json(key, text=True) or not _is_json(value):
+        if not is_json({key: value}):
             raise SnapshotError(f"state entry {shown(key)} is not JSON")
     rows, length, digest = engine.rows.whole()
     return {
@@ -54,7 +54,7 @@ def take_snapshot(engine: Engine) -> dict[str, Any]:
         "state": engine.state.view().snapshot(),
         "memory": _dump(engine.store),
         # Rows are only for people to look at, and what has been hashed is in the hash.
-        "trace": {"length": length, "hash": digest, "rows": [row for row in rows if _is_json(row)]},
+        "trace": {"length": length, "hash": digest, "rows": [row for row in rows if is_json(row)]},
     }
 
 
@@ -215,9 +215,8 @@ def cells_of(store: SessionStore) -> dict[str, LiveCell]:
     return named
 
 
-def _is_json(value: Any, *, text: bool = False) -> bool:
-    if text or isinstance(value, str):
-        return isinstance(value, str)
+def is_json(value: Any) -> bool:
+    """Tell whether a value is the same after it was written as JSON."""
     try:
         return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
     except (TypeError, ValueError, RecursionError):
