@@ -88,16 +88,8 @@ def ed25519_signer(key_path: str | os.PathLike[str] | None = None) -> tuple[Ed25
     if key_path is None:
         signer = Ed25519Signer(Ed25519PrivateKey.generate())
     else:
-        path = Path(key_path)
-        try:
-            path = path.expanduser()
-            if not path.exists():
-                _create(path, Ed25519PrivateKey.generate().private_bytes_raw())
-            signer = Ed25519Signer(Ed25519PrivateKey.from_private_bytes(_read(path)))
-        except (OSError, RuntimeError) as error:
-            # RuntimeError: there is no home folder to put in the place of "~".
-            reason = error.strerror if isinstance(error, OSError) else "no home folder"
-            raise KeyFileError(f"cannot use key file ({reason})", path=str(path)) from error
+        data = _key_in(Path(key_path), lambda: Ed25519PrivateKey.generate().private_bytes_raw())
+        signer = Ed25519Signer(Ed25519PrivateKey.from_private_bytes(data))
     return signer, signer.public_key_hex
 
 
@@ -188,11 +180,15 @@ def read_redaction_key(given: str | os.PathLike[str] | bytes) -> bytes:
         if len(given) < _LEAST_REDACTION_KEY:
             raise ValueError(f"a redaction key has at least {_LEAST_REDACTION_KEY} bytes, not {len(given)}")
         return given
-    path = Path(given)
+    return _key_in(Path(given), lambda: os.urandom(_KEY_BYTES))
+
+
+def _key_in(path: Path, make: Callable[[], bytes]) -> bytes:
+    """Read a key file, which is made if it does not exist."""
     try:
         path = path.expanduser()
         if not path.exists():
-            _create(path, os.urandom(_KEY_BYTES))
+            _create(path, make())
         return _read(path)
     except (OSError, RuntimeError) as error:
         # RuntimeError: there is no home folder to put in the place of "~".
