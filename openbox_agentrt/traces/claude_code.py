@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._plain.times import seconds_of
-from .events import NOT_RECORDED, Began, TraceEvent
-from .pairing import Pairing, arguments, said, texts_of
+from .events import NOT_RECORDED, TraceEvent
+from .pairing import Pairing, said, texts_of
 from .source import RecordedFile
 
 _TYPES = frozenset({"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation"})
@@ -50,12 +50,7 @@ def read_claude_code(source: RecordedFile) -> Iterator[TraceEvent]:
             yield from said(line["type"], texts_of(_content(line)), tools=names, **of)
         for part in _parts(line):
             if part.get("type") == "tool_use":
-                name = part.get("name")
-                if not isinstance(name, str):
-                    source.unread["a call without a name"] += 1
-                    continue
-                call = Began(tool=name, args=arguments(part.get("input")), **of)
-                yield from pairs.began(part.get("id"), call)
+                yield from pairs.began(part.get("id"), part.get("name"), part.get("input"), **of)
             elif part.get("type") == "tool_result":
                 failed = part.get("is_error") is True
                 result = part.get("content", NOT_RECORDED)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .events import NOT_RECORDED, Began, TraceEvent
-from .pairing import Pairing, arguments
+from .events import NOT_RECORDED, TraceEvent
+from .pairing import Pairing
 from .source import RecordedFile
 
 
@@ -24,23 +24,14 @@ def read_mcp(source: RecordedFile) -> Iterator[TraceEvent]:
             continue
         id = message.get("id")
         if message.get("method") == "tools/call":
-            yield from _called(source, pairs, asked, number, message)
+            params = message.get("params")
+            params = params if isinstance(params, dict) else {}
+            asked.add(id)
+            # Arguments that are left out are none; those that are there and no object are not readable.
+            name, args = params.get("name"), params.get("arguments", {})
+            where, session = source.where(number), str(source.path)
+            yield from pairs.began(id, name, args, where=where, session=session)
         elif "method" not in message and id in asked:
             result = message.get("result", NOT_RECORDED)
             yield from pairs.ended(id, result, failed="error" in message)
     yield from pairs.rest()
-
-
-def _called(
-    source: RecordedFile, pairs: Pairing, asked: set[Any], number: int, message: dict[str, Any]
-) -> Iterator[TraceEvent]:
-    params = message.get("params")
-    name = params.get("name") if isinstance(params, dict) else None
-    if not isinstance(name, str) or not isinstance(params, dict):
-        source.unread["a call without a name"] += 1
-        return
-    # Arguments that are left out are none; those that are there and no object are not readable.
-    given = arguments(params.get("arguments", {}))
-    asked.add(message.get("id"))
-    call = Began(where=source.where(number), session=str(source.path), tool=name, args=given)
-    yield from pairs.began(message.get("id"), call)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .events import NOT_RECORDED, Began, TraceEvent
-from .pairing import Pairing, arguments, said, texts_of
+from .events import NOT_RECORDED, TraceEvent
+from .pairing import Pairing, said, texts_of
 from .source import RecordedFile
 
 
@@ -65,10 +65,7 @@ def _read(source: RecordedFile, session: str, items: Iterator[tuple[int, Any]]) 
         texts = texts_of(item.get("content"))
         yield from said(item.get("role"), texts, tools=names, where=where, session=session)
         for id, name, given in _calls(item):
-            if not isinstance(name, str):
-                source.unread["a call without a name"] += 1
-                continue
-            yield from pairs.began(id, Began(where=where, session=session, tool=name, args=arguments(given)))
+            yield from pairs.began(id, name, given, where=where, session=session)
         if item.get("role") == "tool":
             yield from pairs.ended(item.get("tool_call_id"), item.get("content", NOT_RECORDED))
         elif item.get("type") in ("function_call_output", "custom_tool_call_output"):

@@ -25,8 +25,12 @@ class Pairing:
         self._open: dict[object, Began] = {}
         self._seen: set[object] = set()
 
-    def began(self, id: object, call: Began) -> Iterator[TraceEvent]:
-        """Take a call in."""
+    def began(self, id: object, tool: object, args: Any, **of: Any) -> Iterator[TraceEvent]:
+        """Take a call in, by the name and the arguments that the recording has for it."""
+        if not isinstance(tool, str):
+            self._unread["a call without a name"] += 1
+            return
+        call = Began(tool=tool, args=arguments(args), **of)
         if id is None:
             self._unread["a call without an id"] += 1
             yield call
