@@ -139,26 +139,17 @@ class OpenAIServer(LoopbackServer):
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
         if reply.calls:
             message["tool_calls"] = [_tool_call(call) for call in reply.calls]
-        answer = {
-            "id": "chatcmpl-scripted",
-            "object": "chat.completion",
-            "created": int(time.time()),
-            "model": self._model,
-            "choices": [{"index": 0, "message": message, "finish_reason": reply.finish}],
-        }
+        choice = {"index": 0, "message": message, "finish_reason": reply.finish}
         usage = _usage(reply)
-        return {**answer, "usage": usage} if usage else answer
+        return self._answer("chat.completion", [choice], **({"usage": usage} if usage else {}))
 
     def _chunk(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
-        chunk = {
-            "id": "chatcmpl-scripted",
-            "object": "chat.completion.chunk",
-            "created": int(time.time()),
-            "model": self._model,
-            "choices": choices,
-            **more,
-        }
+        chunk = self._answer("chat.completion.chunk", choices, **more)
         return b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+    def _answer(self, kind: str, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        told = {"id": "chatcmpl-scripted", "object": kind, "created": int(time.time()), "model": self._model}
+        return {**told, "choices": choices, **more}
 
     def _description(self) -> dict[str, Any]:
         return {"id": self._model, "object": "model", "created": 0, "owned_by": "script"}
