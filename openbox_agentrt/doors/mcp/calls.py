@@ -23,16 +23,7 @@ NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 
 class InvalidCallError(ValueError):
-    """
-    The params of a call are not what the protocol says. The call did not run.
-
-    Attributes:
-        reason: What is wrong; holds nothing of the params.
-    """
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(reason)
+    """The params of a call are not what the protocol says. It did not run; the text holds nothing of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

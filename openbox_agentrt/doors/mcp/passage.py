@@ -50,10 +50,10 @@ async def judged(
         if ctx.method == CALL:
             call = await arguments.read(call, ctx, call_next)
     except UnfitForServerError as error:
-        return finished(ctx, error_result(error.text))
+        return finished(ctx, error_result(str(error)))
     except OffSchemaError as error:
         if session.mode == "enforce":
-            return answer(ctx, *unjudged(call.tool, reason=error.reason, remedy=OFF_SCHEMA_REMEDY))
+            return answer(ctx, *unjudged(call.tool, reason=str(error), remedy=OFF_SCHEMA_REMEDY))
         log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
     except Exception as error:
         # Fail-closed: nobody knows what would run.

@@ -23,16 +23,7 @@ _WORDS = {
 
 
 class OffSchemaError(ValueError):
-    """
-    An argument is of another type than the tool was listed with. The call did not run.
-
-    Attributes:
-        reason: What is wrong; holds no value of the call.
-    """
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(reason)
+    """An argument is of another type than the tool was listed with. Its text holds no value of the call."""
 
 
 def read_by_schema(args: Mapping[str, Any], schema: object) -> dict[str, Any]:

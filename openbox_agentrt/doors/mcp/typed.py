@@ -24,16 +24,7 @@ _MAX_PAGES = 100
 
 
 class UnfitForServerError(ValueError):
-    """
-    The server's own types do not take the arguments. The call did not run.
-
-    Attributes:
-        text: What the server says of it.
-    """
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        super().__init__(text)
+    """The server's own types do not take the arguments, in its words. The call did not run."""
 
 
 class ServerArguments:

@@ -214,7 +214,7 @@ class StdioGate:
                 call = replace(call, args=self._listing.read(call.tool, call.args))
         except OffSchemaError as error:
             if self._enforces:
-                told = unjudged(call.tool, reason=error.reason, remedy=OFF_SCHEMA_REMEDY)
+                told = unjudged(call.tool, reason=str(error), remedy=OFF_SCHEMA_REMEDY)
                 return entry.answer(*told)
             log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
         return self._reserve(entry, call)

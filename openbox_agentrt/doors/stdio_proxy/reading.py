@@ -157,7 +157,7 @@ class _Reader:
         try:
             call = read_call(method, params)
         except InvalidCallError as error:
-            return Unclear(reason=error.reason, id=body.get("id"))
+            return Unclear(reason=str(error), id=body.get("id"))
         assert isinstance(params, dict)
         clashing = {id(params), id(params.get("arguments"))} & self._clashes
         if self._duplicate or clashing or _variant_of(params, _CALL_PARAMS):
