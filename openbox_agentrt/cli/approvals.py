@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from .._plain.times import rfc3339
+from ..console.words import age
 from ..local_core import Approval
 
 _WHOLE = 1_000
@@ -78,17 +79,10 @@ def _shown(approval: Approval) -> list[str]:
 
 def _times(approval: Approval, now: float) -> str:
     state = approval.as_of(now)
-    asked = f"asked {_lasting(now - approval.created_at)} ago"
+    asked = f"asked {age(now - approval.created_at)} ago"
     if state != "pending":
         by = f" by {json.dumps(approval.decided_by)}" if approval.decided_by else ""
         return f"{asked}, {state}{by}"
     if approval.expires_at is None:
         return f"{asked}, does not expire"
-    return f"{asked}, expires in {_lasting(approval.expires_at - now)}"
-
-
-def _lasting(seconds: float) -> str:
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(0.0, seconds):.0f} s"
+    return f"{asked}, expires in {age(approval.expires_at - now)}"

@@ -19,13 +19,7 @@ WORDS = {
     "block": "Block",
     "halt": "Halt",
 }
-ICONS = {
-    "allow": "allow",
-    "constrain": "constrain",
-    "require_approval": "approval",
-    "block": "block",
-    "halt": "halt",
-}
+ICONS = {**{name: name for name in WORDS}, "require_approval": "approval"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

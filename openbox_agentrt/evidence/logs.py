@@ -50,12 +50,8 @@ def merged_entries(logs: Iterable[Path]) -> Iterator[tuple[str, Entry]]:
     Raises:
         UnreadableLogError: If a file cannot be read, or at an entry that is none.
     """
-    several = list(logs)
-    if len(several) == 1:
-        name = str(several[0])
-        return ((name, entry) for entry in read_entries(several[0]))
     # The order within a log is its own, whatever its clock did.
-    return heapq.merge(*map(_named, several), key=lambda pair: pair[1].time)
+    return heapq.merge(*map(_named, logs), key=lambda pair: pair[1].time)
 
 
 def _named(log: Path) -> Iterator[tuple[str, Entry]]:

@@ -198,9 +198,7 @@ def read_poll(body: bytes) -> Mapping[str, str]:
     Raises:
         WireError: 400 when it is not JSON, 422 when an id is missing.
     """
-    _, payload = decode(body)
-    if not isinstance(payload, dict):
-        raise _unprocessable("the body must be an object")
+    payload = _object(body)
     ids = {field: _required_text(payload, field) for field in ("workflow_id", "run_id", "activity_id")}
     return {**ids, "approval_id": _optional_text(payload, "approval_id")}
 
@@ -212,9 +210,7 @@ def read_handoff(body: bytes) -> dict[str, str]:
     Raises:
         WireError: 400 when it is not JSON, 422 when the target is missing.
     """
-    _, payload = decode(body)
-    if not isinstance(payload, dict):
-        raise _unprocessable("the body must be an object")
+    payload = _object(body)
     return {
         "target_agent_id": _required_text(payload, "target_agent_id"),
         "reason": _optional_text(payload, "reason"),
@@ -268,6 +264,13 @@ def _key(known: _Body, payload: dict[str, Any]) -> str:
 
 def _missing(field: str) -> WireError:
     return _unprocessable(f"{field!r} is missing or not a text")
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    _, payload = decode(body)
+    if not isinstance(payload, dict):
+        raise _unprocessable("the body must be an object")
+    return payload
 
 
 def _required_text(payload: dict[str, Any], field: str) -> str:

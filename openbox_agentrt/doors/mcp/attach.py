@@ -1,11 +1,10 @@
 """Put the gate into a server, and end its clients' sessions when the server stops serving them."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from .keys import ClientKey
 from .middleware import ACELMiddleware
 
 if TYPE_CHECKING:
@@ -34,23 +33,17 @@ def attach(server: "MCPServer[Any] | Server[Any]", gate: ACELMiddleware) -> ACEL
     @asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[Any]:
         async with inner(app) as context:
-            serving[id(context)] += 1
+            number = id(context)
+            serving[number] += 1
             try:
                 yield context
             finally:
-                serving[id(context)] -= 1
-                if not serving[id(context)]:
-                    del serving[id(context)]
-                    await gate.aclose(only=_served_under(id(context)))
+                serving[number] -= 1
+                if not serving[number]:
+                    del serving[number]
+                    await gate.aclose(only=lambda key: key.lifespan == number)
 
     lowlevel.lifespan = lifespan
     if gate not in lowlevel.middleware:
         lowlevel.middleware.append(gate)
     return gate
-
-
-def _served_under(lifespan: int) -> Callable[[ClientKey], bool]:
-    def asked(key: ClientKey) -> bool:
-        return key.lifespan == lifespan
-
-    return asked

@@ -18,7 +18,6 @@ from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, Literal
 
 from openbox_agentrt._plain.freezing import freeze
-from openbox_agentrt.acel import ContractViolation
 from openbox_agentrt.doors.arguments import BoundCall, Parameters, is_coroutine_function
 from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
 from openbox_agentrt.doors.ending import PlainAnswers, Reading
@@ -241,18 +240,14 @@ def _run_through(result: Any) -> Any:
     return list(result) if isinstance(result, GeneratorType) else result
 
 
-def _stops_the_run(error: Exception) -> bool:
-    if isinstance(error, ContractViolation):
-        return False
-    from openbox_agentrt.doors.verdicts import stops_the_run
-
-    return stops_the_run(error)
-
-
 def _told(error: Exception, on_tool_error: OnToolError) -> dict[str, Any]:
     if isinstance(error, MalformedToolCallError):
         return error.for_model()
-    if on_tool_error == "raise" or _stops_the_run(error):
+    if on_tool_error == "raise":
+        raise error
+    from openbox_agentrt.doors.verdicts import stops_the_run
+
+    if stops_the_run(error):
         raise error
     return {"error": "tool_failed", "type": type(error).__name__}
 
