@@ -9,10 +9,10 @@ from .reservation import Reservation
 from .violations import Violation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Gate:
     """
-    Hold the first half of a call.
+    Hold the first half of a call. It is to be read only: that Python refused writing would double its cost.
 
     Attributes:
         step: Position of the call in the session, counting from 1.

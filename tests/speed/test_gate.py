@@ -57,6 +57,37 @@ def pay(session: Session) -> Callable[[], object]:
     return lambda: session.reserve("pay", ARGUMENTS).commit({"ok": True})
 
 
+MOST_STEPS = {
+    "at most n times": 475,
+    "only after": 450,
+    "never after": 450,
+    "in total": 600,
+    "in a window": 620,
+    "by the end": 450,
+    "for each account": 1_120,
+}
+"""Instructions of a call that is reserved and committed under one contract, and a twentieth more."""
+
+
+@pytest.mark.parametrize(("kind", "most"), MOST_STEPS.items(), ids=MOST_STEPS)
+def test_one_contract_alone_costs_a_few_hundred_instructions(kind: str, most: int, work_of: Count) -> None:
+    """acel-core, whose calls have no way back and no hash, needs half of that and makes larger objects."""
+    assert 0.7 * most < work_of(pay(session_of(ABOUT[kind](), max_trace=1000))).steps < most
+
+
+def test_the_two_halves_of_a_call_cost_little_more(work_of: Count) -> None:
+    """What a program of acel-core calls is the same gate, and one object."""
+    session = session_of(at_most_n_times("pay", 10**6))
+
+    def halves() -> None:
+        session.postcheck("pay", session.precheck("pay", ARGUMENTS), {"ok": True})
+
+    for _ in range(60):  # methods of values are made when there are some
+        halves()
+
+    assert work_of(halves).steps < work_of(pay(session)).steps + 120
+
+
 @each_kind
 def test_unrelated_contracts_cost_nothing(make: Callable[[], TemporalContract], work_of: Count) -> None:
     """Not a single instruction, be there two or two thousand."""

@@ -36,7 +36,6 @@ class Admission(Settlement):
     See `Settlement` for what becomes of a call that was let through.
     """
 
-    _about: About | None
     _plans: Mapping[str, Plan]
 
     def reserve(
@@ -59,27 +58,26 @@ class Admission(Settlement):
             deferred: Arguments whose values are known only once the call has run.
             early: Let a prerequisite count from now, as `precheck` does.
         """
-        began = 0.0 if self._meter is None else time.perf_counter()
+        if about is not None or deferred or not self._is_plain:
+            began = 0.0 if self._meter is None else time.perf_counter()
+            call = self._entered(tool, args, about, deferred)
+            call.early = early
+            return self._reserve_asking(call, began, started=started)
         if type(tool) is str and type(args) is dict:
             plan = self._plans.get(tool) or self.store.book.plan(tool)
             call = Reservation(self, plan.tool, plain_args(args), plan)
         else:
             call = self.enter(tool, args)
             plan = call.plan
-        if about or self._about:
-            call.about = about or self._about or NOBODY
         if early:
             call.early = True
-        if deferred:
-            call.deferred = read_deferred(deferred)
-            call.special = True
-        if plan.plain and self._is_plain:
-            failed = None if plan.spec is None else plan.spec.before(self.view, call.args)
-            breaches = self.store.reserve(call, None, False, failed)
-            if breaches or failed or call.extra is not None:
-                self._judged(call, failed or [], breaches or [], began)
-            return call
-        return self._reserve_asking(call, began, started=started)
+        if plan.fleet:
+            return self._reserve_asking(call, 0.0, started=started)
+        failed = None if plan.spec is None else plan.spec.before(self.view, call.args)
+        breaches = self.store.reserve(call, None, False, failed)
+        if breaches or failed or call.extra is not None:
+            self._judged(call, failed or [], breaches or [], 0.0)
+        return call
 
     def _reserve_asking(self, call: Reservation, began: float, *, started: bool) -> Reservation:
         """Judge a call by more than the contracts of a session that nobody else knows of."""

@@ -104,7 +104,9 @@ class Engine(Admission):
         self._check_fleet(rules)
         self.session_id = session_id
         self.agent = agent
-        self._about = about
+        if about is not None:
+            self._about = about
+            self._see_ways()
         if metrics is not None:
             self.meter = metrics
         self._plans = store.book.plans

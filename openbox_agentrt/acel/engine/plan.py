@@ -93,7 +93,6 @@ class Plan:
         fleet: Contracts whose memory is that of a shared store, each with the roles that a call has.
         learns: Whether what such a call finds out is remembered.
         ends: What is registered for the tool, if a result is checked or becomes state.
-        plain: Whether no store of the fleet is asked.
         lands: Whether all that a success of such a call changes are tallies.
         stale: Whether the rules were replaced since, so that it lets nothing through any more.
         timeline: What judging reads of time, if anything.
@@ -119,7 +118,6 @@ class Plan:
         "learns",
         "movers",
         "need",
-        "plain",
         "spec",
         "stale",
         "timeline",
@@ -142,7 +140,6 @@ class Plan:
         self.later: Timeline = None
         self.learns = False
         self.ends = spec if spec is not None and spec.is_about_results else None
-        self.plain = True
         self.lands = True
         self.stale = False
         self._moved = NONE
@@ -201,7 +198,6 @@ class Plan:
         self._find_clocks(guards, asked_rules)
         movable = [*movers, *(mover for rule in asked_rules for mover in rule.movers)]
         self.learns = any(mover.learns is not None for mover in movable)
-        self.plain = not fleet
         self.lands = not (self.learns or self.later or any(mover.heeds_success for mover in others))
 
     @property

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..contracts.tools import Asked, Commits, ToolSpec
+from ..match.keys import About
 from ..memory.guard import Breach
 from ..memory.state import StateStore, StateView
 from ..reservation import Reservation
@@ -52,6 +53,7 @@ class Settlement:
         fleet: FleetGate | None,
     ) -> None:
         self._meter: Meter | None = None
+        self._about: About | None = None
         self._kept: SessionGate | None = None
         self.mode = mode
         self.state = state
@@ -157,8 +159,9 @@ class Settlement:
         return found
 
     def _see_ways(self) -> None:
-        """Note whether a call is only judged: not measured, not watched, and not kept in a store."""
-        self._is_plain = self._meter is None and self._kept is None and not self._watching
+        """Note whether a call is only judged: not measured, not watched, of nobody, and kept in no store."""
+        is_alone = self._meter is None and self._kept is None and self._about is None
+        self._is_plain = is_alone and not self._watching
 
     def _commits_now(self) -> Commits:
         # Made when a tool first has a commit function, and once: they take turns in it.
