@@ -132,7 +132,7 @@ class Activity(ContractCall):
 
     def write(self, verdict: Verdict, source: DecisionSource) -> Decision:
         """Write the decision about it, with what is known."""
-        self.decision = record.write(self.run, self.request.event, verdict, source, **self.facts)
+        self.decision = record.write(self.run, self.request.event, verdict, source, self.facts)
         return self.decision
 
     def refused(

@@ -12,14 +12,14 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from .._errors.refusals import error_of
-from .._run.record import facts_of, write
+from .._run.record import Facts, facts_of, write
 from .._wire.error_info import whole_error
 from ..decision import MISSING, Verdict
 from ..errors import GovernanceBlockedError, GovernanceError, GovernanceUnavailableError
 from ..message_extraction import redacted_output
 
 if TYPE_CHECKING:
-    from ..decision import Answer
+    from ..decision import Answer, DecisionSource
     from .activity import Activity
 
 
@@ -114,18 +114,11 @@ def _withheld(activity: Activity, reason: str, answer: Answer | None = None) -> 
     if activity.run.keeps_decisions:
         activity.write_outcome("withheld")
     if answer is None:
-        write(
-            activity.run,
-            request.event,
-            Verdict.BLOCK,
-            "unreachable",
-            activity_id=request.activity_id,
-            reason=reason,
-            unreachable=True,
-        )
+        facts: Facts = {"unreachable": True}
     else:
         facts = facts_of(answer)
-        facts["activity_id"] = request.activity_id
-        facts["reason"] = reason
-        write(activity.run, request.event, Verdict.BLOCK, "core", **facts)
+    facts["activity_id"] = request.activity_id
+    facts["reason"] = reason
+    source: DecisionSource = "unreachable" if answer is None else "core"
+    write(activity.run, request.event, Verdict.BLOCK, source, facts)
     return WITHHELD

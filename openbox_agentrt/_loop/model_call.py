@@ -46,7 +46,8 @@ async def begin_model_call(judge: Runs, request: ModelRequest) -> tuple[Activity
     if type(request.messages) is not tuple:
         # Whoever has the list may go on filling it.
         request = replace(request, messages=tuple(request.messages))
-    activity = await take_prescreen(run, request.messages)
+    # A pre-screen is open until the call comes that it was made for.
+    activity = await take_prescreen(run, request.messages) if run.open_activities else None
     if activity is None:
         activity = await judge_input(
             run, request.messages, model=request.model, max_output_tokens=request.max_output_tokens

@@ -142,7 +142,7 @@ def _check_seen(run: RunState, elements: list[Element]) -> None:
         error = GovernanceUnavailableError(
             reason, kind="unreadable", event=LLM_ACTIVITY, remedy="pass plain data, or requests"
         )
-        raise refused(run, error, LLM_ACTIVITY, Verdict.BLOCK, "unreachable", reason=reason)
+        raise refused(run, error, LLM_ACTIVITY, Verdict.BLOCK, "unreachable", {"reason": reason})
 
 
 def _embedded(response: Any) -> dict[str, Any]:

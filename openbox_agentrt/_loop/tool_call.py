@@ -225,7 +225,7 @@ async def call_tool(
     except GovernanceError as error:
         soft = judge.options.on_tool_block == "return_error" and is_soft(error)
         if isinstance(error, _BrokenSchemaError):
-            write(run, call.name, error.verdict, "core", reason=error.reason, redacted=True)
+            write(run, call.name, error.verdict, "core", {"reason": error.reason, "redacted": True})
             soft = True
         if soft:
             return _known(run, call.id, denial(call.name, error))

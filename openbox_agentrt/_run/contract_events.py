@@ -124,7 +124,7 @@ def refused_by(run: RunState, event: str, reservation: Reservation, facts: Facts
         signal_violation(run, event, refusal.contracts, refusal.message)
     # Where the session is, and whether its store answers, is nothing that the call has broken.
     source: DecisionSource = "contracts" if refusal.contracts else "session"
-    return refused(run, ContractRefusedError(refusal), event, Verdict.BLOCK, source, **facts)
+    return refused(run, ContractRefusedError(refusal), event, Verdict.BLOCK, source, facts)
 
 
 def broken_result(
@@ -132,17 +132,13 @@ def broken_result(
 ) -> ContractRefusedError:
     """Write down that the result of `event` breaks a postcondition, and give the error. The work has run."""
     error = error_of_result(violation)
-    refused(
-        run,
-        error,
-        event,
-        Verdict.BLOCK,
-        "contracts",
-        activity_id=activity_id,
-        acel="refused",
-        contracts=(violation.name,),
-        reason=error.reason,
-    )
+    facts: Facts = {
+        "activity_id": activity_id,
+        "acel": "refused",
+        "contracts": (violation.name,),
+        "reason": error.reason,
+    }
+    refused(run, error, event, Verdict.BLOCK, "contracts", facts)
     return error
 
 
@@ -158,7 +154,7 @@ async def admit_run(run: RunState) -> None:
     facts: Facts = {}
     reservation = await reserve(run, run.contracts, RUN_STARTED, _about(run), facts, started=True)
     if facts["acel"] == "shadow":
-        write(run, RUN_STARTED, Verdict.ALLOW, "contracts", **facts)
+        write(run, RUN_STARTED, Verdict.ALLOW, "contracts", facts)
     run.admitted = True
     failed = await reservation.acommit()
     if failed is not None:
@@ -186,7 +182,7 @@ async def judge_text(run: RunState, text: str, tools: Sequence[str]) -> None:
     arguments: dict[str, Any] = {"text": text, "tools": list(tools)} if tools else {"text": text}
     reservation = await reserve(run, run.contracts, ASSISTANT_TEXT, arguments, facts, started=True)
     if facts["acel"] == "shadow":
-        write(run, ASSISTANT_TEXT, Verdict.ALLOW, "contracts", **facts)
+        write(run, ASSISTANT_TEXT, Verdict.ALLOW, "contracts", facts)
     failed = await reservation.acommit()
     if failed is not None:
         raise broken_result(run, ASSISTANT_TEXT, failed)
@@ -283,7 +279,7 @@ def _note_end(run: RunState, contracts: Session, error: BaseException | None) ->
 def _report(run: RunState, violations: Sequence[Violation], *, acel: AcelOutcome, enforced: bool) -> Decision:
     facts = _facts(violations)
     facts["acel"] = acel
-    decision = write(run, RUN_ENDED, Verdict.BLOCK if enforced else Verdict.ALLOW, "contracts", **facts)
+    decision = write(run, RUN_ENDED, Verdict.BLOCK if enforced else Verdict.ALLOW, "contracts", facts)
     signal_violation(run, RUN_ENDED, decision.contracts, decision.reason, enforced=enforced)
     return decision
 

@@ -110,5 +110,5 @@ def _halt(run: RunState, halt: Halt) -> None:
     if run.halted is not None:
         return
     error = GovernanceHaltError(halt.why)
-    refused(run, error, HALTED, Verdict.HALT, "halted", reason=halt.why, decided_by=halt.by or None)
+    refused(run, error, HALTED, Verdict.HALT, "halted", {"reason": halt.why, "decided_by": halt.by or None})
     run.halt(error, took_effect=False)

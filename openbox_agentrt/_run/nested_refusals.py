@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from ..decision import Verdict
 from ..errors import GovernanceError, GovernanceHaltError, GovernanceUnavailableError
 from .current import POSITION
-from .record import refused
+from .record import Facts, refused
 
 if TYPE_CHECKING:
     from openbox_core.contracts.context import ActivityContext
@@ -73,15 +73,12 @@ def _event(context: ActivityContext | None) -> str:
 def _record(run: RunState, error: GovernanceError, context: ActivityContext | None) -> None:
     halted = isinstance(error, GovernanceHaltError)
     kind = error.kind if isinstance(error, GovernanceUnavailableError) else None
-    refused(
-        run,
-        error,
-        _event(context),
-        Verdict.HALT if halted else Verdict.BLOCK,
-        "core" if kind is None else "unreachable",
-        activity_id=None if context is None else context.activity_id,
-        core_verdict=getattr(error, "verdict", None) or (Verdict.HALT if halted else None),
-        unreachable=kind == "outage",
-        reason=getattr(error, "reason", None) or str(error),
-        policy_id=getattr(error, "policy_id", None),
-    )
+    facts: Facts = {
+        "activity_id": None if context is None else context.activity_id,
+        "core_verdict": getattr(error, "verdict", None) or (Verdict.HALT if halted else None),
+        "unreachable": kind == "outage",
+        "reason": getattr(error, "reason", None) or str(error),
+        "policy_id": getattr(error, "policy_id", None),
+    }
+    verdict = Verdict.HALT if halted else Verdict.BLOCK
+    refused(run, error, _event(context), verdict, "core" if kind is None else "unreachable", facts)

@@ -7,7 +7,7 @@ the start and the end of a run, nested I/O, and what Core says to a report.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from ..decision import Decision, Verdict
 
@@ -49,6 +49,9 @@ class Facts(TypedDict, total=False):
     approval_seconds: float
 
 
+NO_FACTS: Final = Facts()
+
+
 def facts_of(answer: Answer) -> Facts:
     """Give the facts that Core's answer brings."""
     return {
@@ -86,7 +89,7 @@ def draft(
 
 
 def write(
-    run: RunState, event: str, verdict: Verdict, source: DecisionSource, **facts: Unpack[Facts]
+    run: RunState, event: str, verdict: Verdict, source: DecisionSource, facts: Facts = NO_FACTS
 ) -> Decision:
     """Make a decision about something in `run`, keep it there, and tell everybody who wants to know."""
     decision = draft(run.identity, event, verdict, source, facts, run.about.subject)
@@ -101,8 +104,8 @@ def refused(
     event: str,
     verdict: Verdict,
     source: DecisionSource,
-    **facts: Unpack[Facts],
+    facts: Facts,
 ) -> GovernanceError:
     """Write the decision that `error` is about, and give it to the error."""
-    error.decision = write(run, event, verdict, source, **facts)
+    error.decision = write(run, event, verdict, source, facts)
     return error

@@ -35,7 +35,7 @@ def note_start_answer(run: RunState, answer: Answer) -> None:
     )
     facts = facts_of(answer)
     facts["reason"] = getattr(error, "reason", None) or str(error)
-    write(run, RUN_STARTED, Verdict.ALLOW, "core", **facts)
+    write(run, RUN_STARTED, Verdict.ALLOW, "core", facts)
 
 
 def apply_report_answer(run: RunState, answer: Answer, *, event: str, activity_id: str | None = None) -> None:
@@ -52,5 +52,5 @@ def apply_report_answer(run: RunState, answer: Answer, *, event: str, activity_i
     facts = facts_of(answer)
     facts["activity_id"] = activity_id
     facts["reason"] = halt.reason
-    refused(run, halt, event, answer.verdict, "core", **facts)
+    refused(run, halt, event, answer.verdict, "core", facts)
     run.halt(halt, took_effect=False)
