@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from ..acel.analysis.mining import Mined, Suggestion, mine
 from ..acel.analysis.recorded import Recorded
-from ..acel.events import LIFECYCLE, Outcome, ToolCallEvent
-from ..traces.events import Began, Ended, TraceEvent, Unrecorded
+from ..acel.events import LIFECYCLE, USER_PROMPT, Outcome, ToolCallEvent
+from ..traces.events import Began, Ended, Resumed, TraceEvent, Unrecorded
 from ..traces.formats import Recordings
 from .options import AsJson, Format
 from .progress import Progress
@@ -60,21 +60,53 @@ def recorded_sessions(events: Iterable[TraceEvent]) -> list[Recorded]:
     """
     Put the calls of recordings together by session, those that ran, in the order in which they began.
 
-    Events that are no tools are left out: that a model was called before a tool was holds always.
+    What several workers did of one session that moved between them is one. Events that are no tools are left
+    out, but for what users said: that a model was called before a tool was holds always.
     """
     calls: dict[str, list[Began]] = {}
     ended: dict[Began, Ended] = {}
+    moved: set[str] = set()
     for event in events:
-        if isinstance(event, Began) and not event.refused and event.tool not in LIFECYCLE:
+        if isinstance(event, Began) and not event.refused and _is_mined(event):
             calls.setdefault(event.session, []).append(event)
         elif isinstance(event, Ended):
             ended[event.call] = event
-    sessions = []
+        elif isinstance(event, Resumed) and event.of is not None:
+            moved.add(event.of)
+    found = (_session(name, some, ended) for name, some in _together(calls, moved).items())
+    return [session for session in found if session.calls]
+
+
+def _is_mined(call: Began) -> bool:
+    return call.tool not in LIFECYCLE or (call.tool == USER_PROMPT and call.args is not None)
+
+
+def _together(calls: dict[str, list[Began]], moved: Collection[str]) -> dict[str, list[Began]]:
+    """Put together what stands under several names and is one session, in the order of time."""
+    joined: dict[str, list[Began]] = {}
     for name, some in calls.items():
-        ran = tuple(_event(call, ended.get(call)) for call in some if _ran(ended.get(call)))
-        places = tuple(call.where for call in some if _ran(ended.get(call)))
-        sessions += [Recorded(name=name, calls=ran, places=places)] if ran else []
-    return sessions
+        # Of a session in evidence, the name says in which run of the engine it was.
+        own = name.rpartition(" (")[0]
+        joined.setdefault(own if own in moved else name, []).extend(some)
+    for name in joined.keys() & moved:
+        joined[name].sort(key=lambda call: call.at or 0.0)
+    return joined
+
+
+def _session(name: str, some: Iterable[Began], ended: Mapping[Began, Ended]) -> Recorded:
+    ran: list[ToolCallEvent] = []
+    places: list[str] = []
+    prompts: list[tuple[int, str]] = []
+    for call in some:
+        end = ended.get(call)
+        if not _ran(end):
+            continue
+        if call.tool == USER_PROMPT:
+            prompts.append((len(ran), str((call.args or {}).get("prompt", ""))))
+        else:
+            ran.append(_event(call, end))
+            places.append(call.where)
+    return Recorded(name=name, calls=tuple(ran), places=tuple(places), prompts=tuple(prompts))
 
 
 def _ran(end: Ended | None) -> bool:

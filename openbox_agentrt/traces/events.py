@@ -92,11 +92,20 @@ class StateSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Resumed:
-    """A session went on with a memory that came from elsewhere: another process, or a snapshot."""
+    """
+    A session went on with a memory that came from elsewhere: another process, or a snapshot.
+
+    Attributes:
+        session: The session that went on.
+        state: Its state.
+        at: When, as for `Began`.
+        of: The id that it had there as well, if it has one.
+    """
 
     session: str
     state: Mapping[str, Any]
     at: float | None = None
+    of: str | None = None
 
 
 TraceEvent: TypeAlias = Began | Ended | Resumed | RunEnded | StateSet

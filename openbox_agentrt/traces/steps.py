@@ -93,7 +93,8 @@ class _Run:
             case "state":
                 self._put(StateSet(session=self._session, values=thawed(step.get("set") or {}), at=at))
             case "restore":
-                self._put(Resumed(session=self._session, state=thawed(step.get("state") or {}), at=at))
+                state = thawed(step.get("state") or {})
+                self._put(Resumed(session=self._session, state=state, at=at, of=entry.session_id))
             case "end_run":
                 self._put(RunEnded(session=self._session, run=str(step.get("of_run")), at=at))
             case "reserve":

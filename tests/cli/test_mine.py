@@ -9,6 +9,8 @@ import pytest
 
 from openbox_agentrt.acel.rulesfile import parse_rules
 from openbox_agentrt.cli import main
+from openbox_agentrt.cli.mine import recorded_sessions
+from openbox_agentrt.traces.events import Began, Resumed, TraceEvent
 
 
 @pytest.fixture(autouse=True)
@@ -70,3 +72,30 @@ def test_events_that_are_no_tools_are_suggested_nothing_about(capsys: pytest.Cap
     assert "must_precede" in printed
     assert "llm_call" not in printed
     assert "user_prompt" not in printed
+
+
+def test_what_several_workers_did_of_one_session_is_one() -> None:
+    """In evidence each of them has a name of its own; one that went on elsewhere says whose it is."""
+
+    def began(session: str, tool: str, at: float) -> Began:
+        return Began(where=f"{tool}", session=session, tool=tool, args={}, at=at)
+
+    later = began("s-1 (b)", "refund", 2.0)
+    events: list[TraceEvent] = [
+        Resumed(session="s-1 (b)", state={}, at=1.5, of="s-1"),
+        later,
+        began("s-1 (a)", "verify", 1.0),
+        began("s-2 (c)", "other", 3.0),
+        began("s-2 (d)", "other", 4.0),
+    ]
+    found = {session.name: [call.tool for call in session.calls] for session in recorded_sessions(events)}
+
+    assert found == {"s-1": ["verify", "refund"], "s-2 (c)": ["other"], "s-2 (d)": ["other"]}
+
+
+def test_what_users_said_stands_among_the_calls() -> None:
+    said = Began(where="", session="s", tool="user_prompt", args={"prompt": "pay a-1"})
+    call = Began(where="", session="s", tool="pay", args={"to": "a-1"})
+    (session,) = recorded_sessions([call, said, call])
+
+    assert [event.tool for event in session.events()] == ["pay", "user_prompt", "pay"]

@@ -175,12 +175,13 @@ def _answered(index: Index, first: str, then: str) -> tuple[Counter[bool], list[
 def _order(index: Index, banned: str, marker: str) -> Iterator[Candidate]:
     held: Counter[bool] = Counter()
     counter = []
-    for _, calls in index.both(banned, marker, needed=marker):
-        names = [call.tool for call in calls]
-        if banned in names:
-            after = [call for call in calls[names.index(marker) :] if call.tool == banned]
-            held[not after] += 1
-            counter += [index.where(call) for call in after[:1]]
+    for of_banned, of_marker in index.calls_of(banned, marker):
+        if held[False] > index.tolerated(banned):
+            break
+        first = of_marker[0][0]
+        after = next((call for place, call in of_banned if place > first), None)
+        held[after is None] += 1
+        counter += [] if after is None else [index.where(after)]
     if held.total():
         yield _counted("never_after", [banned, marker], held, counter)
 
@@ -190,11 +191,12 @@ def _exclusion(index: Index, one: str, other: str) -> Iterator[Candidate]:
         return
     held: Counter[bool] = Counter()
     counter = []
-    for _, by_tool in index.sessions:
-        if one in by_tool or other in by_tool:
-            both = one in by_tool and other in by_tool
-            held[not both] += 1
-            counter += [index.where(max(by_tool[one][0], by_tool[other][0], key=_place)[1])] if both else []
+    for of_one, of_other in index.calls_of(one, other):
+        held[False] += 1
+        counter.append(index.where(max(of_one[0], of_other[0], key=_place)[1]))
+        if held[False] > index.tolerated(one) + index.tolerated(other):
+            return
+    held[True] = index.sessions_of[one] + index.sessions_of[other] - 2 * held[False]
     yield _counted("mutually_exclusive", [one, other], held, counter)
 
 

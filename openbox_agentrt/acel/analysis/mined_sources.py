@@ -7,10 +7,14 @@ another session would have had them clearly less often.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from ..events import ToolCallEvent
+from ..contracts.sources import PROMPT
+from ..events import USER_PROMPT, ToolCallEvent
+from ..match.paths import FieldError
+from ..match.provenance import reading_of
 from ..match.results import Result
 from .candidates import LIFT, Candidate
 from .recorded import Recorded, spelt
@@ -23,6 +27,9 @@ _LONGEST = 200
 
 _Source: TypeAlias = tuple[str, str]
 """A tool, and where in its result; nowhere is the result as a whole."""
+
+_PROMPT: _Source = (USER_PROMPT, PROMPT)
+_NOWHERE: frozenset[int] = frozenset()
 
 _Found: TypeAlias = dict[str, set[_Source]]
 
@@ -50,8 +57,9 @@ def source_candidates(
     """
     uses: dict[tuple[str, str], list[_Use]] = {}
     before: _Found = {}
+    said = _Said()
     for session in sessions:
-        before = _take(session, before, uses, effects)
+        before, said = _take(session, before, said, uses, effects)
     found = (_candidate(tool, field, some) for (tool, field), some in sorted(uses.items()))
     return [
         candidate
@@ -63,24 +71,60 @@ def source_candidates(
 def _take(
     session: Recorded,
     elsewhere: Mapping[str, set[_Source]],
+    said_elsewhere: _Said,
     uses: dict[tuple[str, str], list[_Use]],
     effects: Collection[str],
-) -> _Found:
-    """Note the uses of values in a session, and give what its calls found."""
+) -> tuple[_Found, _Said]:
+    """Note the uses of values in a session, and give what its calls found and its user said."""
     known: _Found = {}
+    prompts = deque(session.prompts)
+    said = _Said()
     for number, call in enumerate(session.calls):
+        while prompts and prompts[0][0] <= number:
+            said.add(prompts.popleft()[1])
         if not effects or call.tool in effects:
             for field, value in _values(call):
                 nobody: set[_Source] = set()
                 found = frozenset(s for s in known.get(value, nobody) if s[0] != call.tool)
+                found |= {_PROMPT} if said.names(value) else nobody
                 other = frozenset(elsewhere.get(value, nobody))
+                other |= {_PROMPT} if said_elsewhere.names(value) else nobody
                 uses.setdefault((call.tool, field), []).append(
                     _Use(value, session.where(number), found, other)
                 )
         if call.outcome == "ok":
             for path, value in _leaves(Result(call.result).data, ""):
                 known.setdefault(value, set()).add((call.tool, path))
-    return known
+    return known, said
+
+
+class _Said:
+    """Tell which values the user's texts name, as sessions read them."""
+
+    def __init__(self) -> None:
+        self._reading = reading_of("exact", None)
+        self._places: dict[str, set[int]] = {}
+        self._end = 0
+
+    def add(self, text: str) -> None:
+        """Hear one more text."""
+        words = self._reading.words(text)
+        for place, spellings in enumerate(words, self._end):
+            for word in spellings:
+                self._places.setdefault(word, set()).add(place)
+        # Between two texts, nothing is next to each other.
+        self._end += len(words) + 1
+
+    def names(self, value: str) -> bool:
+        """Tell whether the words of a value stand in a text, next to each other."""
+        if not self._places:
+            return False
+        try:
+            words = self._reading.name(value, "")
+        except FieldError:
+            return False
+        first, *others = (self._places.get(word, _NOWHERE) for word in words)
+        return any(all(place + n in after for n, after in enumerate(others, 1)) for place in first)
 
 
 def _candidate(tool: str, field: str, uses: Sequence[_Use]) -> Candidate | None:
@@ -102,7 +146,10 @@ def _candidate(tool: str, field: str, uses: Sequence[_Use]) -> Candidate | None:
     by_chance = sum(not use.elsewhere.isdisjoint(chosen) for use in uses)
     if not chosen or held < LIFT * by_chance:
         return None
-    sources = [{"tool": name, **({"path": path} if path else {})} for name, path in chosen]
+    sources = [
+        PROMPT if (name, path) == _PROMPT else {"tool": name, **({"path": path} if path else {})}
+        for name, path in chosen
+    ]
     contract = {"template": "came_from", "args": [tool, field], "kwargs": {"sources": sources}}
     counter = tuple(dict.fromkeys(use.where for use in left))
     return Candidate(contract=contract, support=len(uses), held=held, counter=counter)

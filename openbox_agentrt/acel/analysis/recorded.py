@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
-from ..events import ToolCallEvent
+from ..events import USER_PROMPT, ToolCallEvent
 
 __all__ = ("Index", "Recorded", "spelt")
 
@@ -21,11 +22,21 @@ class Recorded:
         name: Where it stands.
         calls: Its calls.
         places: Where each of them stands, its file and line, as far as that is known.
+        prompts: The texts of the user, each with how many of the calls came before it.
     """
 
     name: str
     calls: tuple[ToolCallEvent, ...]
     places: tuple[str, ...] = ()
+    prompts: tuple[tuple[int, str], ...] = ()
+
+    def events(self) -> Iterator[ToolCallEvent]:
+        """Give what happened in its order, what the user said among the calls."""
+        prompts = deque(self.prompts)
+        for number, call in enumerate(self.calls):
+            while prompts and prompts[0][0] <= number:
+                yield ToolCallEvent(USER_PROMPT, {"prompt": prompts.popleft()[1]}, ts=call.ts)
+            yield call
 
     def where(self, number: int) -> str:
         """Say where a call stands, for people: its place, or the session where that is not known."""
@@ -51,6 +62,7 @@ class Index:
         self.sessions: list[tuple[str, dict[str, list[tuple[int, ToolCallEvent]]]]] = []
         self.sessions_of: Counter[str] = Counter()
         self.values: dict[str, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
+        self._of: dict[str, list[tuple[str, dict[str, list[tuple[int, ToolCallEvent]]]]]] = defaultdict(list)
         self._places: dict[int, str] = {}
         self._calls: Counter[str] = Counter()
         self._after: dict[str, Counter[str]] = defaultdict(Counter)
@@ -60,10 +72,16 @@ class Index:
 
     def both(self, one: str, other: str, *, needed: str) -> Iterator[tuple[str, list[ToolCallEvent]]]:
         """Give the calls of two tools in the sessions in which `needed` is called, in their order."""
-        for name, by_tool in self.sessions:
-            if needed in by_tool:
-                calls = by_tool.get(one, []) + by_tool.get(other, [])
-                yield name, [call for _, call in sorted(calls, key=_place)]
+        for name, by_tool in self._of[needed]:
+            calls = by_tool.get(one, []) + by_tool.get(other, [])
+            calls.sort(key=_place)
+            yield name, [call for _, call in calls]
+
+    def calls_of(self, one: str, other: str) -> Iterator[tuple[list[tuple[int, ToolCallEvent]], ...]]:
+        """Give the calls of two tools, with their places, in the sessions in which both are called."""
+        for _, by_tool in self._of[one]:
+            if other in by_tool:
+                yield by_tool[one], by_tool[other]
 
     def where(self, call: ToolCallEvent) -> str:
         """Say where a call stands, for people."""
@@ -97,6 +115,8 @@ class Index:
                 if type(value) in (str, int) and "." not in name:
                     self.values[call.tool][name].add(spelt(value))
         self.sessions.append((session.name, by_tool))
+        for tool in by_tool:
+            self._of[tool].append(self.sessions[-1])
         self.sessions_of.update(by_tool.keys())
         for tool, calls in by_tool.items():
             first, last = calls[0][0], calls[-1][0]
@@ -110,5 +130,4 @@ def spelt(value: Any) -> Any:
     return str(value).strip() if type(value) in (str, int) else repr(value)
 
 
-def _place(call: tuple[int, ToolCallEvent]) -> int:
-    return call[0]
+_place = itemgetter(0)
