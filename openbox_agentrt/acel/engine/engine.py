@@ -209,22 +209,19 @@ class Engine(Admission):
     def close(self, shut: SessionRule | None) -> list[Violation]:
         """Report what is unmet; with a rule to `shut` by, admit nothing more."""
         self._changed()
-        found: list[Violation] = []
-        for breach in self.store.end(shut=shut):
-            end = self.enter(SESSION_END, findings.values_of(breach))
-            end.step = self.store.step
-            end.claim()
-            found += self.records.record(end, [findings.of_breach(breach, self._mode)])
-        return found
+        return self._unmet_at(SESSION_END, self.store.end(shut=shut))
 
     def end_run(self, run: str) -> list[Violation]:
         """Report what one run of the session leaves unmet, and forget it."""
-        found: list[Violation] = []
         if not self.store.book.rules.tells_runs_apart:
-            return found
+            return []
         self._changed()
-        for breach in self.store.end_run(run):
-            end = self.enter(RUN_END, findings.values_of(breach))
+        return self._unmet_at(RUN_END, self.store.end_run(run))
+
+    def _unmet_at(self, event: str, breaches: list[Breach]) -> list[Violation]:
+        found: list[Violation] = []
+        for breach in breaches:
+            end = self.enter(event, findings.values_of(breach))
             end.step = self.store.step
             end.claim()
             found += self.records.record(end, [findings.of_breach(breach, self._mode)])
