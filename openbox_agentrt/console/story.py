@@ -8,7 +8,7 @@ from typing import Any
 
 from ..local_core.approvals import Approval
 from ..local_core.reading import RunRow
-from ..local_core.store import Record
+from ..local_core.records import Record
 from . import values, words
 from .evidence_log import FollowedLog
 from .sources import Sources

@@ -20,7 +20,7 @@ from openbox_agentrt.acel.engine.lifecycle import aconclude, conclude
 from openbox_agentrt.acel.halts import heed
 from openbox_agentrt.doors.arguments import ChangedArgumentsError, UnfitArgumentsError
 from openbox_agentrt.doors.deferred import has_yet_to_run, when_it_has_run
-from openbox_agentrt.doors.ending import PlainAnswers, Reading
+from openbox_agentrt.doors.outcome import PlainAnswers, Reading
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Reservation, Session, Violation

@@ -11,9 +11,9 @@ from .core import DEFAULT_API_KEY, CoreClosedError, LocalCore
 from .database import StoreError
 from .judge import PolicyCounts
 from .ledger import OpenWorkflow, Orphan
+from .records import Record, RefusedRequest
 from .rego.source import PolicyError
 from .server import NotLoopbackError, asgi_app, running, serve
-from .store import Record, RefusedRequest
 
 __all__ = (
     "DEFAULT_API_KEY",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from .._halt import Halt
 from .approvals import Approval, State, UndecidableApprovalError
 from .halts import all_subjects_of
-from .stores import EventStore
+from .store import EventStore
 from .wire import Event
 
 

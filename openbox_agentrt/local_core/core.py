@@ -25,9 +25,9 @@ from .guardrails import Guardrails, detector
 from .identity import Authenticator
 from .judge import Policy, PolicyCounts, PolicyJudge
 from .listeners import Listeners
+from .records import Record, RefusedRequest
 from .routes import HttpAnswer, Routes, answered, error_answer
-from .store import Record, RefusedRequest
-from .stores import store_at
+from .store import store_at
 from .wire import WireError
 
 P = ParamSpec("P")

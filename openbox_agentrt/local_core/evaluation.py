@@ -19,8 +19,8 @@ from .approvals import Approval
 from .halts import all_subjects_of, subjects_of
 from .judge import Judgement, PolicyJudge
 from .policy import PolicyDecision
-from .store import Answered, RunEnd, decoded
-from .stores import EventStore
+from .records import Answered, RunEnd, decoded
+from .store import EventStore
 from .wire import Event
 
 P = ParamSpec("P")

@@ -13,7 +13,7 @@ from .._halt import Halt, HaltKind
 from .approvals import Approval, State
 from .database import open_database
 from .halts import Opening
-from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
+from .records import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 
 # The columns of an approval have the names of its attributes.

@@ -15,9 +15,9 @@ from .failures import place_of
 from .guardrails import Guardrails
 from .policy import PolicyDecision, fault, understand
 from .policy_thread import OverdueError, PolicyThread, StuckError, ThreadClosedError
+from .records import RunHistory, decoded
 from .rego.policy import START_SECONDS, RegoPolicy
 from .rego.source import PolicyError
-from .store import RunHistory, decoded
 from .wire import Event
 
 PolicyCallable = Callable[[dict[str, Any]], object]

@@ -13,7 +13,7 @@ import msgspec
 from .._halt import Halt, HaltKind
 from .approvals import Approval, State
 from .halts import Opening
-from .store import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
+from .records import Answered, Record, RefusedRequest, RunEnd, RunHistory, decoded
 from .wire import Event
 
 _FRESH = RunEnd()

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from .approvals import Approval
 from .database import StoreError
 from .file_store import APPROVAL_COLUMNS, RECORD_COLUMNS, approval_of, halt_from, halt_query, record_of
-from .store import Record
+from .records import Record
 
 # Rows that are a question about work, first time asked. A hook is about an operation inside that work.
 _ASKS = (

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from .approval_desk import ApprovalDesk
 from .evaluation import Evaluator, Reply
 from .identity import Authenticator
-from .store import RefusedRequest
-from .stores import EventStore
+from .records import RefusedRequest
+from .store import EventStore
 from .wire import WireError, read_event, read_handoff, read_poll
 
 HttpAnswer = tuple[int, dict[str, str], bytes]

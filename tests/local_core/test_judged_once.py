@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from openbox_agentrt.local_core import LocalCore
-from openbox_agentrt.local_core.store import RunEnd
+from openbox_agentrt.local_core.records import RunEnd
 
 Make = Callable[..., Any]
 

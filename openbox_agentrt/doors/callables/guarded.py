@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from openbox_agentrt.doors.arguments import Parameters, is_coroutine_function
 from openbox_agentrt.doors.call import Governance, GovernedCall
-from openbox_agentrt.doors.ending import PlainAnswers
+from openbox_agentrt.doors.outcome import PlainAnswers
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Session

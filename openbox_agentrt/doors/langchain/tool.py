@@ -28,8 +28,8 @@ from openbox_agentrt.acel.events import Outcome
 from openbox_agentrt.acel.outcome import OutcomeHook
 from openbox_agentrt.doors.arguments import ChangedArgumentsError, Parameters, is_coroutine_function
 from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
-from openbox_agentrt.doors.ending import PlainAnswers, Reading
 from openbox_agentrt.doors.langchain.arguments import ToolArguments
+from openbox_agentrt.doors.outcome import PlainAnswers, Reading
 
 ToolT = TypeVar("ToolT", bound=BaseTool)
 

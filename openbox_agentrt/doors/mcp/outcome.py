@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...acel.outcome import OutcomeHook, outcome_of
-from ..ending import CallEnd
+from ..outcome import CallEnd
 from .calls import CALL
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from openbox_agentrt._plain.freezing import freeze
 from openbox_agentrt.doors.arguments import BoundCall, Parameters, is_coroutine_function
 from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
-from openbox_agentrt.doors.ending import PlainAnswers, Reading
 from openbox_agentrt.doors.openai.tool_call import (
     MalformedToolCallError,
     ToolCall,
@@ -29,6 +28,7 @@ from openbox_agentrt.doors.openai.tool_call import (
     output_field,
     read_tool_call,
 )
+from openbox_agentrt.doors.outcome import PlainAnswers, Reading
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Session

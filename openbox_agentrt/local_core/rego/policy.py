@@ -14,7 +14,7 @@ from .process import RegoProcess, WorkerDiedError
 from .source import PolicyError, RegoSource, read_source
 
 if TYPE_CHECKING:
-    from ..store import RunHistory
+    from ..records import RunHistory
     from ..wire import Event
 
 START_SECONDS = 30.0

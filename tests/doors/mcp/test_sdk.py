@@ -20,10 +20,10 @@ from mcp_types import (
 
 from openbox_agentrt.acel import Session, at_most_n_times, cannot_follow_without
 from openbox_agentrt.acel.events import Outcome
-from openbox_agentrt.doors.ending import CallEnd
 from openbox_agentrt.doors.mcp import ACELMiddleware, attach
 from openbox_agentrt.doors.mcp.keys import find_key
 from openbox_agentrt.doors.mcp.outcome import read_answer
+from openbox_agentrt.doors.outcome import CallEnd
 
 OpenShop = Callable[..., Any]
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
