@@ -19,12 +19,12 @@ from ..canonical import canonical
 from ..failures import Failures
 from ..keys import Ed25519Signer, Signer, marker_key_of
 from ..redaction import Redactor
+from .background import BackgroundLane
 from .heads import Head, HeadState
 from .lines import LineType, session_text
 from .opening import open_log
 from .place import file_at, lock_of, put_public_key
 from .recording import Recording
-from .sealing import SealLane
 from .writing import LogIdentity
 
 if TYPE_CHECKING:
@@ -142,8 +142,8 @@ class EvidenceFile(Recording):
             self._writer_lock.release()
             raise
         keeps = self._anchors is not None and anchor_interval > 0
-        self._anchor_lane = SealLane(self._anchor, anchor_interval) if keeps else None
-        self._lane = SealLane(self.seal, seal_interval) if seal_interval > 0 else None
+        self._anchor_lane = BackgroundLane(self._anchor, anchor_interval) if keeps else None
+        self._lane = BackgroundLane(self.seal, seal_interval) if seal_interval > 0 else None
         atexit.register(self.close)
 
     @property

@@ -2,7 +2,7 @@
 
 import threading
 
-from openbox_agentrt.evidence.format2.sealing import SealLane
+from openbox_agentrt.evidence.format2.background import BackgroundLane
 
 
 def test_wakes_within_an_interval_are_one_seal() -> None:
@@ -14,7 +14,7 @@ def test_wakes_within_an_interval_are_one_seal() -> None:
         seals.append(1)
         sealed.release()
 
-    lane = SealLane(seal, 0.05)
+    lane = BackgroundLane(seal, 0.05)
     for _ in range(100):
         lane.wake()
     assert sealed.acquire(timeout=10)
@@ -26,7 +26,7 @@ def test_wakes_within_an_interval_are_one_seal() -> None:
 def test_after_stop_nothing_is_sealed() -> None:
     """The thread ends, and no other is begun."""
     seals: list[int] = []
-    lane = SealLane(lambda: seals.append(1), 60)
+    lane = BackgroundLane(lambda: seals.append(1), 60)
     lane.wake()
     before = threading.active_count()
     lane.stop()
@@ -46,7 +46,7 @@ def test_a_seal_may_stop_its_own_lane() -> None:
         lane.stop()
         stopped.set()
 
-    lane = SealLane(seal, 0.001)
+    lane = BackgroundLane(seal, 0.001)
     lane.wake()
 
     assert stopped.wait(10)

@@ -1,22 +1,22 @@
-"""Sealing in the background, so that no call waits for a signature."""
+"""Sealing and anchoring in the background, so that no call waits for a signature."""
 
 import threading
 from collections.abc import Callable
 
 
-class SealLane:
+class BackgroundLane:
     """
-    Calls `seal` soon after each `wake`, once for all wakes in an interval, on a thread of its own.
+    Call some work soon after each `wake`, once for all wakes in an interval, on a thread of its own.
 
     Args:
-        seal: What to call. It must not raise.
+        work: What to call. It must not raise.
         interval: How long a record may wait, in seconds.
     """
 
-    __slots__ = ("_interval", "_lock", "_seal", "_stopped", "_thread", "_wanted")
+    __slots__ = ("_interval", "_lock", "_stopped", "_thread", "_wanted", "_work")
 
-    def __init__(self, seal: Callable[[], None], interval: float) -> None:
-        self._seal = seal
+    def __init__(self, work: Callable[[], None], interval: float) -> None:
+        self._work = work
         self._interval = interval
         self._wanted = threading.Event()
         self._stopped = threading.Event()
@@ -24,7 +24,7 @@ class SealLane:
         self._lock = threading.Lock()
 
     def wake(self) -> None:
-        """Ask for a seal. Returns at once."""
+        """Ask for the work. Returns at once."""
         if not self._wanted.is_set():
             self._wanted.set()
             if self._thread is None:
@@ -52,4 +52,4 @@ class SealLane:
             self._stopped.wait(self._interval)
             self._wanted.clear()
             if not self._stopped.is_set():
-                self._seal()
+                self._work()
