@@ -212,7 +212,9 @@ class Parking:
     async def settle(self) -> None:
         """Wait for what `end` and `end_nested` have begun in this event loop."""
         loop = asyncio.get_running_loop()
-        await asyncio.gather(*(task for task in self._ending if task.get_loop() is loop))
+        ending = [task for task in self._ending if task.get_loop() is loop]
+        if ending:
+            await asyncio.wait(ending)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

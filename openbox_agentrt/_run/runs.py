@@ -137,7 +137,12 @@ class Runs:
         )
         if parked is not None:
             run.parking = self.parking
-            parked.enter(run)
+            try:
+                parked.enter(run)
+            except BaseException:
+                if not run.parent_shares_session:
+                    services.sessions.leave(run.member, session)
+                raise
         self.refusals.watch(run)
         self.halts.watch(run)
         return run

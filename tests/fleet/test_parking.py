@@ -672,3 +672,26 @@ async def test_a_nested_call_that_waits_takes_nothing_of_a_durable_session(
                 done.append("again")
 
     assert done == ["inner"]
+
+
+@pytest.mark.leaves_rows_open
+@pytest.mark.parametrize("open_one", ["sqlite"], indirect=True)
+async def test_more_redactions_than_are_kept_refuse_the_run_and_leave_its_session(
+    card_worker: Any, fleet: Fleet, other: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forgetting one would undo it: the run is not gone on with, and nobody counts it as one under way."""
+    given: list[Any] = []
+    first, second = await card_worker(fleet, given), await card_worker(other, given, "done")
+    agent, said = first.kit.agent("Support"), first.kit.user(f"Refund 300 to {SECRET}.")
+    context = {"session_id": "c-1"}
+    result = await first.loop.run(agent, [said], tool_context=context)
+    await first.stage.governance.aclose()
+    monkeypatch.setattr("openbox_agentrt._run.redactions.MAX_REDACTIONS", 0)
+
+    checkpoint = loaded(saved(result.messages))
+    with pytest.raises(GovernanceUnavailableError, match="too many redactions"):
+        await second.loop.run(agent, [], resume_checkpoint=checkpoint, tool_context=context)
+
+    (shared,) = second.stage.governance._runs.services.sessions._open.values()
+    assert shared.runs == 0
+    assert given == []
