@@ -12,7 +12,7 @@ from .acceptance import told_apart, unused
 from .alphabet import alphabet_of
 from .assumed import unshown_contracts, unshown_tools
 from .budget import Budget
-from .components import Component, components, remembers, touched, values_needed
+from .components import MOST_VALUES, Component, components, remembers, touched, values_needed
 from .conclusions import (
     SearchResult,
     Subject,
@@ -140,7 +140,7 @@ class _Work:
         yield from source_findings(self._subject, searched, self._names)
         yield from watch_findings(self._subject, searched)
         for some in searched:
-            yield from end_findings(self._subject, some)
+            yield from end_findings(self._subject, some, self._search_with_more)
         yield from idle_contracts(self._subject, searched, self._touched, self._search_some, self._budget)
 
     def _search_all(self) -> list[SearchResult]:
@@ -245,17 +245,31 @@ class _Work:
         names = tuple(dict.fromkeys(name for place in places for name in self._calls.get(place, ())))
         return self._explored(Component(tuple(places), names), among, budget)
 
+    def _search_with_more(self, some: SearchResult, more: int) -> SearchResult | None:
+        contracts = [self._subject.contracts[place] for place in some.contracts]
+        if values_needed(contracts) + more > MOST_VALUES or self._budget.late:
+            return None
+        component = Component(some.contracts, tuple(sorted(some.names)))
+        found = self._explored(component, some.contracts, self._budget.part(4), more=more)
+        return found if found.whole else None
+
     def _explored(
-        self, component: Component, among: Sequence[int], budget: Budget, look: Look | None = None
+        self,
+        component: Component,
+        among: Sequence[int],
+        budget: Budget,
+        look: Look | None = None,
+        *,
+        more: int = 0,
     ) -> SearchResult:
         some = [self._subject.contracts[place] for place in component.contracts]
-        more = [self._subject.contracts[place] for place in among]
-        alphabet = alphabet_of(more, component.names, budget.part(2))
+        about = [self._subject.contracts[place] for place in among]
+        alphabet = alphabet_of(about, component.names, budget.part(2))
         machine = Machine(some, alphabet, self._subject.state)
-        found = explore(World([machine], alphabet, values=values_needed(more)), budget, look)
+        found = explore(World([machine], alphabet, values=values_needed(about) + more), budget, look)
         self.states += len(found.states)
         # Where names are missing, calls are, and what never happens without them may happen all the same.
-        named = self._has_all_names or not any(map(_fits_names, more))
+        named = self._has_all_names or not any(map(_fits_names, about))
         whole = found.whole and alphabet.whole and named
         return SearchResult(component.contracts, frozenset(component.names), found, whole)
 

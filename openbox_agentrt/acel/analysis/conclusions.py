@@ -8,9 +8,9 @@ through no more. What is possible is shown by a trace, which a real session of a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..._plain.amounts import show
 from ..contracts.declaration import Declaration
@@ -202,12 +202,24 @@ def watch_findings(subject: Subject, searched: Sequence[SearchResult]) -> Iterat
             )
 
 
-def end_findings(subject: Subject, some: SearchResult) -> Iterator[Finding]:
-    """Find obligations that no session can meet, and sessions that can no more meet them all."""
+MoreValues: TypeAlias = "Callable[[SearchResult, int], SearchResult | None]"
+"""Searches the same with so many more values of each key; None if that is too much."""
+
+
+def end_findings(subject: Subject, some: SearchResult, again: MoreValues) -> Iterator[Finding]:
+    """
+    Find obligations that no session can meet, and sessions that can no more meet them all.
+
+    Where sessions that cannot end well have used up the values that are tried, it is searched with more.
+    """
     if not some.whole:
         return
-    found = some.found
     enforced = {own for own, place in enumerate(some.contracts) if _is_enforced(subject, place)}
+    open_ = False
+    if _uses_up_values(subject, some, enforced):
+        more = again(some, _values_owed(subject, some))
+        open_, some = more is None, some if more is None else more
+    found = some.found
     hopeless = set()
     for own in sorted(frozenset().union(*found.unmet) & enforced):
         unmet = [state for state, of in enumerate(found.unmet) if own in of]
@@ -232,8 +244,15 @@ def end_findings(subject: Subject, some: SearchResult) -> Iterator[Finding]:
     names = ", ".join(named.name for named in subject.names(some.place(own) for own in enforced))
     if traps:
         subject.unshown.append(f"whether each session can end well, of {names}: {UNSHOWN}")
-    elif len(good) < len(found.states) and not _has_values(subject, some, 0):
+    elif open_:
         subject.unshown.append(f"whether each session can end well, of {names}: {_FEW_VALUES}")
+
+
+def _uses_up_values(subject: Subject, some: SearchResult, enforced: Collection[int]) -> bool:
+    """Tell whether sessions that cannot end well may only lack values that nobody has seen."""
+    good = some.found.reaching(s for s, of in enumerate(some.found.unmet) if not of & frozenset(enforced))
+    closed = (s for s, state in enumerate(some.found.states) if s not in good and not state[0].shut)
+    return any(not _has_values(subject, some, state) for state in closed)
 
 
 def _has_values(subject: Subject, some: SearchResult, state: int) -> bool:
@@ -242,10 +261,13 @@ def _has_values(subject: Subject, some: SearchResult, state: int) -> bool:
 
     Where calls have used up those that are tried, a customer that nobody has seen may still meet them.
     """
+    return some.found.world.has_values(some.found.states[state], _values_owed(subject, some))
+
+
+def _values_owed(subject: Subject, some: SearchResult) -> int:
+    """Say how many new values of a key all obligations together may take."""
     guards = [guard for place in some.contracts for guard in subject.contracts[place].at_end]
-    return some.found.world.has_values(
-        some.found.states[state], sum(max(1, int(guard.n)) for guard in guards)
-    )
+    return sum(max(1, int(guard.n)) for guard in guards)
 
 
 def _obligation(subject: Subject, some: SearchResult, own: int, state: int) -> Finding:

@@ -217,7 +217,7 @@ def test_a_witness_says_what_was_told() -> None:
 
     assert finding.kind == "session-cannot-end-well"
     assert finding.witness is not None
-    assert str(finding.witness[0]) == 'look(id="A") gives {"status": "pending"}'
+    assert 'look(id="A") gives {"status": "pending"}' in map(str, finding.witness)
     assert str(finding.witness[-1]) == "the session ends, unmet: answer"
 
 

@@ -546,6 +546,22 @@ def test_a_customer_whom_nobody_has_seen_can_still_meet_an_obligation(
     assert not kinds & {"obligation-cannot-be-met", "session-cannot-end-well"}
 
 
+def test_a_trap_that_takes_more_customers_is_found(analysed: Callable[..., Analysis]) -> None:
+    """Two customers are used up by calls that failed, and all obligations could take four more."""
+    found = analysed(
+        c("at_most_n_times", "mail", 1, key="to"),
+        c("max_distinct", "mail", "to", 3),
+        c("existence", "mail", 2, id="mails"),
+        c("existence", "pay", 2, id="paid"),
+    )
+    (finding,) = found.findings
+
+    assert finding.kind == "session-cannot-end-well"
+    assert finding.witness is not None
+    assert [row.outcome for row in finding.witness[:-1]] == ["failed", "failed"]
+    assert found.undecided == ()
+
+
 def test_a_limit_on_more_values_than_are_tried_is_open(analysed: Callable[..., Analysis]) -> None:
     """What would take nine customers is not called decided."""
     found = analysed(c("existence", "mail", 9), c("at_most_n_times", "mail", 1, key="to"))
