@@ -61,8 +61,8 @@ MOST_STEPS = {
     "at most n times": 475,
     "only after": 450,
     "never after": 450,
-    "in total": 600,
-    "in a window": 620,
+    "in total": 590,
+    "in a window": 600,
     "by the end": 450,
     "for each account": 1_120,
 }

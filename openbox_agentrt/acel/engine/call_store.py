@@ -104,7 +104,7 @@ class CallStore:
         if plan.asked and call.extra is None:
             call.extra = plan.ask(call.args)
         timeline = plan.timeline
-        shown: Any = None if timeline is None else look(timeline, at)
+        shown: Any = None if timeline is None else timeline.look() if at is None else at
         with self.lock:
             if timeline is not None:
                 timeline.advance(shown)
@@ -354,14 +354,17 @@ class CallStore:
 
     def _move(self, plan: Plan, call: PlannedCall) -> None:
         self.flying += 1
-        for tally in plan.counts:
-            if not tally.live:
-                tally.first = call.step
-            tally.live += 1
+        if plan.counts:
+            for tally in plan.counts:
+                if not tally.live:
+                    tally.first = call.step
+                tally.live += 1
         extra = call.extra
         if plan.movers or (extra is not None and extra.moves):
             movers = plan.movers if extra is None else (*plan.movers, *extra.counts, *extra.movers)
-            call.tickets = [(mover, mover.reserve(call)) for mover in movers]
+            tickets = call.tickets = []
+            for mover in movers:
+                tickets.append((mover, mover.reserve(call)))
         if call.early:
             for tally in (*plan.counts, *(extra.counts if extra is not None else ())):
                 tally.done += 1
