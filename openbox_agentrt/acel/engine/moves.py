@@ -8,9 +8,11 @@ steps of the other begin with, also where the log of the other hides it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+_MOVES = ("left", "restore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +39,18 @@ class Moves:
         self._keys: dict[str, str] = {}
         self._running: set[str] = set()
 
-    def expect(self, run: str, steps: Iterable[tuple[int, Mapping[str, Any]]]) -> bool:
+    def expect(self, run: str, steps: Sequence[tuple[int, Mapping[str, Any]]]) -> bool:
         """Take note that a session will be followed. Returns whether it moved."""
-        moved = False
-        for _, step in steps:
-            # What it did last, nobody can have gone on with who was not told of it.
-            self._keys.pop(run, None)
-            if step["e"] == "left":
-                self._keys[run], moved = _key_of(step["mark"]), True
-            elif step["e"] == "restore" and "left_by" in step:
+        moving = [step for _, step in steps if step.get("e") in _MOVES and isinstance(step.get("mark"), str)]
+        for step in moving:
+            if isinstance(step.get("left_by"), str):
                 self._wanted.add((step["left_by"], step["mark"]))
-                moved = True
-        if moved:
+        # What it did last, nobody can have gone on with who was not told of it.
+        if moving and moving[-1] is steps[-1][1] and moving[-1]["e"] == "left":
+            self._keys[run] = _key_of(moving[-1]["mark"])
+        if moving:
             self._running.add(run)
-        return moved
+        return bool(moving)
 
     def is_wanted(self, run: str, mark: str) -> bool:
         """Tell whether somebody went on with what was left."""
