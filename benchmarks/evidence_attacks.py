@@ -16,119 +16,29 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from openbox_agentrt.acel import Session, at_most_total, must_precede
+from openbox_agentrt.acel import Session, at_most_total
 from openbox_agentrt.acel.rerun import rerun_file
 from openbox_agentrt.evidence import (
     EvidenceFile,
     LogInUseError,
-    UnreadableLogError,
     ed25519_signer,
     verify_file,
 )
 from openbox_agentrt.evidence.checkpoints import check_checkpoint, leaves_of, make_checkpoint
 from openbox_agentrt.evidence.format2.lines import LogLine, parse_line
-from openbox_agentrt.evidence.keys import Ed25519Signer
 from openbox_agentrt.evidence.merkle import consistency_proof
 from openbox_agentrt.evidence.notes import NoteKey
 from openbox_agentrt.evidence.witness import Witness, write_request
 
+from .evidence_ground import Attacked, Ground, head_of, write_some
+from .evidence_moves import altered_stores, answers, hook_ground, hook_kills, hooks_at_once, moving_kills
 from .rechaining import rechained
 
 __all__ = ("ATTACKS", "Attacked", "Ground", "main")
-
-
-@dataclass(slots=True)
-class Attacked:
-    """
-    Count what one kind of attack came to.
-
-    Attributes:
-        name: The attack.
-        tries: How often it was made.
-        missed: Those that were not found, or that broke something, in words.
-    """
-
-    name: str
-    tries: int = 0
-    missed: list[str] = field(default_factory=list)
-
-    def note(self, held: bool, what: str) -> None:
-        """Count one, and what it was if it was missed."""
-        self.tries += 1
-        if not held:
-            self.missed.append(what)
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """
-    Hold a log to attack: closed, signed, with steps.
-
-    Attributes:
-        folder: A folder of its own, for copies.
-        signer: Its key.
-        log: The log.
-        quick: Whether to do only a little.
-    """
-
-    folder: Path
-    signer: Ed25519Signer
-    log: Path
-    quick: bool
-
-    @classmethod
-    def make(cls, folder: Path, *, quick: bool) -> Ground:
-        signer, _ = ed25519_signer()
-        log = folder / "e.jsonl"
-        write_some(log, signer)
-        assert verify_file(log, signer.public_key_hex).authenticated
-        return cls(folder, signer, log, quick)
-
-    @property
-    def head(self) -> Path:
-        """Give the file of its head."""
-        return head_of(self.log)
-
-    def some(self, everything: Sequence[int], most: int) -> Sequence[int]:
-        """Give all of them, or so many where little is to be done."""
-        if not self.quick or len(everything) <= most:
-            return everything
-        return random.Random(1).sample(list(everything), most)
-
-    def is_found(self, data: bytes, head: bytes | None = None) -> bool:
-        """Tell whether verification with the key finds that the log was exchanged for this."""
-        copy = self.folder / "copy.jsonl"
-        copy.write_bytes(data)
-        head_of(copy).write_bytes(self.head.read_bytes() if head is None else head)
-        try:
-            report = verify_file(copy, self.signer.public_key_hex)
-        except UnreadableLogError:
-            return True
-        return not (report.ok and report.authenticated)
-
-
-def head_of(log: Path) -> Path:
-    """Give the file of the head of a log."""
-    return log.with_name(log.name + ".head")
-
-
-def write_some(log: Path, signer: Ed25519Signer, *, amounts: Sequence[int] = (300, 150, 100)) -> None:
-    """Write a small log: allowed and refused, with steps."""
-    with EvidenceFile(log, signer=signer, record="steps", session_id="s-1") as evidence:
-        rules = [must_precede("backup", "delete"), at_most_total("refund", "amount", 500)]
-        session = Session(contracts=rules, evidence=evidence, session_id="s-1")
-        session.reserve("delete", {"id": 1})
-        session.call("backup", result="ok")
-        for amount in amounts:
-            reservation = session.reserve("refund", {"to": "ann", "amount": amount})
-            if reservation.allowed:
-                reservation.commit("paid")
-        session.end_session()
 
 
 def flips(ground: Ground) -> Iterator[Attacked]:
@@ -399,6 +309,15 @@ def two_writers(ground: Ground) -> Iterator[Attacked]:
     yield attacked
 
 
+def on_hooks(ground: Ground) -> Iterator[Attacked]:
+    """Do to the evidence of hooks with a store what is done to a log of another session."""
+    hooks = hook_ground(ground)
+    for attack in (flips, cuts, moves, rewritten):
+        for attacked in attack(hooks):
+            attacked.name = f"evidence of hooks: {attacked.name}"
+            yield attacked
+
+
 ATTACKS = (
     flips,
     cuts,
@@ -410,7 +329,14 @@ ATTACKS = (
     full_disks,
     kills,
     two_writers,
+    on_hooks,
+    answers,
+    altered_stores,
+    moving_kills,
 )
+
+WITH_PROCESSES = (hook_kills, hooks_at_once)
+"""What starts a process for each event, so that no test has the time for it."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -421,7 +347,7 @@ def main(argv: Sequence[str]) -> int:
     missed = 0
     print("| attack | times | missed |\n| --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
-        for place, attack in enumerate(ATTACKS):
+        for place, attack in enumerate((*ATTACKS, *WITH_PROCESSES)):
             own = Path(folder) / str(place)
             own.mkdir()
             for attacked in attack(Ground.make(own, quick=quick)):

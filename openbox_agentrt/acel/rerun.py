@@ -35,6 +35,7 @@ class RerunReport:
         not_derivable: How many could not be derived, since what they need was redacted, cut or never told, or
             was remembered by a session that came from elsewhere.
         moved: How often a session went on with a memory that another of the logs shows to have been left.
+        unproven: How often one went on with a memory of which no other log says so.
         on_core: How many decisions are Core's or a person's word.
         problems: Sessions that could not be followed to their end, and why, one line each.
         sessions: How many sessions there are.
@@ -48,6 +49,7 @@ class RerunReport:
     on_shadow: int
     not_derivable: int
     moved: int
+    unproven: int
     on_core: int
     problems: tuple[str, ...]
     sessions: int
@@ -197,6 +199,7 @@ def _report(log: _Log) -> RerunReport:
         on_shadow=found.on_shadow,
         not_derivable=found.not_derivable,
         moved=found.moved,
+        unproven=found.unproven,
         on_core=log.on_core,
         problems=tuple(log.problems),
         sessions=len(log.runs),

@@ -155,6 +155,8 @@ def _print_rerun(again: RerunReport) -> None:
         print(f"  {again.not_derivable:,} not derivable: {why}", file=where)
     if again.moved:
         print(f"  {again.moved:,} time(s) a session went on as another log shows it was left", file=where)
+    if again.unproven:
+        print(f"  {again.unproven:,} time(s) one went on with what no other log shows to be left", file=where)
     if again.on_core:
         print(f"  {again.on_core:,} decision(s) are Core's or a person's word", file=where)
     if not again.derived and not again.not_derivable:

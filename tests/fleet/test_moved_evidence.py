@@ -80,8 +80,8 @@ def test_a_log_that_shows_the_memory_needs_no_other(workers: Workers) -> None:
 
     alone, (_, both) = rerun_file(workers.log("b")), workers.derived("a", "b")
 
-    assert (alone.ok, alone.not_derivable, alone.moved) == (True, 0, 0)
-    assert (both.ok, both.not_derivable, both.moved) == (True, 0, 1)
+    assert (alone.ok, alone.not_derivable, alone.moved, alone.unproven) == (True, 0, 0, 1)
+    assert (both.ok, both.not_derivable, both.moved, both.unproven) == (True, 0, 1, 0)
 
 
 def test_a_memory_that_is_hidden_follows_from_the_log_of_who_left_it(

@@ -21,6 +21,7 @@ class Comparison:
         on_shadow: How many let a call through that contracts refuse, because the session only watched.
         not_derivable: How many could not be derived.
         moved: How often the session went on with what another log shows to have been left.
+        unproven: How often it went on with a memory of which no other log says so.
         differences: Those that differ.
     """
 
@@ -31,6 +32,7 @@ class Comparison:
         self.on_shadow = 0
         self.not_derivable = 0
         self.moved = 0
+        self.unproven = 0
         self.differences: list[Divergence] = []
         self._rules = FollowedRules()
 
@@ -42,6 +44,7 @@ class Comparison:
         self.on_shadow += other.on_shadow
         self.not_derivable += other.not_derivable
         self.moved += other.moved
+        self.unproven += other.unproven
         self.differences += other.differences
 
     def count_watched(self, *, is_watched: bool, breaches: Iterable[Breach]) -> None:

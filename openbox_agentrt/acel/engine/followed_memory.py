@@ -79,6 +79,8 @@ class FollowedMemory:
         elif self._moves.is_missed(step):
             said = "a memory that it says another log left"
             self._found.differ(number, step, said, "none that is left there")
+        elif shown is None or shown["step"]:
+            self._found.unproven += 1
         memory = shown if left is None or shown is not None else left.memory
         if left is not None and left.memory is not None and shown is not None:
             for name in _different(left.memory, shown, left.cells, make):
