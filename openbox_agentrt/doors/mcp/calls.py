@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from .handed_over import JudgedValues
+
 CALL = "tools/call"
 
 
@@ -35,11 +37,13 @@ class ServerCall:
         tool: Name of the tool, or of the method.
         args: The arguments, by the names that contracts know.
         aliases: What the server takes instead of some of these names.
+        judged: What a typed server has made of the arguments already, or None.
     """
 
     tool: str
     args: dict[str, Any]
     aliases: Mapping[str, str] = field(default_factory=lambda: NO_ALIASES)
+    judged: JudgedValues | None = None
 
 
 def read_call(method: str, params: object) -> ServerCall:

@@ -1,7 +1,7 @@
 """One call on its way through the gate: judged, run, settled."""
 
 import logging
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +64,8 @@ async def judged(
         nonlocal reached
         reached = True
         if args is call.args:
-            return await call_next(ctx)
+            with nullcontext() if call.judged is None else call.judged.handed_over():
+                return await call_next(ctx)
         return await call_next(
             replace(ctx, params=rewritten(ctx.method, ctx.params or {}, args, call.aliases))
         )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._plain.arguments import plain_arguments
 from .calls import ServerCall
+from .handed_over import JudgedValues
 from .schema import read_by_schema
 
 if TYPE_CHECKING:
@@ -46,9 +47,10 @@ class ServerArguments:
             Exception: Whatever a validator of the server's own raises.
         """
         metadata = _metadata_of(_typed_server(call_next), call.tool)
-        validate = getattr(metadata, "validate_arguments", None)
-        if validate is not None:
-            return replace(call, args=_validated(call, validate), aliases=_aliases_of(metadata))
+        if hasattr(metadata, "validate_arguments"):
+            judged = _validated(call, metadata)
+            args = plain_arguments(judged.values)
+            return replace(call, args=args, aliases=_aliases_of(metadata), judged=judged)
         schema = await self._schema(call.tool, ctx, call_next)
         return replace(call, args=read_by_schema(call.args, schema))
 
@@ -83,11 +85,11 @@ async def _list(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any
         params = {**params, "cursor": cursor}
 
 
-def _validated(call: ServerCall, validate: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+def _validated(call: ServerCall, metadata: Any) -> JudgedValues:
     from pydantic import ValidationError
 
     try:
-        return plain_arguments(validate(call.args))
+        return JudgedValues(metadata, call.args)
     except ValidationError as error:
         raise UnfitForServerError(f"Error executing tool {call.tool}: {error}") from error
 

@@ -160,6 +160,63 @@ async def test_where_the_types_are_not_found_the_listed_schema_holds(monkeypatch
     ]
 
 
+def impure(extensions: tuple[Extension, ...] = ()) -> tuple[Session, MCPServer[Any], list[Any]]:
+    """A server whose types give another value each time, its session, and what its tool received."""
+    session, numbers = Session(), iter(range(100))
+    ran: list[Any] = []
+    server: MCPServer[Any] = MCPServer(
+        "shop", middleware=[ACELMiddleware(session)], log_level="CRITICAL", extensions=list(extensions)
+    )
+
+    @server.tool(structured_output=False)
+    async def buy(
+        customer: Annotated[int, BeforeValidator(lambda sent: next(numbers))],
+        order: Annotated[int, Field(default_factory=lambda: next(numbers))],
+        again: bool = False,
+    ) -> str:
+        ran.append({"customer": customer, "order": order, "again": again})
+        if again and len(ran) == 1:
+            await server.call_tool("buy", {"customer": 7, "again": True})
+        return "bought"
+
+    return session, server, ran
+
+
+@pytest.mark.parametrize("extended", [False, True])
+async def test_a_validator_that_gives_another_value_each_time_is_asked_once(extended: bool) -> None:
+    """The function gets the very value that was judged, and so does one behind an extension."""
+    session, server, ran = impure((Passing(),) if extended else ())
+
+    async with Client(InMemoryTransport(server), mode="legacy") as client:
+        for _ in range(3):
+            assert what(await client.call_tool("buy", {"customer": 7})) == "done"
+
+    assert ran == [{"customer": n, "order": n + 1, "again": False} for n in (0, 2, 4)]
+    assert [row["args"] for row in session.trace] == ran
+
+
+async def test_what_was_judged_is_for_one_call() -> None:
+    """A call within a call, of the same tool with the same arguments, is validated for itself."""
+    session, server, ran = impure()
+
+    async with Client(InMemoryTransport(server), mode="legacy") as client:
+        assert what(await client.call_tool("buy", {"customer": 7, "again": True})) == "done"
+
+    assert [row["customer"] for row in ran] == [0, 2]
+    assert [row["args"] for row in session.trace] == ran[:1]
+
+
+async def test_calls_at_once_get_each_their_own_values() -> None:
+    """Though their arguments are the same."""
+    session, server, ran = impure()
+
+    async with Client(InMemoryTransport(server), mode="legacy") as client:
+        await asyncio.gather(*(client.call_tool("buy", {"customer": 7}) for _ in range(8)))
+
+    assert sorted(row["customer"] for row in ran) == list(range(0, 16, 2))
+    assert sorted(map(str, ran)) == sorted(str(row["args"]) for row in session.trace)
+
+
 class Passing(Extension):
     identifier = "com.example/passing"
 
