@@ -125,7 +125,7 @@ def begin_call(
         {
             **line,
             "event": "deny",
-            "args": dict(event.args) if halted or keeps_refused else None,
+            "args": dict(event.args) if keeps_refused else None,
             "reason": reason,
             "halted": halted,
         }

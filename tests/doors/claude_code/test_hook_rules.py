@@ -248,3 +248,18 @@ def test_a_session_that_was_stopped_runs_nothing(rules: Path, pre: Callable[...,
     assert not pre("Deploy", 2)
 
     assert not pre("Glob", 3)
+
+
+def test_a_refused_call_leaves_a_short_line(rules: Path, tmp_path: Path) -> None:
+    """Whatever its arguments, and whether or not it stops the session: they are in the evidence, cut."""
+    for number, stops in enumerate(("refuse", "halt")):
+        bans = {"template": "at_most_n_times", "args": ["Deploy"], "kwargs": {"n": 0}, "on_violation": stops}
+        rules.write_text(json.dumps({"contracts": [bans]}))
+        state = tmp_path / f"state{number}"
+        event = {"session_id": "s", "tool_name": "Deploy", "tool_input": {"body": "x" * 2_000_000}}
+        data = json.dumps({**event, "hook_event_name": "PreToolUse"}).encode()
+
+        answer = before_tool(data, HookSettings(rules=str(rules), state_dir=str(state)))
+
+        assert "deny" in answer.stdout
+        assert sum(path.stat().st_size for path in state.iterdir()) < 32_000
