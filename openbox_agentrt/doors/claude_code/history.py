@@ -220,12 +220,17 @@ class History:
         self.calls = calls
 
     @property
+    def is_long(self) -> bool:
+        """Tell whether there are enough lines for the next process to begin after them."""
+        return len(self.lines) > SNAPSHOT_AFTER
+
+    @property
     def wants_snapshot(self) -> bool:
         """
-        Tell whether there are enough lines for the next process to begin after them.
+        Tell whether there are so many lines that the next process should begin after them in any case.
 
-        Some are waited for while a call is under way that has just begun: once it ends, the snapshot is of no
-        use.
+        Some are waited for while a call is under way that has just begun: once it ends, the snapshot may be
+        of no use.
         """
         calls, lines = self.calls, len(self.lines)
         if lines <= SNAPSHOT_AFTER or lines > 8 * SNAPSHOT_AFTER:

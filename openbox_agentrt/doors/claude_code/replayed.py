@@ -2,8 +2,9 @@
 A contract session that has seen what the log of a hook session holds.
 
 A snapshot takes calls that are under way for ones of unknown outcome, and the two are the same to all others:
-they count where they limit, and allow nothing. Once one of them has ended, more is known than the snapshot
-says, and the log is read from its beginning.
+they count where they limit, and allow nothing. What is needed to settle them is kept beside it. Where a
+contract remembers more of one than that, and it has ended, more is known than the snapshot says, and the log
+is read from its beginning.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.acel.engine.lifecycle import conclude
 from openbox_agentrt.acel.engine.snapshot import SnapshotError
+from openbox_agentrt.acel.engine.under_way import kept_call, resumed_call
 from openbox_agentrt.acel.events import Outcome, ToolCallEvent
 from openbox_agentrt.acel.memory.clock import SetClock
 from openbox_agentrt.acel.session import Session, engine_of
@@ -73,17 +75,20 @@ class Replica:
         self._findings = _Findings()
         self._open: dict[str, Reservation | None] = {}
         self._ends = {entry["call"]: entry for entry in history.lines if entry["event"] == "post"}
-        self._unended = {entry["call"] for entry in _open_calls(history.snapshot)}
+        self._unended: set[str] = set()
         self.snapshot: dict[str, Any] | None = None
         self.session = self._start(rules)
+        self._go_on_with_calls()
         # What the log holds is nobody's to change, and most hooks end without a question about the trace.
         engine_of(self.session).rows.put_off()
         ours_from = _first_line_under(rules.hash, history)
         self._clock.now = 0.0 if history.snapshot is None else history.snapshot["calls"]["latest"]
         for index, entry in enumerate(history.lines):
             self._apply(entry, ours=index >= ours_from)
-        if history.wants_snapshot:
-            self.snapshot = self._take(rules)
+        if history.is_long:
+            under_way = self._under_way()
+            if history.wants_snapshot or None not in under_way.values():
+                self.snapshot = self._take(rules, under_way)
         self._findings.violations.clear()
 
     def at(self, now: float) -> None:
@@ -113,6 +118,25 @@ class Replica:
             return Session.restore(self._history.snapshot["session"], **options)
         except (SnapshotError, LookupError, TypeError) as error:
             raise StaleSnapshotError(str(error)) from error
+
+    def _go_on_with_calls(self) -> None:
+        """Take up the calls that the snapshot has under way, as far as it has what that needs."""
+        snapshot = self._history.snapshot
+        for entry in _open_calls(snapshot):
+            kept = {} if snapshot is None else snapshot.get("under_way", {}).get(entry["call"])
+            if not kept:
+                self._unended.add(entry["call"])
+                continue
+            try:
+                call = resumed_call(engine_of(self.session), entry["tool"], entry["args"], kept)
+            except (KeyError, TypeError, ValueError) as error:
+                raise StaleSnapshotError(str(error)) from error
+            self._open[entry["call"]] = call
+
+    def _under_way(self) -> dict[str, dict[str, Any] | None]:
+        """Give what is needed to settle each call under way; None for one of which that is not known."""
+        calls = {key: self._open.get(key) for key in self._history.calls.open}
+        return {key: None if call is None else kept_call(call) for key, call in calls.items()}
 
     def _apply(self, entry: Mapping[str, Any], *, ours: bool) -> None:
         self._clock.now = max(self._clock.now, entry.get("ts", 0.0))
@@ -154,7 +178,7 @@ class Replica:
         event = ToolCallEvent(entry["tool"], entry["args"], result, self._clock.now, outcome=outcome)
         self.session.replay_prefix([event])
 
-    def _take(self, rules: HookRules) -> dict[str, Any]:
+    def _take(self, rules: HookRules, under_way: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
         calls = self._history.calls
         # The line that says by which rules the session goes on is written next, unless the process dies.
         by_these = {} if calls.rules == rules.hash else {"rules": rules.hash, "done_of": {}}
@@ -163,6 +187,7 @@ class Replica:
             "offset": self._history.end,
             "calls": calls.dump() | by_these,
             "session": self.session.snapshot(),
+            "under_way": under_way,
         }
 
 

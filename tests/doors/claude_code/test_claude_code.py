@@ -758,6 +758,81 @@ def test_many_processes_decide_as_one_session_would(
                 hooks.post("PostToolUseFailure" if outcome == "failed" else "PermissionDenied")
 
 
+PAYS: dict[str, dict[str, Any]] = {
+    "count": {"template": "at_most_n_times", "args": ["Pay", 4]},
+    "count, refunded": {
+        "template": "at_most_n_times",
+        "args": ["Pay", 3],
+        "kwargs": {"refund_on_failure": True},
+    },
+    "count, per key": {"template": "at_most_n_times", "args": ["Pay", 2], "key": "to"},
+    "window": {"template": "rate_limit", "args": ["Pay", 3, 20]},
+    "total": {"template": "at_most_total", "args": ["Pay", "amount", 12.5]},
+    "total, refunded": {
+        "template": "at_most_total",
+        "args": ["Pay", "amount", 9],
+        "kwargs": {"refund_on_failure": True},
+    },
+    "total of a window": {"template": "at_most_total", "args": ["Pay", "amount", 9], "within": 20},
+    "values": {"template": "max_distinct", "args": ["Pay", "to", 1]},
+    "needed": {
+        "template": "must_precede",
+        "args": [{"tool": "Pay", "matches": "ann", "field": "to"}, "Ship"],
+    },
+    "needed lately": {"template": "must_precede", "args": ["Pay", "Ship"], "within": 20},
+    "used up": {"template": "alternate_precedence", "args": ["Pay", "Ship"]},
+    "excluded": {"template": "never_after", "args": ["Pay", "Ship"]},
+    "in flight": {"template": "at_most_in_flight", "args": ["Pay", 2]},
+    "on a condition": {"template": "at_most_n_times", "args": ["Pay", 2], "when": "args.amount > 2"},
+    "began anew": {"template": "must_precede", "args": ["Pay", "Read"], "kwargs": {"since": "Ship"}},
+}
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["Pay", "Pay", "Ship", "Read", "end", "end"]),
+        st.sampled_from([1, 2.5, 4]),
+        st.sampled_from(["ann", "bob"]),
+        st.sampled_from(["ok", "ok", "failed", "aborted", "other"]),
+        st.sampled_from([0.0, 1.0, 12.0]),
+        st.integers(0, 3),
+    ),
+    min_size=8,
+    max_size=40,
+)
+
+
+@pytest.mark.parametrize("name", PAYS)
+@given(steps=STEPS)
+@settings(max_examples=6, deadline=None)
+def test_calls_side_by_side_are_judged_as_in_one_session(
+    tmp_path_factory: pytest.TempPathFactory, name: str, steps: list[tuple[Any, ...]]
+) -> None:
+    """Whatever a contract remembers, and however the calls end that a snapshot has under way."""
+    hooks = Hooks(tmp_path_factory.mktemp("hooks"))
+    hooks.write_rules({"contracts": [PAYS[name]]})
+    rules = read_rules(hooks.folder / "rules.json")
+    session = Session(rules.state, contracts=rules.contracts, clock=lambda: hooks.now)
+    under_way: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hook_history, "SNAPSHOT_AFTER", 3)
+        for tool, amount, to, how, later, which in steps:
+            hooks.now += later
+            if tool != "end":
+                args = {"amount": amount, "to": to}
+                reservation = session.reserve(tool, args)
+                assert allowed(hooks.pre(tool, **args)) is reservation.allowed
+                if reservation.allowed:
+                    under_way.append((reservation, hooks.last))
+            elif under_way:
+                reservation, hooks.last = under_way.pop(which % len(under_way))
+                if how in ("ok", "other"):
+                    ran: Any = {"amount": amount, "to": to} if how == "other" else None
+                    reservation.commit(args=ran)
+                    hooks.post(tool_input=ran or hooks.last["tool_input"])
+                else:
+                    reservation.abort(ran=how == "failed")
+                    hooks.post("PostToolUseFailure" if how == "failed" else "PermissionDenied")
+
+
 # Calls that are under way while a snapshot is taken.
 
 UNDER_WAY: dict[str, tuple[dict[str, Any], list[tuple[str, str]], str, bool]] = {
