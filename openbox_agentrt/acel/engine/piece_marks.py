@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
+
+from ..._plain.digest import sha256
 
 _MOST = 2**256
 
@@ -34,9 +35,10 @@ class PieceMarks:
 
     def mark(self) -> str:
         """Give the digest."""
-        return hashlib.sha256((self._sum % _MOST).to_bytes(32, "big")).hexdigest()
+        digest: str = sha256((self._sum % _MOST).to_bytes(32, "big")).hexdigest()
+        return digest
 
 
 def _hashed(name: str, text: str) -> int:
     data = f"{len(name)}:{name}{text}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.sha256(data).digest(), "big")
+    return int.from_bytes(sha256(data).digest(), "big")

@@ -289,7 +289,8 @@ def test_a_call_that_is_judged_loads_the_engine_only(project: Path) -> None:
     loaded = before(project, "Pay", "two", amount=1)
 
     assert "openbox_agentrt.acel.session" in loaded
-    assert not loaded & (HEAVY - {"typing"} | {"concurrent.futures", "ast", "base64", "datetime", "re2"})
+    heavy = HEAVY - {"typing"} | {"concurrent.futures", "ast", "base64", "datetime", "re2"}
+    assert not loaded & heavy, sorted(loaded & heavy)
     seldom = {"condition.runtime", "memory.values", "memory.secrets", "memory.tokens", "memory.periodic"}
     assert not loaded & {f"openbox_agentrt.acel.{name}" for name in seldom}
     assert "openbox_agentrt.acel.rulesfile" not in loaded
