@@ -72,8 +72,8 @@ def _hook(folder: str, name: str) -> float:
     }
     rules = [] if command == "post" else ["--rules", str(Path(folder, "rules.yaml"))]
     state = ["--state-dir", str(Path(folder, "state"))]
-    module = ["-m", "openbox_agentrt.cli", "hook", command]
-    return _processor_time([*module, *rules, *state], json.dumps(data).encode())
+    script = str(Path(sys.executable).with_name("openbox-agentrt"))
+    return _processor_time([script, "hook", command, *rules, *state], json.dumps(data).encode())
 
 
 def _processor_time(arguments: list[str], data: bytes) -> float:

@@ -11,7 +11,6 @@ such an object's attributes to try a call out, so `_step` has to be quick and fr
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -67,8 +66,11 @@ class TemporalContract(ABC):
 
     def _save(self) -> Any:
         """Copy what it remembers. A session takes a call back with the copy."""
+        # Loaded here: a hook has no time for it, and few contracts have code of their own.
+        from copy import deepcopy
+
         try:
-            return copy.deepcopy(self.__dict__)
+            return deepcopy(self.__dict__)
         except Exception:  # noqa: BLE001 - an attribute that cannot be copied deeply is copied as it is
             return dict(self.__dict__)
 

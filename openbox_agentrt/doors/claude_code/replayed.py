@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.acel.engine.lifecycle import conclude
 from openbox_agentrt.acel.engine.snapshot import SnapshotError
-from openbox_agentrt.acel.engine.under_way import kept_call, resumed_call
 from openbox_agentrt.acel.events import Outcome, ToolCallEvent
 from openbox_agentrt.acel.memory.clock import SetClock
 from openbox_agentrt.acel.session import Session, engine_of
@@ -127,6 +126,9 @@ class Replica:
             if not kept:
                 self._unended.add(entry["call"])
                 continue
+            # Loaded here: most hooks begin with no call under way, and take no snapshot.
+            from openbox_agentrt.acel.engine.under_way import resumed_call
+
             try:
                 call = resumed_call(engine_of(self.session), entry["tool"], entry["args"], kept)
             except (KeyError, TypeError, ValueError) as error:
@@ -135,6 +137,8 @@ class Replica:
 
     def _under_way(self) -> dict[str, dict[str, Any] | None]:
         """Give what is needed to settle each call under way; None for one of which that is not known."""
+        from openbox_agentrt.acel.engine.under_way import kept_call
+
         calls = {key: self._open.get(key) for key in self._history.calls.open}
         return {key: None if call is None else kept_call(call) for key, call in calls.items()}
 
