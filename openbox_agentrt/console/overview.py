@@ -14,6 +14,9 @@ from . import values
 from .evidence_log import Decided, FollowedLog
 from .sources import Sources
 
+_UNTOLD = {"halted": "a halt", "session": "the session's store", "unreachable": "Core was away"}
+"""Who decides what Core is not told of, and what that is called."""
+
 FIVE_MINUTES = 300
 BUCKETS = 12
 _HOUR = 3600.0
@@ -146,7 +149,7 @@ def overview(sources: Sources, hour: Hour) -> Overview:
     counts, refused = hour.since(since)
     decided = [one for log in sources.logs for one in log.recent(since)]
     # Core was told of the others, and counts them.
-    apart = [one for one in decided if one.source in ("halted", "unreachable")]
+    apart = [one for one in decided if one.source in _UNTOLD]
     apart += [one for one in decided if one.source == "contracts" and not _is_known(sources, one)]
     verdicts = Counter[str]()
     fives = [Five() for _ in range(BUCKETS)]
@@ -251,7 +254,7 @@ def _refused(
             for contract in one.contracts or (one.reason,):
                 _add(found, contract, "contracts", one.at)
         else:
-            by = "a halt" if one.source == "halted" else "Core was away"
+            by = _UNTOLD[one.source or "unreachable"]
             _add(found, one.reason or by, by, one.at)
     for log in sources.logs:
         _explain(found, log, decided)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import re
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from openbox_agentrt import create_openbox_agentrt
+from openbox_agentrt import ContractRefusedError, create_openbox_agentrt
 from openbox_agentrt.acel import Session, at_most_total, must_precede
 from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.fleet import SqliteFleet
@@ -245,3 +247,41 @@ def _nothing() -> Any:
     from openbox_agentrt._halt import Halt
 
     return Halt(kind="agent", value="somebody-else", reason="x", by="", at=0.0)
+
+
+def test_a_session_that_another_worker_has_is_no_broken_contract(
+    open_desk: OpenDesk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The overview says in its words what stood against the call, and that Core was not told."""
+    monkeypatch.setattr("openbox_agentrt.fleet.sessions.HOLD_SECONDS", 0.0)
+
+    async def refused() -> None:
+        made = create_openbox_agentrt(
+            core="off",
+            contracts=RULES[1:],
+            sessions="durable",
+            fleet=other,
+            evidence=tmp_path / "log.jsonl",
+            record="all",
+        )
+        async with await made as governance:
+            with pytest.raises(ContractRefusedError, match="in use by another worker"):
+                async with governance.run_scope("Hello.", session_id="s-1"):
+                    pass
+
+    path = tmp_path / "fleet.db"
+    with (
+        closing(SqliteFleet(path, timeout_seconds=20)) as fleet,
+        closing(SqliteFleet(path, timeout_seconds=20)) as other,
+    ):
+        session = Session(contracts=RULES[1:], fleet=fleet, durable=True, session_id="s-1")
+        session.hold()
+        with ThreadPoolExecutor() as apart:  # the browser's loop is in this thread
+            apart.submit(asyncio.run, refused()).result()
+    desk = open_desk(evidence=[tmp_path / "log.jsonl"])
+    desk.start()
+    with desk.client() as client:
+        page = html.unescape(client.get("/").text)
+
+    assert "session 's-1' is in use by another worker" in page
+    assert "the session's store" in page
