@@ -9,7 +9,7 @@ from tests.fleet.redis_server import BINARY
 
 
 @pytest.mark.skipif(BINARY is None, reason="no redis-server is installed")
-@pytest.mark.parametrize("part", ["latency", "limit", "memory"])
+@pytest.mark.parametrize("part", ["latency", "limit", "memory", "hanging"])
 def test_it_runs(part: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each table is printed; the numbers mean nothing here."""
     if part == "latency":
