@@ -1,7 +1,7 @@
-"""Records of evidence, with markers for the secrets in them."""
+"""What is recorded as evidence, with markers for the secrets in it."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from .markers import redaction_marker
 from .redaction import Redactor
@@ -9,6 +9,13 @@ from .redaction import Redactor
 _TRACE_HASH = "trace_hash"
 _NEVER_REDACTED = frozenset(("kind", "spec", "tool", "step", "id", "mode", "severity", "on_violation"))
 _WHERE_USER_DATA_IS = ("args", "result", "state_snapshot", "trace")
+
+
+class Recordable(Protocol):
+    """Describe what can be recorded: a violation."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The violation as a mapping."""
 
 
 def redact_violation(

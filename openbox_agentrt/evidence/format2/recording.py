@@ -8,8 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 from ..._plain.objects import error_name
 from ..canonical import canonical, encode
 from ..failures import Failures
-from ..recordable import Recordable
-from ..redacted_records import redact_record
+from ..redacted_records import Recordable, redact_record
 from ..redaction import Redactor
 from ..steps import hidden_fields, step_body
 from ..ungoverned import is_always_kept
