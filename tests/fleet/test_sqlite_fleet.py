@@ -12,7 +12,8 @@ import pytest
 
 from openbox_agentrt.fleet import FleetConfigError, FleetUnavailableError, SqliteFleet, open_fleet
 from openbox_agentrt.fleet.sqlite import SqliteLine
-from openbox_agentrt.fleet.steps import Beat, Hold, Keep, NoAnswerError, StepAnswer
+from openbox_agentrt.fleet.steps import Beat, Finish, Hold, Keep, NoAnswerError, Reserve, StepAnswer
+from openbox_agentrt.fleet.wire import wire
 from tests.fleet.plans import at_most, when_it_answers
 
 
@@ -122,3 +123,30 @@ def test_a_file_that_is_no_store_is_said(tmp_path: Path) -> None:
     with pytest.raises(FleetConfigError, match="is no SQLite file"):
         fleet.reserve(at_most(1))
     fleet.close()
+
+
+def test_what_the_steps_of_a_trip_share_is_read_and_written_once(path: Path) -> None:
+    """The end of one call and the next one, in one transaction: eleven statements, the numbers right."""
+    line = SqliteLine(path)
+    plan, guards = wire(at_most(9), lambda per, tz: ())
+    cell = plan.c[0].id
+
+    def reserve(lease: str) -> Reserve:
+        return Reserve(lease=lease, worker="w", plan=plan, guards=guards, started=True)
+
+    line.run([Beat(worker="w", lease_us=10**9, join=True)])
+    line.run([reserve("a")])
+    said: list[str] = []
+    with line.transaction() as tables:
+        tables._db.set_trace_callback(said.append)
+    said.clear()
+
+    answers = line.run([Finish(worker="w", lease="a", how="commit", cells=(cell,)), reserve("b")])
+
+    assert [answer.said for answer in answers] == ["ok", "ok"]
+    assert answers[1].ops == answers[0].ops + 1
+    assert len(said) == 11, said
+    with line.transaction() as tables:
+        assert tables.read("select live, done from cell") == [(2, 1)]
+        assert tables.read("select ops from worker") == [(answers[1].ops,)]
+    line.close()
