@@ -40,6 +40,8 @@ class TestResult:
         test: The test.
         failure: The first thing that was not as it expects; None if it passed.
         broken: The contracts that its calls broke, or that were unmet at its end.
+        let: The tools of which a call was let through.
+        decided: The contracts that were the only one in force to refuse a call, or to be unmet at the end.
     """
 
     __test__ = False  # it is no class of tests, whatever its name makes of it
@@ -47,6 +49,8 @@ class TestResult:
     test: PolicyTest
     failure: FailedTest | None
     broken: frozenset[str]
+    let: frozenset[str] = frozenset()
+    decided: frozenset[str] = frozenset()
 
 
 class _Run:
@@ -66,6 +70,8 @@ class _Run:
         )
         self._names = {contract.spec: said_names(contract) for contract in rules.contracts}
         self.broken: set[str] = set()
+        self.let: set[str] = set()
+        self.decided: set[str] = set()
 
     def failures(self) -> Iterator[FailedTest]:
         """Make the calls, and say what is not as expected."""
@@ -73,9 +79,9 @@ class _Run:
             problem = self._call(call)
             if problem is not None:
                 yield FailedTest(problem=problem, line=call.line)
-        unmet = {
-            name for breach in engine_of(self._session).store.unmet() for name in said_names(breach.contract)
-        }
+        owed = [breach.contract for breach in engine_of(self._session).store.unmet()]
+        unmet = {name for contract in owed for name in said_names(contract)}
+        self._note_decided([said_names(contract)[0] for contract in owed if contract.mode == "enforce"])
         self.broken |= unmet
         problem = self._at_end(unmet)
         if problem is not None:
@@ -93,7 +99,11 @@ class _Run:
         }
         self.broken |= broken
         if made.allowed:
+            self.let.add(call.tool)
             self._settle(made, call)
+        else:
+            enforced = [v.id or v.spec for v in made.violations if v.mode == "enforce"]
+            self._note_decided(enforced)
         got = "allowed" if made.allowed else "refused"
         by = sorted({violation.id or violation.spec for violation in made.violations})
         if got != call.expect:
@@ -103,6 +113,9 @@ class _Run:
         if missing:
             return f"{call.tool} breaks {', '.join(by) or 'nothing'}, and not {', '.join(missing)}"
         return None
+
+    def _note_decided(self, names: Sequence[str]) -> None:
+        self.decided |= set(names) if len(names) == 1 else set()
 
     @staticmethod
     def _settle(made: Reservation, call: TestCall) -> None:
@@ -134,7 +147,13 @@ def run_policy_test(rules: Rules, test: PolicyTest) -> TestResult:
     """Run one test in a session of its own, as far as to the first thing that is not as it expects."""
     run = _Run(rules, test)
     failure = next(run.failures(), None)
-    return TestResult(test=test, failure=failure, broken=frozenset(run.broken))
+    return TestResult(
+        test=test,
+        failure=failure,
+        broken=frozenset(run.broken),
+        let=frozenset(run.let),
+        decided=frozenset(run.decided),
+    )
 
 
 def unrefused(rules: Rules, results: Sequence[TestResult]) -> list[str]:

@@ -10,7 +10,9 @@ from typing import Annotated
 import typer
 
 from ..acel.analysis import Analysis, analyse
+from ..acel.policy_tests import said_names
 from ..acel.rulesfile import contract_lines, read_rules
+from ..acel.rulesfile.policy_tests import read_policy_tests
 from .options import AsJson, RulesArgument, Seconds, Tools
 from .running import write_output
 from .sarif import sarif_of
@@ -24,6 +26,10 @@ app = typer.Typer(add_completion=False)
 def analyse_rules(
     rules: RulesArgument,
     tools: Tools = None,
+    tests: Annotated[
+        list[str] | None,
+        typer.Option(help="Files with further tests, beside those of the rules file.", metavar="FILE"),
+    ] = None,
     seconds: Seconds = 10.0,
     strict: Annotated[
         bool, typer.Option("--strict", help="End with 1 also where something was not decided or analysed.")
@@ -39,9 +45,11 @@ def analyse_rules(
     print_warnings(rules, understood.warnings)
     names = None if tools is None else read_tool_names(tools)
     lines = contract_lines(rules)
+    known = {name for contract in understood.contracts for name in said_names(contract)}
+    examples = [test for file in (rules, *(tests or ())) for test in read_policy_tests(file, known)]
     # Reading the file takes of the time, too.
     left = max(0.0, seconds - (time.monotonic() - began))
-    found = analyse(understood, tools=names, lines=lines, seconds=left)
+    found = analyse(understood, tools=names, lines=lines, tests=examples, seconds=left)
     if sarif is not None:
         write_output(sarif, json.dumps(sarif_of(found, rules), indent=2).encode())
     print_result(

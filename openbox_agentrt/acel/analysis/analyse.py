@@ -8,6 +8,7 @@ from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
 from ..match.matchers import is_glob
 from ..rulesfile import Rules
+from ..rulesfile.policy_tests import PolicyTest
 from .acceptance import told_apart, unused
 from .alphabet import alphabet_of
 from .assumed import unshown_contracts, unshown_tools
@@ -22,6 +23,7 @@ from .conclusions import (
     watch_findings,
 )
 from .conditions import open_parts
+from .examples import Examples, examples_of
 from .findings import KINDS, Analysis, Finding, Named
 from .inspection import inspected
 from .known import why_unknown
@@ -50,6 +52,7 @@ def analyse(
     *,
     tools: Collection[str] | None = None,
     lines: Sequence[int | None] = (),
+    tests: Sequence[PolicyTest] = (),
     seconds: float = 10.0,
     states: int = MAX_STATES,
 ) -> Analysis:
@@ -63,6 +66,7 @@ def analyse(
         rules: The rules, or contracts.
         tools: The names of the tools that there are, if they are known.
         lines: The lines of the contracts in their file.
+        tests: Tests of the rules. What they show to be possible is not searched.
         seconds: How long is searched.
         states: How many states of sessions are searched.
     """
@@ -76,6 +80,7 @@ def analyse(
         [name for place, name in enumerate(named) if place not in unknown],
         every,
         rules.state if isinstance(rules, Rules) else {},
+        examples=examples_of(rules, tests) if isinstance(rules, Rules) else Examples(),
     )
     findings = list(inspected(every, named, tools, budget))
     work = _Work(subject, budget, tools or ())

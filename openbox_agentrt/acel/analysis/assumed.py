@@ -25,7 +25,7 @@ def unshown_tools(subject: Subject, some: SearchResult) -> Iterator[str]:
     """Find the tools that a search let through, and no session does."""
     if not _is_open(subject, some):
         return
-    for name in sorted(some.found.allowed & some.found.denied.keys()):
+    for name in sorted((some.found.allowed & some.found.denied.keys()) - subject.examples.let):
         ways = some.found.let[name]
         if not any(is_shown(subject, _rows(some, *way), "ok", ()) for way in ways):
             yield name
@@ -39,6 +39,8 @@ def unshown_contracts(subject: Subject, some: SearchResult) -> Iterator[int]:
         if subject.contracts[place].mode != "enforce":
             continue
         names = {subject.contracts[place].id or subject.contracts[place].spec}
+        if names <= subject.examples.decided:
+            continue
         refusing = [way for blocking, way in some.found.refused.items() if own in blocking]
         ends = [state for state, unmet in enumerate(some.found.unmet) if own in unmet]
         ways = [_rows(some, *way) for way in refusing[:_MOST_TRIED]]

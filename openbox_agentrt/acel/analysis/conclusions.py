@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from ..._plain.amounts import show
 from ..contracts.declaration import Declaration
+from .examples import Examples
 from .findings import Finding, Named
 from .known import guards_of
 from .provenance import sources_of
@@ -48,6 +49,7 @@ class Subject:
         every: All contracts, for real sessions.
         state: The state that a session begins with.
         unshown: What the search found, and no session shows.
+        examples: What is known to be possible.
     """
 
     contracts: Sequence[Declaration]
@@ -55,6 +57,7 @@ class Subject:
     every: Sequence[Any]
     state: Mapping[str, Any]
     unshown: list[str] = field(default_factory=list)
+    examples: Examples = field(default_factory=Examples)
 
     def shown(self, rows: Sequence[TraceRow], by: Iterable[int]) -> tuple[TraceRow, ...] | None:
         """Let a session of all contracts show a trace, to whose last row one of some contracts objects."""

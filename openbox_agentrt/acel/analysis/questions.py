@@ -68,6 +68,8 @@ class Questions:
 
     def is_let_through(self, tool: str, budget: Budget) -> Possibility:
         """Ask whether a call of a tool is ever let through."""
+        if tool in self._subject.examples.let:
+            return Possibility(True)
 
         def wanted(step: Transition | None, tried: Try | None, _: frozenset[int]) -> bool:
             of_tool = step is not None and step.kind is not None and step.kind.tool == tool
@@ -77,7 +79,10 @@ class Questions:
 
     def decides(self, place: int, budget: Budget) -> Possibility:
         """Ask whether a contract ever decides: it alone refuses, or would if it watches."""
-        watches = self._subject.contracts[place].mode != "enforce"
+        contract = self._subject.contracts[place]
+        if (contract.id or contract.spec) in self._subject.examples.decided:
+            return Possibility(True)
+        watches = contract.mode != "enforce"
 
         def wanted(step: Transition | None, tried: Try | None, unmet: frozenset[int]) -> bool:
             if watches:

@@ -13,7 +13,9 @@ from openbox_agentrt.acel import Session
 from openbox_agentrt.acel.analysis import Analysis, Finding, TraceRow, analyse, compare
 from openbox_agentrt.acel.contracts.exclusion import never
 from openbox_agentrt.acel.contracts.precedence import must_precede
+from openbox_agentrt.acel.policy_tests import said_names
 from openbox_agentrt.acel.rulesfile import parse_rules, read_rules
+from openbox_agentrt.acel.rulesfile.policy_tests import read_policy_tests
 
 Analysed = Callable[..., Analysis]
 PACKAGE = Path(openbox_agentrt.__file__).parent
@@ -449,6 +451,19 @@ def test_the_rules_of_an_example_are_decided(name: str) -> None:
 
     assert (found.findings, found.undecided, found.not_analysed) == ((), (), ())
     assert found.decided == len(read.contracts)
+
+
+def test_what_tests_of_rules_show_is_not_searched() -> None:
+    """What the conditions of a whole policy leave open, its tests show: each tool and each contract."""
+    folder = Path(__file__).parents[3] / "examples" / "policies"
+    read = read_rules(folder / "airline.yaml")
+    known = {name for contract in read.contracts for name in said_names(contract)}
+    tests = read_policy_tests(str(folder / "airline.tests.yaml"), known)
+    found = analyse(read, tests=tests, seconds=30)
+
+    assert (found.findings, found.undecided, found.not_analysed) == ((), (), ())
+    assert found.decided == len(read.contracts)
+    assert analyse(read, seconds=0.3).undecided
 
 
 def test_too_many_states_are_taken_apart(analysed: Analysed) -> None:
