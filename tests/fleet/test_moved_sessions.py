@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openbox_agentrt.acel import Session, at_most_n_times, build_contract, must_precede
+from openbox_agentrt.acel import Session, at_most_n_times, build_contract, must_precede, response
 from openbox_agentrt.acel.rerun import rerun_files
 from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.fleet import Fleet, RedisFleet, SqliteFleet
@@ -222,3 +222,27 @@ def test_values_that_are_many_are_written_one_by_one(workers: Any) -> None:
     assert not second.reserve("pay", {"k": 7}).allowed
     assert second.reserve("pay", {"k": 300}).allowed
     second.release()
+
+
+def test_what_is_overdue_under_a_key_is_told_once(workers: Any) -> None:
+    """Also if the session moves after it was told."""
+    clock, name = ManualClock(1000), f"overdue {next(_names)}"
+    one, two = (
+        Session(
+            contracts=[response("ask", "answer", within=20, key="k")],
+            clock=clock.time,
+            fleet=fleet,
+            durable=True,
+            session_id=name,
+        )
+        for fleet in workers
+    )
+    one.call("ask", {"k": "x"})
+    clock.advance(30)
+    call = one.reserve("ask", {"k": "x"})
+    assert [each.spec for each in call.violations] == ["response(ask, answer, key=k, within=20)"]
+    call.abort(ran=False)
+    one.release()
+
+    assert two.reserve("ask", {"k": "x"}).violations == ()
+    two.release()
