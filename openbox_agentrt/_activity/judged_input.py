@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from itertools import chain
 from typing import Any, Final
 
 from .._plain.same import is_same, same_text
@@ -107,10 +106,6 @@ def _copied(value: Any, room: list[int], depth: int) -> Any:
         room[0] -= len(value)
         if room[0] < 0:
             raise _NotPlainError
-        if kind is dict:
-            value = value.copy()
-            if _IMMUTABLE.issuperset(map(type, chain(value, value.values()))):
-                return value  # nearly all arguments, and most results
         if kind is list:
             return [item if type(item) in _IMMUTABLE else _copied(item, room, depth + 1) for item in value]
         copied = {}

@@ -58,7 +58,6 @@ _MOST_BYTES_OF_A_CHARACTER: Final = 4
 _WHOLE: Final = 2**63 - 1
 _CONTAINERS: Final = (dict, list, tuple)
 _NUMBERS: Final = (bool, int, float)
-_TEXT: Final = frozenset({str})
 _ADDRESS: Final = re.compile(r"(?: at)? 0x[0-9a-fA-F]{6,16}\b")
 
 
@@ -116,21 +115,21 @@ def _plain(value: Any, left: list[int], longest: int, depth: int) -> Any:
     if kind is dict:
         if depth == _PLAIN_DEPTH:
             raise _NotPlainError
-        copy = value.copy()
-        if not _TEXT.issuperset(map(type, copy)):
-            raise _NotPlainError
-        names = "".join(copy)
-        used = len(names) + _NODE_BYTES * len(copy)
-        if len(names) > longest or not names.isascii():
-            raise _NotPlainError
-        for key, item in copy.items():
+        copy = {}
+        for key, item in value.items():
+            if type(key) is not str or not key.isascii() or len(key) > longest:
+                raise _NotPlainError
+            left[0] -= len(key)
             kind = type(item)
             # Nearly every argument, without a call for it.
             if kind is str and len(item) <= longest and item.isascii():
-                used += len(item)
-            elif not (kind is bool or item is None or (kind is int and -_WHOLE <= item <= _WHOLE)):
+                left[0] -= _NODE_BYTES + len(item)
+                copy[key] = item
+            elif kind is bool or item is None or (kind is int and -_WHOLE <= item <= _WHOLE):
+                left[0] -= _NODE_BYTES
+                copy[key] = item
+            else:
                 copy[key] = _plain(item, left, longest, depth + 1)
-        left[0] -= used
         if left[0] <= 0:
             raise _NotPlainError
         return copy
