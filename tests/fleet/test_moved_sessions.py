@@ -238,6 +238,9 @@ def test_what_is_overdue_under_a_key_is_told_once(workers: Any) -> None:
         for fleet in workers
     )
     one.call("ask", {"k": "x"})
+    # So that all of it is written.
+    one.release()
+    one.hold()
     clock.advance(30)
     told = [[each.spec for each in one.reserve("ask", {"k": "x"}).violations]]
     one.release()
