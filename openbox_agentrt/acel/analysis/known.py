@@ -17,7 +17,7 @@ from ..contracts.declaration import Declaration, Options
 from ..contracts.registry import CLASSES
 from ..contracts.rules import Cell, Guard, Rule
 from .automata import UnknownPatternError, of_pattern
-from .conditions import open_parts
+from .conditions import open_parts, tools_told_by
 
 __all__ = ("field_paths", "guards_of", "key_paths", "patterns_of", "rules_of", "why_unknown")
 
@@ -100,6 +100,9 @@ def why_unknown(contract: TemporalContract) -> str | None:
         return f"{contract.template} is not analysed"
     if contract.asked_at_end and (parts := open_parts(contract)):
         return f"its condition is asked at the end of a session, and nobody knows there: {parts[0]:.60}"
+    if contract.template == "at_most_in_flight" and contract.when is not None and tools_told_by(contract):
+        # Whether a call under way counts was said when it began, and a state of a search does not keep it.
+        return "its condition is about what happened before a call began, which is not followed while it runs"
     for option in sorted(name.rstrip("_") for name in Options.__annotations__.keys() - _OPTIONS):
         if getattr(contract, option, getattr(contract.reach, option, None)) not in _NOTHING_SAID:
             return f"the option {option!r} is not analysed"

@@ -342,6 +342,7 @@ def test_what_has_code_of_its_own_is_named(analysed: Analysed) -> None:
             c("existence", "pay", 1, when="now > timestamp(0)"),
             "its condition is asked at the end",
         ),
+        (c("at_most_in_flight", "pay", 2, when="session.pay < 2"), "not followed while it runs"),
     ],
 )
 def test_what_is_not_known_here_is_named(analysed: Analysed, contract: dict[str, Any], why: str) -> None:
