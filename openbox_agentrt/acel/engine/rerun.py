@@ -25,23 +25,15 @@ from ..memory.state import StateStore
 from .comparison import Comparison
 from .fleet_answer import AnsweredPlan
 from .followed_fleet import FollowedFleet
+from .followed_lessons import FollowedLessons, FollowedStore
 from .followed_memory import FollowedMemory
 from .followed_rules import SHUT, RerunError, rules_of
-from .hidden import has_hidden, is_as_seen, learning_movers, seen_in
+from .hidden import has_hidden, is_as_seen
 from .moves import Moves
 from .planned_call import PlannedCall
 from .rule_set import RuleSet
 from .store import SessionStore
 from .unseen_memory import UnseenMemory
-
-
-class _FollowedStore(SessionStore):
-    """Learn what others have read."""
-
-    __slots__ = ()
-
-    def learn_known(self, call: PlannedCall, found: Mapping[str, Any]) -> None:
-        self._learn_again(call, call, found, known={})
 
 
 class Rerun(Comparison):
@@ -61,14 +53,13 @@ class Rerun(Comparison):
         self._fleet = FollowedFleet(self, self._rules)
         self._unseen = UnseenMemory(self._rules)
         self._memory = FollowedMemory(self, self._rules, self._unseen, self._moves)
-        self._store: _FollowedStore | None = None
+        self._store: FollowedStore | None = None
         self._time: float | str = 0.0
         self._flying: dict[int, PlannedCall] = {}
-        # Only calls of whose results something was learnt may be heard of again.
-        self._learned: dict[int, PlannedCall] = {}
+        self._lessons = FollowedLessons(self._unseen)
         # Calls that had been let through, and were refused before they ran.
         self._stopped: set[int] = set()
-        self._make: Callable[[], _FollowedStore] = _FollowedStore
+        self._make: Callable[[], FollowedStore] = FollowedStore
 
     @property
     def answers(self) -> list[AnsweredPlan]:
@@ -147,9 +138,9 @@ class Rerun(Comparison):
         self._fleet.told = int(step.get("answers", 0))
         max_keys, halts = step["max_keys"], step["halts"]
 
-        def make(state: Mapping[str, Any] | None = None) -> _FollowedStore:
+        def make(state: Mapping[str, Any] | None = None) -> FollowedStore:
             known = RuleSet(self._rules.known(), alone=alone, default_scope=scope)
-            return _FollowedStore(known, StateStore(state), self._clock, max_keys=max_keys, halts=halts)
+            return FollowedStore(known, StateStore(state), self._clock, max_keys=max_keys, halts=halts)
 
         self._make = make
         self._store = make(thawed(step["state"]))
@@ -184,7 +175,7 @@ class Rerun(Comparison):
             case "commit" | "fail" | "abort" | "lose" as end:
                 self._end(number, step, end)
             case "learn":
-                self._learn(number, step)
+                self._lessons.learn(number, step, self._store)
             case "recheck":
                 self._recheck(number, step)
             case "state":
@@ -288,10 +279,7 @@ class Rerun(Comparison):
     def _settle(self, call: PlannedCall, step: Mapping[str, Any], end: str) -> list[Breach] | None:
         assert self._store is not None
         if end == "commit":
-            self._unseen.hide_lesson(call, step, self._store.book)
-            if call.plan.learns:
-                self._learned[call.step] = call
-            return self._store.commit(call, learnt=self._learnt(call, step))
+            return self._store.commit(call, learnt=self._lessons.of_end(call, step, self._store))
         if end == "lose":
             return self._store.lose(call)
         if end == "abort" and "broken" in step:
@@ -316,27 +304,6 @@ class Rerun(Comparison):
             self._stopped.discard(step["step"])
         else:
             self._stopped.add(step["step"])
-
-    def _learnt(self, call: PlannedCall, step: Mapping[str, Any]) -> dict[str, Any]:
-        """Give what a log says was learnt from a call, with None for what it does not say."""
-        learnt: dict[str, Any] = thawed(seen_in(step.get("learnt", {})))
-        if step.get("shown") or has_hidden(call.args if call.final is None else call.final):
-            learns = learning_movers(call)
-            learnt |= dict.fromkeys(name for name, source in learns.items() if source == "arguments")
-        return learnt
-
-    def _learn(self, number: int, step: Mapping[str, Any]) -> None:
-        assert self._store is not None
-        call = self._learned.get(step["step"])
-        if call is None:
-            raise RerunError(f"line {number}: something was learnt from a call that did not succeed")
-        learnt = step["learnt"]
-        if step.get("whole") and not has_hidden(learnt):
-            # All that the end of the call did not show.
-            self._unseen.show_lesson(call.step)
-        elif has_hidden(learnt):
-            self._unseen.hide_lessons_for_good(call, self._store.book)
-        self._store.learn_known(call, thawed(seen_in(learnt)))
 
     def _compare(
         self,
