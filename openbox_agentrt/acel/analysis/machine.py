@@ -125,7 +125,7 @@ class Machine:
         self._late = any(guard.kind == "overdue" for contract in own for guard in guards_of(contract))
         self._ends = any(contract.at_end for contract in own)
         # Whether a contract is asked depends on more than the arguments.
-        self._asks_anew = any(c.when is not None and c.when.reads.changing for c in own)
+        self._asks_anew = any(c.is_asked_when and c.when is not None and c.when.reads.changing for c in own)
 
     def first(self) -> State:
         """Give the state of a new session."""
@@ -256,6 +256,10 @@ class Machine:
     def _fly(self, age: float, kind: CallKind, values: tuple[tuple[str, str], ...]) -> None:
         """Let a call be under way as far as those contracts see it that count such calls."""
         call = self._call(kind.tool, self._letter(kind, values))
+        if call.plan.asked and call.extra is None:
+            # What counts such calls asks of their arguments alone, see `known`.
+            call.extra = call.plan.ask(call.args)
+            call.plan.decide(call, call.extra)
         for view in self._views:
             cell: Any = view.live.whole()
             if view.cell.kind != "flights" or not self._moves(call, view.live):

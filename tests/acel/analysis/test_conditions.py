@@ -236,6 +236,18 @@ def test_conditions_that_are_asked_at_the_end(contract: dict[str, Any], unmet: b
     assert kinds == ({"session-cannot-end-well: e"} if unmet else set())
 
 
+@pytest.mark.parametrize("other", ["c", "pay"])
+def test_a_call_under_way_counts_whatever_else_is_asked_anew(other: str) -> None:
+    """A condition of another contract over what happened makes no call under way forgotten."""
+    contracts = [
+        c("at_most_in_flight", "pay", 1, when="args.n > 1", id="one"),
+        c("existence", "a", 1, when=f"session.{other} > 0"),
+        c("must_precede", "a", "pay", when=f"session.{other} > 5"),
+    ]
+
+    assert not any("contract-" in kind and kind.endswith(": one") for kind in found(*contracts))
+
+
 @pytest.mark.parametrize(
     "check",
     [
