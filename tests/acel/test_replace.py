@@ -17,6 +17,7 @@ from openbox_agentrt.acel import (
     matching,
     must_precede,
     never,
+    never_after,
     rate_limit,
     response,
 )
@@ -53,6 +54,32 @@ def test_a_new_contract_begins_with_the_change() -> None:
     assert not session.reserve("delete").allowed
     session.call("backup")
     assert session.reserve("delete").allowed
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["replaced", "added to and replaced"])
+def test_a_call_that_waited_is_judged_again_by_what_it_began_by(again: bool) -> None:
+    """Also where nothing counts that any more, and so nobody remembers it but the call."""
+    session = Session(
+        contracts=[
+            must_precede("check", "pay", recheck=True),
+            never_after("mail", "read", recheck=True),
+            at_most_n_times("pay", 2, recheck=True),
+        ]
+    )
+    session.call("check")
+    pay, mail = session.reserve("pay"), session.reserve("mail")
+    session.call("read")
+    if again:
+        session.add_contract(never("wipe"))
+
+    session.replace_contracts([never("other")])
+
+    assert pay.recheck()
+    assert not mail.recheck()
+    assert mail.refusal is not None
+    assert mail.refusal.broken[0].needs == "no earlier read"
+    pay.commit()
+    assert session.in_flight == 0
 
 
 def test_a_call_under_way_settles_what_it_moved() -> None:

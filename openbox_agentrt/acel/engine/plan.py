@@ -11,12 +11,12 @@ Contracts whose matchers look at arguments are asked per call, before any lock i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._values import dataclass, field
 from ..contracts.base import REPLACED
-from ..contracts.rules import Guard
+from ..contracts.rules import Cell, Guard, GuardKind
 from ..contracts.tools import ToolSpec
 from ..match.matchers import Args, Predicate
 from ..match.selector import Hit, ask
@@ -34,6 +34,8 @@ from .outline import FiledContract, Hits, TallyRules
 
 MAX_ANSWERS = 64
 """What follows from so many different sets of answers about arguments is kept for each tool."""
+
+_OF_NUMBERS: Mapping[GuardKind, type[CellGuard]] = {"need": Need, "ban": Ban, "cap": Cap}
 
 _NO_QUESTIONS: Mapping[Hashable, Predicate] = {}
 
@@ -103,9 +105,9 @@ class Plan:
     __slots__ = (
         "_answered",
         "_guards",
+        "_make_guards",
         "_moved",
         "_questions",
-        "_rules",
         "asked",
         "ban",
         "caps",
@@ -146,10 +148,10 @@ class Plan:
         self._questions: Mapping[Hashable, Predicate] = _NO_QUESTIONS
         self._answered: dict[tuple[bool | str, ...], ArgumentRules] | None = None
         self._guards: tuple[LiveGuard, ...] | None = None
-        self._rules: Callable[[], Iterable[LiveRule]] = _no_rules
+        self._make_guards: Callable[[], Iterable[LiveGuard]] = _no_guards
 
     def count(
-        self, tallies: TallyRules, memory: SessionMemory, rules: Callable[[], Iterable[LiveRule]]
+        self, tallies: TallyRules, memory: SessionMemory, decided: Sequence[tuple[FiledContract, Hits]]
     ) -> None:
         """
         Lay it out by rules that compare and move numbers of calls alone.
@@ -157,7 +159,7 @@ class Plan:
         Args:
             tallies: What they say.
             memory: Where the numbers are.
-            rules: Binds those rules, once a call is to be explained.
+            decided: Whose rules they are. Guards are made of them once a call is to be explained.
         """
         live: list[Any] = list(map(memory.cell, tallies.cells))
         if tallies.need:
@@ -168,7 +170,8 @@ class Plan:
             self.caps = tuple([(live[place], most) for place, most in tallies.caps])
         if tallies.counts:
             self.counts = tuple([live[place] for place in tallies.counts])
-        self._rules = rules
+        # Not by the memory: it may have been forgotten there by then, since other rules are in force.
+        self._make_guards = lambda: _guards_of(decided, dict(zip(tallies.cells, live, strict=True)))
 
     def bind(
         self,
@@ -204,7 +207,7 @@ class Plan:
     def guards(self) -> tuple[LiveGuard, ...]:
         """List every guard. They are asked when a call is explained, and some are made then."""
         if self._guards is None:
-            self._guards = tuple(guard for rule in self._rules() for guard in rule.guards)
+            self._guards = tuple(self._make_guards())
         return self._guards
 
     def ask(self, args: Args) -> ArgumentRules:
@@ -325,8 +328,16 @@ class Plan:
         self.later = _clocks([cell for cell in cells if not isinstance(cell, Stamps)])
 
 
-def _no_rules() -> Iterable[LiveRule]:
+def _no_guards() -> Iterable[LiveGuard]:
     return ()
+
+
+def _guards_of(
+    decided: Sequence[tuple[FiledContract, Hits]], cells: Mapping[Cell | None, Tally]
+) -> Iterator[LiveGuard]:
+    for filed, hits in decided:
+        for guard in filed.rule(hits).guards:
+            yield _OF_NUMBERS[guard.kind](filed.contract, guard, cells[guard.cell])
 
 
 def identity(mover: Mover) -> Hashable:

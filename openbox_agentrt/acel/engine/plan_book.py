@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from ..contracts.base import UNKNOWN_TOOL, TemporalContract
 from ..contracts.custom import CustomGuard
@@ -16,8 +16,8 @@ from ..memory.cell import LiveCell
 from ..memory.condition import LiveCondition
 from ..memory.guard import CellGuard, LiveGuard, NeverHolds
 from ..memory.session_memory import SessionMemory
-from .bound_contract import BoundContract, LiveRule
-from .outline import FiledContract, Hits
+from .bound_contract import BoundContract
+from .outline import FiledContract
 from .plan import Plan
 from .rule_set import MAX_KEPT_NAME, RuleSet, SharedRules
 
@@ -188,8 +188,7 @@ class PlanBook:
         plan = Plan(tool, self._specs.get(tool))
         is_known = self._known is None or tool in self._known or outline.named
         if outline.tallies is not None and is_known and not (self.rules.custom or self.since):
-            memory, decided = self.memory, outline.decided
-            plan.count(outline.tallies, memory, lambda: _rules_of(decided, memory))
+            plan.count(outline.tallies, self.memory, outline.decided)
             return plan
         guards: list[LiveGuard] = list(self.rules.custom)
         if not is_known:
@@ -205,11 +204,6 @@ class PlanBook:
             fleet=outline.fleet,
         )
         return plan
-
-
-def _rules_of(decided: Iterable[tuple[FiledContract, Hits]], memory: SessionMemory) -> Iterator[LiveRule]:
-    # The book is not asked: it holds the plans, and would be held by them.
-    return (BoundContract(filed, memory, 0).rule(hits) for filed, hits in decided)
 
 
 def _is_asked(when: LiveCondition) -> bool:
