@@ -15,8 +15,10 @@ import pytest
 from openbox_agentrt.acel import (
     ContentMatch,
     Session,
+    TemporalContract,
     at_most_n_times,
     at_most_total,
+    came_from,
     max_distinct,
     must_precede,
     never_after,
@@ -259,6 +261,29 @@ def test_a_reservation_may_be_dropped_at_any_moment() -> None:
     gc.collect()
 
     assert session.in_flight == 0
+
+
+@pytest.mark.parametrize(
+    "contract",
+    [
+        must_precede("x", "y", key="k"),
+        at_most_total("x", "n", 5, mode="shadow"),
+        max_distinct("x", "v", 5, mode="shadow"),
+        came_from("x", "v", [{"values": [1]}], mode="shadow"),
+    ],
+    ids=["key", "total", "distinct", "came_from"],
+)
+def test_a_dropped_call_ends_at_once_where_an_argument_is_missing(contract: TemporalContract) -> None:
+    """Whatever was found out about it, it is in no cycle, which would have to be collected."""
+    session = Session(contracts=[contract])
+    gc.disable()
+    try:
+        call = session.reserve("x", {})
+        assert call.allowed
+        del call
+        assert session.in_flight == 0
+    finally:
+        gc.enable()
 
 
 def test_a_callback_may_use_the_session() -> None:

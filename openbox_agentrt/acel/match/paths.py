@@ -10,7 +10,7 @@ is read: which of the two the tool will use is not known here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ..._picklable import PicklableError
 from ..._plain.arguments import plain_value
@@ -35,6 +35,11 @@ MISSING: Final = _Missing()
 
 class FieldError(ValueError):
     """A field is missing or cannot be used. It names the field, never its value."""
+
+    def kept(self) -> Self:
+        """Give it as an answer to keep: without the frames that it came through, which hold the call."""
+        self.__traceback__ = self.__context__ = None
+        return self
 
 
 class UnreadableError(PicklableError, FieldError):

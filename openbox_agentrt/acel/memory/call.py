@@ -60,6 +60,6 @@ class JudgedCall:
             try:
                 memo[key.text] = key.read(self.tool, self.args, self.about)
             except FieldError as error:
-                memo[key.text] = error
+                memo[key.text] = error.kept()
         value: str | FieldError = memo[key.text]
         return value

@@ -115,7 +115,7 @@ class Distinct(LiveCell):
             ]
             return list(dict.fromkeys(key_text(item, self._field.text, fold=self._how[2]) for item in items))
         except FieldError as error:
-            return error
+            return error.kept()
 
     def _spelt(self, value: str) -> str:
         return key_text(value, self._field.text, fold=self._how[2])

@@ -123,7 +123,7 @@ class KeptOut(CellGuard):
             try:
                 memo[how] = self._read(call.args)
             except FieldError as error:
-                memo[how] = error
+                memo[how] = error.kept()
         searched: Searched | FieldError | None = memo[how]
         return searched
 

@@ -240,7 +240,7 @@ class Sum(LiveCell):
                 total = add(total, read_amount(part, text=text, negative=negative))
             return total
         except FieldError as error:
-            return error
+            return error.kept()
         except AmountError as error:
             return AmountError(f"{self._field.text} {error}")
 

@@ -324,7 +324,7 @@ class Known(LiveGuard):
             try:
                 asked = self._read(call)
             except FieldError as error:
-                asked = error
+                asked = error.kept()
             memo[self._how] = asked
         return asked
 
