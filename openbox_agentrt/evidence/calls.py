@@ -36,7 +36,7 @@ class CallRecord:
         tool: The tool, or another event.
         args: Its arguments, as far as they may be seen; those that ran, once it ran.
         verdict: "allowed", "refused", "would refuse", or the word of the decision.
-        by: Who decided: "contracts", "core", a person, or why nobody was asked.
+        by: Who decided: "contracts", the "session" itself, "core", a person, or why nobody was asked.
         contracts: The contracts that it broke.
         why: What would have made it possible, or the reason.
         outcome: "ok", "failed", "withheld" (it ran, and its result was not handed on), "aborted" (it had
@@ -81,6 +81,7 @@ class _Reader:
     names: dict[tuple[str, str], str] = field(default_factory=dict)
     latest: dict[tuple[str, str | None], str] = field(default_factory=dict)
     told: list[CallRecord] = field(default_factory=list)
+    of_session: set[str] = field(default_factory=set)
     by_activity: dict[tuple[str, Any, Any], CallRecord] = field(default_factory=dict)
     by_step: dict[tuple[str, str | None, Any], CallRecord] = field(default_factory=dict)
 
@@ -112,7 +113,7 @@ class _Reader:
             call.session = self.names.get((file, run), call.session)
             call.verdict = "allowed" if data.get("allowed") else "refused"
             call.contracts = self._broken(file, run, data)
-            call.by = "contracts" if call.refused or call.contracts else None
+            call.by = self._who(call) if call.refused or call.contracts else None
             if call.refused:
                 call.outcome = "did not run"
             if "time" in data:
@@ -133,7 +134,7 @@ class _Reader:
             return
         broken = [spec for spec in self._broken(file, run, data) if spec not in call.contracts]
         call.contracts += tuple(broken)
-        call.by = "contracts" if call.contracts else call.by
+        call.by = self._who(call) if call.contracts else call.by
         if not data.get("allowed"):
             call.verdict, call.outcome = "refused", "did not run"
         if broken and "time" in data:
@@ -150,6 +151,10 @@ class _Reader:
                 self.calls = [each for each in self.calls if each is not known]
                 return
 
+    def _who(self, call: CallRecord) -> str:
+        """Name who refused or watched a call: the session itself where it broke no contract."""
+        return "contracts" if set(call.contracts) - self.of_session or not call.contracts else "session"
+
     def _broken(self, file: str, run: str, data: Mapping[str, Any]) -> tuple[str, ...]:
         texts = self.texts.get((file, self.rules_of.get((file, run))), [])
         return tuple(
@@ -162,7 +167,7 @@ class _Reader:
         call = self._known(file, entry, data.get("step"), tool)
         if call is None:
             call = self._new(file, entry, tool)
-            call.args, call.by = data.get("args"), "contracts"
+            call.args = data.get("args")
             call.verdict = "would refuse" if data.get("mode") == "shadow" else "refused"
             ran = call.verdict == "would refuse" or data.get("kind") == "postcondition"
             call.outcome = None if ran else "did not run"
@@ -171,6 +176,10 @@ class _Reader:
             self.told.append(call)
         if spec not in call.contracts:
             call.contracts += (spec,)
+        if data.get("kind") == "session":
+            self.of_session.add(spec)
+        if call.by in (None, "contracts"):
+            call.by = self._who(call)
         unblock = entry.text("needs") or entry.text("remaining")
         call.why = call.why or (f"needs {unblock}" if data.get("needs") else unblock)
 

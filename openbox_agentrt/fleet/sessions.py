@@ -30,7 +30,11 @@ class SharedSession:
 
     def __init__(self, fleet: FleetWorker, record: HeldSession) -> None:
         self._fleet = fleet
-        self._record = record
+        self._known = record
+
+    @property
+    def _record(self) -> HeldSession:
+        return self._known.here()
 
     @property
     def name(self) -> str:
@@ -54,8 +58,8 @@ class SharedSession:
 
     @property
     def is_released(self) -> bool:
-        """Tell whether nobody here uses it any more."""
-        return self._record.users <= 0
+        """Tell whether it was taken here, and nobody here uses it any more."""
+        return self._record.taken > 0 and self._record.users <= 0
 
     def enter(self) -> None:
         """Take note that one more uses it."""

@@ -17,7 +17,7 @@ from .answers import How, Lease, Reserved
 from .client.dispatcher import Dispatcher
 from .client.heartbeat import Heartbeat
 from .client.local import LocalCounts
-from .client.requests import Question, ToReserve
+from .client.requests import Asked, Question, ToReserve
 from .client.sessions import HeldSession
 from .client.standing import WorkerStanding
 from .errors import FleetConfigError, FleetUnavailableError
@@ -131,7 +131,9 @@ class FleetWorker(ABC):
         self._worker().dispatcher.ask(request)
 
     def wait_for(self, answer: Future[bool]) -> bool:
-        """Wait for what was asked before, for as long as a question waits."""
+        """Wait for what was asked before, for as long as a question waits. False where a parent has asked."""
+        if _is_of_parent(answer):
+            return False
         if answer.done():
             return answer.result()
         try:
@@ -141,6 +143,8 @@ class FleetWorker(ABC):
 
     async def await_for(self, answer: Future[bool]) -> bool:
         """Do as `wait_for`, and let the event loop go on."""
+        if _is_of_parent(answer):
+            return False
         if answer.done():
             return answer.result()
         try:
@@ -216,6 +220,11 @@ class FleetWorker(ABC):
 def closed_error() -> FleetConfigError:
     """Give the error of whoever uses a fleet that was closed."""
     return FleetConfigError("the fleet is closed: make another one")
+
+
+def _is_of_parent(answer: Future[bool]) -> bool:
+    # Not even whether it is done may be asked: its lock may be held by a thread that a fork does not have.
+    return isinstance(answer, Asked) and answer.process != os.getpid()
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

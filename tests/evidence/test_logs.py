@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -170,6 +171,20 @@ def test_a_decision_and_its_step_are_one_call(tmp_path: Path) -> None:
 
     (only,) = calls_in(merged_entries([path]))
     assert (only.verdict, only.by, only.why, only.outcome) == ("block", "core", "no", "did not run")
+
+
+@pytest.mark.parametrize("record", ["violations", "steps"])
+def test_what_a_session_refuses_itself_is_no_decision_of_contracts(tmp_path: Path, record: Any) -> None:
+    """One that has ended admits nothing, whatever contracts say."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record=record) as log:
+        session = Session(contracts=[must_precede("a", "b")], evidence=log)
+        session.reserve("b")
+        session.end_session()
+        session.reserve("a")
+
+    found = [(call.tool, call.by) for call in calls_in(merged_entries([path]))]
+    assert found == [("b", "contracts"), ("a", "session")]
 
 
 @pytest.mark.parametrize(

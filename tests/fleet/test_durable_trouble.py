@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from openbox_agentrt.acel import Session, at_most_n_times, must_precede
+from openbox_agentrt.acel.engine.durable import kept_of
+from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.fleet import Fleet, RedisFleet, SqliteFleet
-from tests.fleet.redis_server import RedisServer
+from tests.fleet.redis_server import RedisServer, free_port
 
 RULES = [at_most_n_times("pay", 2), must_precede("verify", "pay")]
 
@@ -131,3 +134,87 @@ def test_a_forked_worker_has_neither_the_session_nor_the_connection_of_its_paren
     waiting.commit("paid")
     assert refused(session) is None
     assert refused(session) == "at_most_n_times(pay, n=2)"
+
+
+def in_child(work: Callable[[], object], meanwhile: Callable[[], object] = lambda: None) -> bool:
+    """Fork, do `meanwhile` here and then `work` there, and tell whether that gave something true."""
+    goes_on, go_on = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a process with threads is forked is the point
+        child = os.fork()
+    if not child:
+        try:
+            os.read(goes_on, 1)
+            os._exit(0 if work() else 1)
+        finally:
+            os._exit(2)
+    meanwhile()
+    os.write(go_on, b"!")
+    os.close(go_on)
+    os.close(goes_on)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.parametrize("open_one", ["sqlite"], indirect=True)
+def test_a_fork_does_not_wait_for_what_its_parent_has_asked(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call is the parent's: what it writes is under way there, and the copy is refused at once."""
+    session = session_of(fleet)
+    session.call("verify", result="yes")
+    with closing(sqlite3.connect(tmp_path / "fleet.db", isolation_level=None)) as writer:
+        writer.execute("begin immediate")
+        call = session.reserve("pay")
+        assert call.written is not None
+        assert not call.written.done()
+
+        def start() -> bool:
+            monkeypatch.setattr(fleet, "timeout_seconds", 3600)
+            return not call.start() and call.refusal.broken[0].reason == "session_lost"  # type: ignore[union-attr]
+
+        assert in_child(start, lambda: writer.execute("rollback"))
+
+    assert call.start()
+    call.commit("paid")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_fork_takes_a_session_that_its_parent_has_let_go_of(
+    fleet: Fleet, other: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its copy or by a record of its own; and lets go of it, however many used it in the parent."""
+    session = session_of(fleet)
+    kept = kept_of(engine_of(session)).session
+    kept.enter()
+    kept.enter()
+    session.call("verify", result="yes")
+
+    def let_go() -> None:
+        kept.let_go()
+        heir = session_of(other)
+        heir.hold()
+        heir.release()
+
+    def use_both() -> bool:
+        own = session_of(fleet)
+        used = [refused(own)]
+        own.release()
+        kept.enter()
+        used.append(refused(session))
+        kept.leave()
+        fleet.close()
+        return used == [None, None]
+
+    assert in_child(use_both, let_go)
+    assert refused(session_of(other)) == "at_most_n_times(pay, n=2)"
+
+
+def test_state_is_written_by_hand_while_an_outage_leaves_it_to_the_process() -> None:
+    """There is nothing else that it could go on from."""
+    nobody = f"redis://127.0.0.1:{free_port()}/0"
+    with closing(RedisFleet(nobody, on_outage="local", timeout_seconds=20)) as fleet:
+        session = session_of(fleet)
+        session.call("look", result="seen")
+        session.state.set("paid", 1)
+        assert session.state.snapshot() == {"paid": 1}

@@ -171,3 +171,34 @@ def test_a_session_whose_state_was_spoilt_can_be_ended(open_one: OpenFleet) -> N
     heir = session_of(open_one())
     heir.call("pay", result="paid")
     assert heir.call("pay", result="paid") == "paid"
+
+
+def test_state_is_not_written_by_hand_before_the_session_is_held(fleet: Fleet, other: Fleet) -> None:
+    """What the store keeps would replace it without a word, also after somebody else went on with it."""
+    session = session_of(fleet, state={"seen": []})
+    with pytest.raises(SessionMemoryError, match=r"state 'paid' cannot be written: .* call hold\(\) first"):
+        session.state.set("paid", 1)
+    session.state.update({})
+    session.hold()
+    session.state["paid"] = 2
+    session.release()
+
+    with pytest.raises(SessionMemoryError, match="state 'paid', 'when' cannot be written"):
+        session.state.update({"paid": 3, "when": 4})
+    heir = session_of(other)
+    heir.hold()
+    assert heir.state.snapshot() == {"seen": [], "paid": 2}
+
+
+def test_state_that_was_changed_in_place_before_the_session_is_held_is_named(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing can refuse it: the log says that it is replaced, and of nothing else."""
+    session = session_of(fleet, state={"seen": [], "pair": (1, 2)})
+    session.state["seen"].append("x")
+
+    session.hold()
+
+    assert session.state.snapshot() == {"seen": [], "pair": (1, 2)}
+    (told,) = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert told.startswith("state 'seen' was changed here and not written")

@@ -38,7 +38,9 @@ def keep_in_store(engine: Engine, fleet: object, session_id: str | None, idle_se
         # Sessions of one governance have the same: what is true of them need not be looked at for each.
         _checked.add(rules)
     session = make(session_id, pieces, idle_seconds=idle_seconds)
-    engine.keep_in(SessionGate(session, pieces, engine.records.count_outage))
+    gate = SessionGate(session, pieces, engine.records.count_outage)
+    engine.state.admit(gate.admit)
+    engine.keep_in(gate)
 
 
 def check_durable(contracts: tuple[TemporalContract, ...], state: Mapping[str, Any]) -> None:

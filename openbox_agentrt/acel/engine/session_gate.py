@@ -7,13 +7,14 @@ What is written while Core is asked, or a person, costs nothing; where nobody is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ...fleet.errors import FleetError, FleetUnavailableError, SessionMemoryError
 from ..contracts.base import SessionRule
 from ..memory.guard import Breach
+from ..wording import shown
 from .planned_call import PlannedCall
 
 if TYPE_CHECKING:
@@ -128,13 +129,29 @@ class SessionGate:
         session: See above.
     """
 
-    __slots__ = ("_count_outage", "_over", "_pieces", "session")
+    __slots__ = ("_count_outage", "_counts_alone", "_over", "_pieces", "session")
 
     def __init__(self, session: KeptSession, pieces: Pieces, count_outage: CountOutage) -> None:
         self.session = session
         self._pieces = pieces
         self._count_outage = count_outage
         self._over = False
+        self._counts_alone = False
+
+    def admit(self, entries: Iterable[str]) -> None:
+        """
+        Let entries of the state be written by hand, which are lost where somebody else goes on with it.
+
+        Raises:
+            SessionMemoryError: The session is not held.
+        """
+        is_ours = self.session.is_held and not self.session.is_released
+        if not (is_ours or self._counts_alone):
+            named = ", ".join(map(shown, entries))
+            raise SessionMemoryError(
+                f"state {named} cannot be written: the session is not held here, and what its store keeps"
+                " would replace it; call hold() first, or give it as the initial state of a new session"
+            )
 
     def hold(self) -> list[Breach]:
         """Take the session if it is not held, and say what stands against that. Blocks the thread."""
@@ -146,6 +163,7 @@ class SessionGate:
             self.session.hold()
         except FleetError as error:
             return self._failed(error)
+        self._counts_alone = False
         return []
 
     async def ahold(self) -> list[Breach]:
@@ -158,6 +176,7 @@ class SessionGate:
             await self.session.ahold()
         except FleetError as error:
             return self._failed(error)
+        self._counts_alone = False
         return []
 
     def judged(self, call: PlannedCall) -> None:
@@ -235,6 +254,7 @@ class SessionGate:
         if isinstance(error, FleetUnavailableError):
             self._count_outage("local" if self.session.counts_alone else "refuse")
             if self.session.counts_alone:
+                self._counts_alone = True
                 return []
             return [Breach(contract=ANSWERED, fault=str(error), retry_after=error.retry_after)]
         rule = KEEPABLE if isinstance(error, SessionMemoryError) else BUSY

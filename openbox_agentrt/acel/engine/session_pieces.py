@@ -120,6 +120,7 @@ class SessionPieces:
         try:
             head = json.loads(pieces[HEAD]) if HEAD in pieces else {}
             state = json.loads(pieces[STATE]) if STATE in pieces else dict(self._initial)
+            self._tell_of_replaced(state)
             with self._store.lock:
                 self._calls.clear()
                 self._told = {name: piece for name, piece in pieces.items() if not _is_of_key(name)}
@@ -140,6 +141,20 @@ class SessionPieces:
         if pieces or not was_new:
             mark = None if marks is None else marks.mark()
             self._store.note_restored(memory, state, mark=mark, left_by=head.get("left_by"))
+
+    def _tell_of_replaced(self, state: Mapping[str, Any]) -> None:
+        """Name what was changed where it lies, which nothing can refuse: it is lost now."""
+        told = self._told.get(STATE)
+        before = self._initial if told is None else json.loads(told)
+        now = self._state.view().snapshot()
+        lost = [key for key in now if _differs(now, before, key) and _differs(now, state, key)]
+        if lost:
+            import logging
+
+            text = (
+                "state %s was changed here and not written: what the store keeps of the session replaces it"
+            )
+            logging.getLogger(__name__).warning(text, ", ".join(map(shown, lost)))
 
     # Called with the lock held.
 
@@ -242,6 +257,18 @@ def _moved_by(call: PlannedCall) -> Iterator[LiveCell]:
                 cell = getattr(mover, "cell", mover)
                 if isinstance(cell, LiveCell):
                     yield cell
+
+
+def _differs(now: Mapping[str, Any], other: Mapping[str, Any], key: str) -> bool:
+    return key not in other or _as_kept(now[key]) != _as_kept(other[key])
+
+
+def _as_kept(value: Any) -> Any:
+    """Give a value as it comes back from the store, or itself where it cannot be kept."""
+    try:
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError, RecursionError):
+        return value  # it was spoilt, and differs from all that is kept
 
 
 def _is_of_key(piece: str) -> bool:

@@ -72,11 +72,12 @@ class StateView:
 class StateStore(StateView):
     """Hold the state of one session."""
 
-    __slots__ = ("_accept", "_stamp", "_told", "_written")
+    __slots__ = ("_accept", "_admit", "_stamp", "_told", "_written")
 
     def __init__(self, initial: Mapping[str, Any] | None = None) -> None:
         super().__init__(dict(initial or {}))
         self._accept: Callable[[Mapping[str, Any]], object] | None = None
+        self._admit: Callable[[Mapping[str, Any]], object] | None = None
         self._told: Callable[[Mapping[str, Any]], None] | None = None
         self._stamp: Callable[[], float] | None = None
         self._written: Mapping[str, float] = _NEVER
@@ -96,6 +97,12 @@ class StateStore(StateView):
 
     def update(self, values: Mapping[str, Any]) -> None:
         """Write several values at once, or none where one of them is not accepted."""
+        if self._admit is not None and values:
+            self._admit(values)
+        self.take(values)
+
+    def take(self, values: Mapping[str, Any]) -> None:
+        """Write what the end of a call has changed, whenever it comes, as `update` does."""
         if self._accept is not None:
             self._accept(values)
         self._data.update(values)
@@ -108,6 +115,10 @@ class StateStore(StateView):
     def check(self, accept: Callable[[Mapping[str, Any]], object]) -> None:
         """From now on, write only what `accept` raises nothing for."""
         self._accept = accept
+
+    def admit(self, admit: Callable[[Mapping[str, Any]], object]) -> None:
+        """From now on, write what no call has changed only if `admit` raises nothing."""
+        self._admit = admit
 
     def tell(self, told: Callable[[Mapping[str, Any]], None]) -> None:
         """From now on, tell of each write."""
@@ -193,7 +204,7 @@ class StateDraft(StateStore):
     def publish(self) -> None:
         """Let the writes reach the store, together."""
         if self._data:
-            self._target.update(self._data)
+            self._target.take(self._data)
 
 
 class InState(LiveGuard):

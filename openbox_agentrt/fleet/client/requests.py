@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -10,6 +11,19 @@ from typing import Any, Literal
 from ..answers import Finished, How, Lease, Measured, Reserved
 from ..plan import FleetPlan
 from ..wire import WirePlan
+
+
+class Asked(Future[Any]):
+    """
+    An answer to come, for the process that has asked: one that was forked meanwhile never hears it.
+
+    Attributes:
+        process: That process.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.process = os.getpid()
 
 
 @dataclass(slots=True, eq=False)
@@ -23,7 +37,7 @@ class Question:
     """
 
     deadline: float
-    future: Future[Any] = field(default_factory=Future)
+    future: Future[Any] = field(default_factory=Asked)
 
     def is_over(self) -> bool:
         """Tell whether nobody waits for it."""

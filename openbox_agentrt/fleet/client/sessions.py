@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -72,6 +73,7 @@ class HeldSession:
         queued: Whether it is to be written by itself.
         used_at: When the store has last told of it, by the monotonic clock.
         busy_until: Until when another worker has it, by the store's clock, as that was last told.
+        process: The process whose record it is.
     """
 
     name: str
@@ -87,6 +89,7 @@ class HeldSession:
     queued: bool = False
     used_at: float = field(default_factory=time.monotonic)
     busy_until: int = 0
+    process: int = field(default_factory=os.getpid)
     _claimed_until: float = 0.0
     _sent: int = 0
     _writer: str = ""
@@ -99,6 +102,15 @@ class HeldSession:
         """Give `idle_seconds` as the store counts."""
         return int(self.idle_seconds * SECOND)
 
+    def here(self) -> HeldSession:
+        """Give the record, of which a process that was forked has a copy: what that says is its parent's."""
+        process = os.getpid()
+        if process != self.process:
+            self.process, self._claimed_until = process, 0.0
+            self.users, self.taken, self.queued = 0, 0, False
+            self.forget()
+        return self
+
     def claim(self, until: float) -> None:
         """
         Let no other record of this process take it meanwhile: to the store, both are one worker.
@@ -108,7 +120,7 @@ class HeldSession:
         """
         holder = self.holders.get(self.name)
         if holder is not None and holder is not self:
-            if holder.is_busy():
+            if holder.here().is_busy():
                 raise SessionBusyError(self.name, retry_after=1.0)
             # From now on, what it remembers may be overtaken.
             holder.forget()
