@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,8 +29,10 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.contracts.base import PersonsHalt, TemporalContract
 from openbox_agentrt.acel.memory.deferred import Guess
+from openbox_agentrt.acel.rerun import rerun_file
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.acel.verdict import Verdict
+from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.testing import ManualClock
 
 LS, PUSH, SECRET, PYTEST = ({"command": text} for text in ("ls", "git push", "cat secret", "pytest"))
@@ -459,3 +462,45 @@ def test_two_duties_of_one_shape_are_both_reported() -> None:
     session = Session(contracts=[required_before_session_end("log", id=name) for name in ("one", "two")])
 
     assert [violation.id for violation in session.end_session()] == ["one", "two"]
+
+
+@pytest.mark.parametrize("ran", [True, False], ids=["succeeded", "failed"])
+def test_an_amount_that_ran_counts_where_none_could_be_read_before(ran: bool) -> None:
+    """In a contract that watches, which let it through."""
+    session = Session(contracts=[at_most_total("pay", "amount", 5, mode="shadow")])
+    call = session.reserve("pay", {"amount": "?"})
+    call.commit(args={"amount": 5}) if ran else call.abort(OSError(), ran=True, args={"amount": 5})
+    assert session.reserve("pay", {"amount": 1}).violations
+
+
+def test_an_amount_that_is_old_and_was_not_measured_breaks_nothing_later() -> None:
+    clock = ManualClock()
+    session = Session(contracts=[at_most_total("llm", "n", 5, within=10)], clock=clock.time)
+    first, second = (session.reserve("llm", deferred={"n": 1}) for _ in range(2))
+    first.commit(measured={"n": "?"})
+    assert [violation.step for violation in session.violations] == [1]
+    clock.advance(11)
+
+    second.commit(measured={"n": 1})
+
+    assert [violation.step for violation in session.violations] == [1]
+
+
+def test_what_only_ran_is_in_a_window_from_then_on(tmp_path: Path) -> None:
+    """And not from when the other call was let through, which may have waited long for a person."""
+    clock = ManualClock()
+    log = tmp_path / "log.jsonl"
+    with EvidenceFile(log, record="steps") as evidence:
+        session = Session(
+            contracts=[rate_limit(bash("git push"), 1, 60)], clock=clock.time, evidence=evidence
+        )
+        call = session.reserve("Bash", LS)
+        clock.advance(600)
+        call.commit(args=PUSH)
+        clock.advance(59)
+
+        again = session.reserve("Bash", PUSH)
+
+        assert again.refusal is not None
+        assert again.refusal.broken[0].retry_after == pytest.approx(1, abs=0.1)
+    assert rerun_file(log).ok

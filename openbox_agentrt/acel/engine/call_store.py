@@ -280,9 +280,11 @@ class CallStore:
     def _settle(self, call: PlannedCall, end: End, at: float | None) -> list[Breach] | None:
         plan = call.plan
         ran = call.as_ran() if end != "undo" else None
-        shown = look(plan.later, at)
+        # What ran as something else is judged and counted only now.
+        timeline = plan.later if ran is None else together((plan.timeline, plan.later))
+        shown = look(timeline, at)
         with self.lock:
-            advance(plan.later, shown)
+            advance(timeline, shown)
             if self._landed or self._dropped:
                 self._settle_ended()
             return self._end(call, ran, end)

@@ -270,7 +270,7 @@ class JournaledStore(SessionStore):
 
     def _end(self, call: PlannedCall, ran: PlannedCall | None, end: End) -> list[Breach] | None:
         over = super()._end(call, ran, end)
-        at = self._time() if call.plan.later else None
+        at = self._time() if call.plan.later or (ran is not None and call.plan.timeline) else None
         self._noted.append(_Noted(_EVENTS[end], call, over, at, reserved_form(call), order=self._places))
         return over
 

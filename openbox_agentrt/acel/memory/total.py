@@ -176,12 +176,10 @@ class Sum(LiveCell):
             if not self._measure(ticket, call) and not ticket.said:
                 # fail-closed: what was spent is not known, so nothing more is let through.
                 self._unknown(call)
-        elif ticket is not None:
-            _, amount = ticket
-            if call.final is not None:
-                self._correct(ticket, self._read(call.final))
-            elif amount < 0:
-                self._put(amount)
+        elif call.final is not None:
+            self._correct(ticket, self._read(call.final))
+        elif ticket is not None and ticket[1] < 0:
+            self._put(ticket[1])
 
     def fail(self, ticket: Any, call: JudgedCall) -> None:
         if self._refund:
@@ -247,13 +245,16 @@ class Sum(LiveCell):
     def _keep(self, ticket: tuple[float | None, Amount] | None, call: JudgedCall) -> None:
         # A call that did not succeed stays counted as what ran, and makes no room.
         ran = None if call.final is None else self._read(call.final)
-        if ticket is not None and ran is not None and not isinstance(ran, ValueError):
+        if ran is not None and not isinstance(ran, ValueError):
             self._correct(ticket, max(ran, 0))
 
-    def _correct(self, ticket: tuple[float | None, Amount], ran: Amount | ValueError) -> None:
-        self._take(ticket)
-        # If what was spent is no longer told, what was judged still counts.
-        self._put(ticket[1] if isinstance(ran, ValueError) else ran, at=ticket[0])
+    def _correct(self, ticket: tuple[float | None, Amount] | None, ran: Amount | ValueError) -> None:
+        if ticket is not None:
+            self._take(ticket)
+            # If what was spent is no longer told, what was judged still counts.
+            self._put(ticket[1] if isinstance(ran, ValueError) else ran, at=ticket[0])
+        elif not isinstance(ran, ValueError):
+            self._put(ran)
 
     def _unknown(self, call: JudgedCall) -> None:
         self.unread = call.step
@@ -358,4 +359,6 @@ class Spend(CellGuard):
         cell = self.cell.at(call)
         if cell is None or not (cell.is_deferred(call) or call.final is not None):
             return False
-        return cell.unread is not None or cell.is_illegible(call) or bool(cell.spent() > self.guard.n)
+        # First of all, which forgets what is older than the window.
+        spent = cell.spent()
+        return cell.unread is not None or cell.is_illegible(call) or bool(spent > self.guard.n)
