@@ -17,7 +17,7 @@ from .answers import How, Lease, Reserved
 from .client.dispatcher import Dispatcher
 from .client.heartbeat import Heartbeat
 from .client.local import LocalCounts
-from .client.requests import Asked, Question, ToReserve
+from .client.requests import AwaitedAnswer, Question, ToReserve
 from .client.sessions import HeldSession
 from .client.standing import WorkerStanding
 from .errors import FleetConfigError, FleetUnavailableError
@@ -224,7 +224,7 @@ def closed_error() -> FleetConfigError:
 
 def _is_of_parent(answer: Future[bool]) -> bool:
     # Not even whether it is done may be asked: its lock may be held by a thread that a fork does not have.
-    return isinstance(answer, Asked) and answer.process != os.getpid()
+    return isinstance(answer, AwaitedAnswer) and answer.process != os.getpid()
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -260,8 +260,7 @@ class CallStore:
         """
         Settle a call that nobody ended as one that is lost, when the lock is taken next.
 
-        Takes no lock, since a finalizer may call it at any point. It stays counted where it limits, and
-        allows nothing.
+        Takes no lock, since a finalizer may call it at any point.
         """
         self._dropped.append(call)
 
@@ -278,10 +277,9 @@ class CallStore:
             return self.flying
 
     def _settle(self, call: PlannedCall, end: End, at: float | None) -> list[Breach] | None:
-        plan = call.plan
         ran = call.as_ran() if end != "undo" else None
-        # What ran as something else is judged and counted only now.
-        timeline = plan.later if ran is None else together((plan.timeline, plan.later))
+        # What ran as something else is judged and counted only now, by every clock.
+        timeline = call.plan.later if ran is None else together((call.plan.timeline, call.plan.later))
         shown = look(timeline, at)
         with self.lock:
             advance(timeline, shown)

@@ -13,7 +13,7 @@ from ..plan import FleetPlan
 from ..wire import WirePlan
 
 
-class Asked(Future[Any]):
+class AwaitedAnswer(Future[Any]):
     """
     An answer to come, for the process that has asked: one that was forked meanwhile never hears it.
 
@@ -37,7 +37,7 @@ class Question:
     """
 
     deadline: float
-    future: Future[Any] = field(default_factory=Asked)
+    future: Future[Any] = field(default_factory=AwaitedAnswer)
 
     def is_over(self) -> bool:
         """Tell whether nobody waits for it."""
