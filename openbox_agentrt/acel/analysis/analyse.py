@@ -15,6 +15,7 @@ from .assumed import unshown_contracts, unshown_tools
 from .budget import Budget
 from .components import MOST_VALUES, Component, components, remembers, touched, values_needed
 from .conclusions import (
+    FEW_VALUES,
     SearchResult,
     Subject,
     end_findings,
@@ -173,18 +174,20 @@ class _Work:
         """Search contracts together where they are few, and else ask of one after the other."""
         contracts = self._subject.contracts
         lasting = sum(remembers(contracts[place]) for place in component.contracts)
+        because = ""
         if lasting <= _FEW:
             some = self._explored(component, component.contracts, budget.part(2).at_most(_MOST_STATES))
             yield some
             if some.whole:
                 self._leave_unshown(some)
                 return
+            because = _lacking(some)
         obliging = [place for place in component.contracts if contracts[place].at_end]
-        yield from self._ask(component, budget.part(2) if obliging else budget)
+        yield from self._ask(component, budget.part(2) if obliging else budget, because)
         if obliging:
             yield from self._search_ends(component, obliging, budget)
 
-    def _ask(self, component: Component, budget: Budget) -> Iterator[SearchResult]:
+    def _ask(self, component: Component, budget: Budget, because: str) -> Iterator[SearchResult]:
         """Ask of each tool if it is ever let through, and of each contract if it ever decides."""
         tools = [name for name in component.names if self._names[name]]
         left = len(tools) + len(component.contracts)
@@ -199,8 +202,8 @@ class _Work:
             open_places += [place] if answer.possible is None else []
             yield from [] if answer.found is None else [answer.found]
             left -= 1
-        self._leave_tools(open_tools)
-        self._leave_open(_DECIDES, open_places)
+        self._leave_tools(open_tools, because=because)
+        self._leave_open(_DECIDES, open_places, because=because)
 
     def _search_ends(
         self, component: Component, obliging: Sequence[int], budget: Budget
@@ -213,7 +216,7 @@ class _Work:
         for number, place in enumerate(obliging):
             near = {p for name in self._calls.get(place, ()) for p in self._touched[name]}
             yield self._search_some(sorted(near), sorted(near), budget.part(len(obliging) - number))
-        self._leave_open(_ENDS, obliging)
+        self._leave_open(_ENDS, obliging, because=_lacking(some))
 
     def _leave_unshown(self, some: SearchResult) -> None:
         """Name what is possible only if a condition that is taken either way says so."""
@@ -271,17 +274,24 @@ class _Work:
         about = [self._subject.contracts[place] for place in among]
         alphabet = alphabet_of(about, component.names, budget.part(2))
         machine = Machine(some, alphabet, self._subject.state)
-        found = explore(World([machine], alphabet, values=values_needed(about) + more), budget, look)
+        world = World([machine], alphabet, values=values_needed(about) + more)
+        found = explore(world, budget, look)
         self.states += len(found.states)
         # Where names are missing, calls are, and what never happens without them may happen all the same.
         named = self._has_all_names or not any(map(_fits_names, about))
-        whole = found.whole and alphabet.whole and named
+        whole = found.whole and alphabet.whole and named and not world.lacks_values
         return SearchResult(component.contracts, frozenset(component.names), found, whole)
 
 
 def _fits_names(contract: Declaration) -> bool:
     """Tell whether a contract has a pattern over names of tools."""
     return any(is_glob(name) for role in contract.roles for name in tools_in(role.selector.form()))
+
+
+def _lacking(some: SearchResult) -> str:
+    """Say that a search had too few values of a key, if it had time for all others."""
+    lacks = some.found.whole and some.found.world.lacks_values
+    return f", since {FEW_VALUES}" if lacks else ""
 
 
 def _either_way(contracts: Iterable[Declaration]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..contracts.declaration import Declaration
 from ..match.names import normal_name
-from .conditions import tools_told_by
+from .conditions import calls_counted, tools_told_by
 from .known import guards_of, rules_of
 from .tool_names import NamesByBeginning, tools_in
 
@@ -109,6 +109,8 @@ def values_needed(contracts: Iterable[Declaration]) -> int:
     """Say how many values of a key limits over all values can need, so that they are told apart."""
     most, whole, split = 2, 0, 0
     for contract in contracts:
+        counted = calls_counted(contract)
+        most = max(most, counted + 1) if counted else most
         for guard in guards_of(contract):
             if guard.cell is None:
                 continue

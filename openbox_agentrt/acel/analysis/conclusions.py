@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from ..._plain.amounts import show
 from ..contracts.declaration import Declaration
+from .conditions import calls_counted
 from .examples import Examples
 from .findings import Finding, Named
 from .known import guards_of
@@ -24,6 +25,7 @@ from .traces import TraceRow
 from .witness import UNSHOWN, confirmed
 
 __all__ = (
+    "FEW_VALUES",
     "SearchResult",
     "Subject",
     "end_findings",
@@ -34,8 +36,8 @@ __all__ = (
 )
 
 
+FEW_VALUES = "it may take more values of a key than were tried"
 _MOST_TRAPS = 20
-_FEW_VALUES = "it may take more values of a key than were tried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +250,7 @@ def end_findings(subject: Subject, some: SearchResult, again: MoreValues) -> Ite
     if traps:
         subject.unshown.append(f"whether each session can end well, of {names}: {UNSHOWN}")
     elif open_:
-        subject.unshown.append(f"whether each session can end well, of {names}: {_FEW_VALUES}")
+        subject.unshown.append(f"whether each session can end well, of {names}: {FEW_VALUES}")
 
 
 def _uses_up_values(subject: Subject, some: SearchResult, enforced: Collection[int]) -> bool:
@@ -269,8 +271,9 @@ def _has_values(subject: Subject, some: SearchResult, state: int) -> bool:
 
 def _values_owed(subject: Subject, some: SearchResult) -> int:
     """Say how many new values of a key all obligations together may take."""
-    guards = [guard for place in some.contracts for guard in subject.contracts[place].at_end]
-    return sum(max(1, int(guard.n)) for guard in guards)
+    contracts = [subject.contracts[place] for place in some.contracts]
+    guards = [guard for contract in contracts for guard in contract.at_end]
+    return sum(max(1, int(guard.n)) for guard in guards) + sum(map(calls_counted, contracts)) * bool(guards)
 
 
 def _obligation(subject: Subject, some: SearchResult, own: int, state: int) -> Finding:

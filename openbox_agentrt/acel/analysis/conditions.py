@@ -25,7 +25,16 @@ from ..contracts.rules import Guard, Rule
 from ..match.names import normal_name
 from .condition_texts import ConditionReading, NotUnderstoodError, read_condition
 
-__all__ = ("Followed", "asked_by", "followed", "free_name", "freed", "open_parts", "tools_told_by")
+__all__ = (
+    "Followed",
+    "asked_by",
+    "calls_counted",
+    "followed",
+    "free_name",
+    "freed",
+    "open_parts",
+    "tools_told_by",
+)
 
 # With more open parts than these, a condition is open as a whole.
 _MOST_OPEN = 2
@@ -67,6 +76,11 @@ def open_parts(contract: Declaration) -> list[str]:
 def tools_told_by(contract: Declaration) -> frozenset[str]:
     """Find the tools whose calls change the answers of conditions that are followed."""
     return frozenset(_told_by(contract))
+
+
+def calls_counted(contract: Declaration) -> int:
+    """Say how many successful calls it takes, of all tools, to pass every number that its conditions name."""
+    return sum(max(numbers) + 1 for asked in asked_by(contract) for numbers in asked.reading.counts.values())
 
 
 def free_name(condition: Condition) -> str:

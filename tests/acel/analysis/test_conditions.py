@@ -41,6 +41,44 @@ def _said(analysis: Analysis) -> set[str]:
     return {f"{finding.kind}: {finding.contracts[0].name}" for finding in analysis.findings}
 
 
+ONCE_EACH = c("at_most_n_times", "b", 1, key="k", id="once")
+
+
+@pytest.mark.parametrize(
+    "contracts",
+    [
+        pytest.param([c("requires", "b", "session.b < 2", id="few"), ONCE_EACH], id="a limit"),
+        pytest.param([c("requires", "x", "session.b >= 3", id="many"), ONCE_EACH], id="a prerequisite"),
+        pytest.param([c("requires", "x", "session.b == 2", id="two"), ONCE_EACH], id="just so many"),
+        pytest.param([c("requires", "x", "session.b > 2", id="more"), ONCE_EACH], id="one more"),
+    ],
+)
+def test_a_count_goes_over_all_customers(contracts: list[dict[str, Any]]) -> None:
+    """As many customers are tried as it takes to get past it, where each of them counts once."""
+    assert found(*contracts) == set()
+
+
+def test_a_count_over_more_customers_than_are_tried_is_open() -> None:
+    kept = rules(ONCE_EACH)
+    for count in (c("requires", "b", "session.b < 9", id="few"), c("at_most_n_times", "b", 9, id="few")):
+        analysis = analyse(rules(count, ONCE_EACH))
+        parted = compare(rules(count, ONCE_EACH), kept)
+
+        assert analysis.findings == ()
+        assert ["few ever decides" in what for what in analysis.undecided] == [True]
+        assert "more values of a key" in analysis.undecided[0]
+        assert parted.looser is None
+        assert parted.undecided == ("whether they part elsewhere, around few",)
+
+
+def test_customers_may_be_left_who_end_a_session_well() -> None:
+    """What is owed until enough calls succeeded is owed no more, if other customers are called for."""
+    owed = c("existence", "a", 1, when="session.b < 2", id="owed")
+    analysis = analyse(rules(owed, ONCE_EACH, c("never", "a", id="ban")))
+
+    assert "session-cannot-end-well: owed" not in _said(analysis)
+
+
 @pytest.mark.parametrize(
     ("contracts", "expected"),
     [
