@@ -31,6 +31,7 @@ from .._run.current import current_run
 from .._run.parking import call_digest
 from .._run.record import write
 from .._run.suspended import call_key
+from .._run.told_input import told_again
 from .._wire.model_input import content_elements
 from ..acel.contracts.conditions import collect_checks
 from ..acel.outcome import outcome_of
@@ -201,7 +202,7 @@ async def call_tool(
             if parked is not None and parked.carried is not None:
                 # By what contracts have judged before, which was not redacted yet as it is now.
                 judged = parked.carried[0]
-                arguments = call.arguments if judged is None else judged
+                arguments = call.arguments if judged is None else told_again(judged, call.arguments)
             copied, is_private = snapshot(arguments)
             request = tool_request(run, call.name, copied, side_effect=side_effect, activity_id=row)
             activity = Activity(run, request)

@@ -19,6 +19,7 @@ from .._plain.digest import text_digest
 from .._plain.same import same_text
 from .._wire.model_input import message_elements
 from ..message_extraction import message_text
+from .told_input import Told
 
 if TYPE_CHECKING:
     from .redactions import Redactions
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 Carried = Mapping[str, Any]
 """`redacted`: what stands for what, by keyed hashes; `inputs`: for each row, what was judged and is used."""
 
-CarriedInput = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
+CarriedInput = tuple[Told | None, Mapping[str, Any] | None]
 """What contracts have judged, if not what the model asks for; and what is used, if not what they judged."""
 
 _MOST_VALUES: Final = 100_000

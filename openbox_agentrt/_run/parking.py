@@ -32,6 +32,7 @@ from ..message_extraction import last_user_text
 from .carried import Carried, CarriedInput, carried_digest, carry
 from .close import close_run, let_go
 from .parked import UNUSED, LeaseStore, ParkedNote, ParkedRun, read_note
+from .told_input import Told, told_by
 
 if TYPE_CHECKING:
     from .._wire.identity import RunIdentity
@@ -314,10 +315,12 @@ def _carried(
     return carry(run.redactions, messages, inputs, hash_key)
 
 
-def _judged(key: str, activity: _Waiting) -> Mapping[str, Any] | None:
-    """Give what contracts have judged; None where that is what the model asks for, which `key` holds."""
-    judged: Mapping[str, Any] = activity.request.arguments
-    return None if json.loads(key)[2] == same_text(judged) else judged
+def _judged(key: str, activity: _Waiting) -> Told | None:
+    """Tell what contracts have judged; None where that is what the model asks for, which `key` holds."""
+    asked = json.loads(key)[2]
+    if asked == same_text(activity.request.arguments):
+        return None
+    return told_by(json.loads(asked), activity.request.arguments, activity.content)
 
 
 def _nested_leases(run: RunState) -> Iterable[str]:

@@ -78,11 +78,7 @@ class Redactions:
 
     def text(self, text: str) -> str:
         """Redact a text; the same object when there is nothing to take out."""
-        text = self._whole.get(text, text)
-        for raw, redacted in self._inside:
-            if raw in text:
-                text = text.replace(raw, redacted)
-        return text
+        return self._inside_of(self._whole.get(text, text))
 
     def value(self, value: _T) -> _T:
         """
@@ -119,9 +115,9 @@ class Redactions:
             for value in values:
                 text, whole = _keys_of(value)
                 if text in self._whole:
-                    told[name(f"text {text}")] = self._whole[text]
+                    told[name(f"text {text}")] = self.text(text)
                 if whole in self._structures:
-                    told[name(f"whole {whole}")] = self._structures[whole]
+                    told[name(f"whole {whole}")] = self._texts_of(self._structures[whole])
         return told
 
     def learn_told(self, values: Iterable[Any], told: Mapping[str, Any], name: Callable[[str], str]) -> None:
@@ -235,7 +231,7 @@ class Redactions:
         if len(text) < SHORTEST_INSIDE:
             return number
         if self._structures and text in self._structures:
-            return self._structures[text]
+            return self._texts_of(self._structures[text])
         clean = self.text(text)
         return number if clean == text else clean
 
@@ -272,8 +268,28 @@ class Redactions:
     def _whole_of(self, value: Any) -> Any:
         if not self._structures or isinstance(value, Set):
             return None
-        # A copy: whoever is given it may change it.
-        return copy.deepcopy(self._structures.get(same_text(value)))
+        # A copy: whoever is given it may change it. What it holds may have been redacted since.
+        return self._texts_of(copy.deepcopy(self._structures.get(same_text(value))))
+
+    def _texts_of(self, value: Any) -> Any:
+        """Redact the texts of what was put in the place of a whole."""
+        match value:
+            case str():
+                return self.text(value)
+            case Mapping():
+                return {self._texts_of(key): self._texts_of(item) for key, item in value.items()}
+            case list() | tuple():
+                return type(value)(map(self._texts_of, value))
+            case int() | float() if len(repr(value)) >= SHORTEST_INSIDE:
+                clean = self.text(repr(value))
+                return value if clean == repr(value) else clean
+        return value
+
+    def _inside_of(self, text: str) -> str:
+        for raw, redacted in self._inside:
+            if raw in text:
+                text = text.replace(raw, redacted)
+        return text
 
     def _octets(self, value: bytes | bytearray) -> Any:
         try:

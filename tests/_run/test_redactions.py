@@ -425,3 +425,18 @@ def test_nothing_of_it_is_left_in_any_value(value: Any) -> None:
 
     assert "123-45-6789" not in repr(clean)
     assert known.value(clean) is clean
+
+
+@pytest.mark.parametrize("raw", [{"pin": 12, "for": RAW}, [1, RAW]], ids=["a mapping", "a list"])
+def test_what_replaced_a_whole_is_redacted_on(raw: Any) -> None:
+    """A text that Core let stand in it, and takes out later, does not come back with it."""
+    redactions = Redactions()
+    before = {**raw, "pin": "*"} if isinstance(raw, dict) else ["*", RAW]
+    redactions.learn(raw, before)
+    assert redactions.value(raw) == before
+
+    redactions.learn(RAW, CLEAN)
+
+    assert redactions.value(raw) == json.loads(json.dumps(before).replace(RAW, CLEAN))
+    told = redactions.told([raw, RAW], str)
+    assert RAW not in json.dumps(list(told.values()))

@@ -329,6 +329,42 @@ async def test_neither_store_nor_checkpoint_tells_what_was_redacted(card_worker:
     assert "[card]" not in notes.note
 
 
+OTHER = "078-05-1120"
+
+
+def redacts_both(event: Any) -> Any:
+    """Take the card's number out of everything, and another one out of refunds."""
+    shown = (
+        json.loads(json.dumps(event).replace(OTHER, SECRET))
+        if event.get("activity_type") == "refund"
+        else event
+    )
+    return redacts(shown)
+
+
+@pytest.mark.parametrize("open_one", ["sqlite"], indirect=True)
+async def test_what_was_redacted_before_and_in_a_call_stands_in_the_place_of_neither(
+    make_stage: Any, kit: Any, fleet: Fleet, other: Fleet
+) -> None:
+    """The checkpoint has the raw texts where they were said, and nowhere else; the call runs without them."""
+    core, given = LocalCore(redacts_both), list[Any]()
+    asked = Call(name="refund", arguments={"card": f"{SECRET} of {OTHER}", "amount": 300})
+    options = {"contracts": CARD_RULES, "approval_mode": "pause", "core": core}
+    first = CardWorker(await make_stage(fleet=fleet, **options), kit, given, asked, "done")
+    second = CardWorker(await make_stage(fleet=other, **options), kit, given, "done")
+
+    checkpoint = await first.begin()
+
+    placeholder = json.dumps(json.loads(checkpoint)[-1])
+    assert SECRET not in placeholder
+    assert OTHER not in placeholder
+    await first.stage.governance.aclose()
+    assert not _left_for(other, f"[card] of {OTHER}", 201)
+    approve(core)
+    assert (await second.resume(checkpoint)).termination_reason == "completed"
+    assert given == [("[card] of [card]", 300)]
+
+
 @pytest.mark.leaves_rows_open
 @pytest.mark.parametrize("open_one", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("changed", ["what is used", "what is redacted", "left out"])
