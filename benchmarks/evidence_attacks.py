@@ -29,7 +29,7 @@ from openbox_agentrt.evidence import (
     verify_file,
 )
 from openbox_agentrt.evidence.checkpoints import check_checkpoint, leaves_of, make_checkpoint
-from openbox_agentrt.evidence.format2.lines import LogLine, parse_line
+from openbox_agentrt.evidence.format2.parsing import LogLine, parse_line
 from openbox_agentrt.evidence.merkle import consistency_proof
 from openbox_agentrt.evidence.notes import NoteKey
 from openbox_agentrt.evidence.witness import Witness, write_request

@@ -33,6 +33,7 @@ EVENTS = {
     "hook pre, certain by counts": ("pre", "PreToolUse", "Deploy"),
     "hook pre, judged by the engine": ("pre", "PreToolUse", "Pay"),
     "hook pre, refused": ("pre", "PreToolUse", "Never"),
+    "hook pre, refused, signed": ("pre", "PreToolUse", "Never"),
     "hook post": ("post", "PostToolUse", "Read"),
 }
 
@@ -65,13 +66,15 @@ def measure(quick: bool) -> Table:
 def _hook(folder: str, name: str) -> float:
     command, event, tool = EVENTS[name]
     data = {
-        "session_id": "s",
+        "session_id": "signed" if "signed" in name else "s",
         "hook_event_name": event,
         "tool_name": tool,
         "tool_input": {"command": "ls", "amount": 1},
     }
     rules = [] if command == "post" else ["--rules", str(Path(folder, "rules.yaml"))]
     state = ["--state-dir", str(Path(folder, "state"))]
+    if "signed" in name:
+        state += ["--key", str(Path(folder, "keys", "key"))]
     script = str(Path(sys.executable).with_name("openbox-agentrt"))
     return _processor_time([script, "hook", command, *rules, *state], json.dumps(data).encode())
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from openbox_agentrt.evidence.canonical import GENESIS_HASH, encode
-from openbox_agentrt.evidence.format2.lines import LogLine, parse_line, session_text, write_line
+from openbox_agentrt.evidence.format2.lines import session_text, write_line
+from openbox_agentrt.evidence.format2.parsing import LogLine, parse_line
 
 __all__ = ("rechained",)
 

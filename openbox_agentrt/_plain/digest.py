@@ -1,4 +1,4 @@
-"""SHA-256, from where it is at hand, and digests of texts, those that are no valid Unicode included."""
+"""SHA-256 and its HMAC, from where they are at hand, and digests of texts, also of no valid Unicode."""
 
 from __future__ import annotations
 
@@ -36,3 +36,21 @@ def text_digest(text: str) -> str:
     """Give the SHA-256 of a text in UTF-8, as 64 digits. A lone surrogate counts as what it is."""
     digest: str = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return digest
+
+
+def hmac_sha256(key: bytes, data: bytes) -> str:
+    """Give the HMAC-SHA256 of data (RFC 2104), as 64 digits."""
+    if "hashlib" in sys.modules:
+        import hmac
+
+        return hmac.digest(key, data, "sha256").hex()
+    # `hmac` loads OpenSSL as `hashlib` does.
+    block = (sha256(key).digest() if len(key) > _BLOCK else key).ljust(_BLOCK, b"\0")
+    inner: bytes = sha256(block.translate(_INNER) + data).digest()
+    digest: str = sha256(block.translate(_OUTER) + inner).hexdigest()
+    return digest
+
+
+_BLOCK = 64
+_INNER = bytes(byte ^ 0x36 for byte in range(256))
+_OUTER = bytes(byte ^ 0x5C for byte in range(256))

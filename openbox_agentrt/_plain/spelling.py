@@ -9,6 +9,7 @@ left, a person can tell apart, and so it is told apart here: "007" and "7", "1.1
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from decimal import Decimal
@@ -18,11 +19,6 @@ from .amounts import AmountError, read_amount, show
 
 Fold: TypeAlias = Literal["case", "number"]
 
-_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
-# Not shown, though their category is that of letters or marks: fillers, joiners, variation selectors.
-_IGNORED = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
 _UNSEEN = frozenset({"Cf", "Cc"})
 
 
@@ -54,7 +50,7 @@ def spelt_text(text: str, fold: Fold | None = None) -> str:
         # Folding may take letters apart again.
         text = unicodedata.normalize("NFC", text.casefold())
     if text.endswith("0"):
-        whole = _WHOLE.fullmatch(text)
+        whole = _whole().fullmatch(text)
         text = text if whole is None else whole[1]
         return "0" if text == "-0" else text
     return text
@@ -74,7 +70,7 @@ def spelt_number(value: float | Decimal) -> str:
 
 
 def _visible(text: str) -> str:
-    left = _IGNORED.sub("", text)
+    left = text if text.isascii() else _not_shown().sub("", text)
     seen = "".join(c for c in left if c.isspace() or unicodedata.category(c) not in _UNSEEN)
     return unicodedata.normalize("NFC", seen)
 
@@ -86,3 +82,17 @@ def _by_value(text: str) -> str:
         return spelt_number(read_amount(digits, text=True, negative=True))
     except AmountError:
         return text
+
+
+# Compiled when they are needed: most texts need neither, and each hook is a process that starts.
+@functools.cache
+def _whole() -> re.Pattern[str]:
+    return re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
+
+
+@functools.cache
+def _not_shown() -> re.Pattern[str]:
+    # Though their category is that of letters or marks: fillers, joiners, variation selectors.
+    return re.compile(
+        "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+    )

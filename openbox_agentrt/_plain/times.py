@@ -1,8 +1,7 @@
-"""Times as text: RFC 3339 on the wire, ISO 8601 with microseconds in records."""
+"""Times as text, as RFC 3339 has them on the wire, and back."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -41,25 +40,3 @@ def seconds_of(text: object) -> float | None:
 
 utc_now: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
 """Gives the present time in UTC."""
-
-
-def utc_clock(seconds: Callable[[], float] = time.time) -> Callable[[], str]:
-    """
-    A clock that gives ISO 8601 in UTC with microseconds, e.g. ``2026-01-02T03:04:05.678901+00:00``.
-
-    It is asked for every record, so it formats the second only when there is a new one. Not safe for several
-    threads at once.
-    """
-    last = -1
-    prefix = ""
-
-    def now() -> str:
-        nonlocal last, prefix
-        moment = seconds()
-        second = int(moment)
-        if second != last:
-            last = second
-            prefix = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-        return f"{prefix}.{int((moment - second) * 1_000_000):06d}+00:00"
-
-    return now

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from ..evidence.errors import EvidenceError
 from ..evidence.format2.heads import Head, read_head
-from ..evidence.format2.lines import LogLine, parse_line
+from ..evidence.format2.parsing import LogLine, parse_line
 from ..evidence.format2.parts import parts_of
 from ..evidence.keys import ed25519_verifier
 from ..evidence.reading import verify_file

@@ -6,16 +6,14 @@ and one that others can read is refused: a key that leaked proves nothing.
 """
 
 import contextlib
-import hashlib
 import os
-import re
 import stat
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._files.whole_write import write_private
+from .._plain.digest import sha256
 from .canonical import sha256_hex
 from .errors import InvalidKeyError, KeyFileError
 
@@ -32,7 +30,7 @@ _MARKER_KEY = b"openbox-agentrt evidence, key of redaction markers\n"
 _KEY_BYTES = 32
 _LEAST_REDACTION_KEY = 16
 _MOST_KEY_FILE = 4096
-_DIGITS = re.compile(r"[0-9a-fA-F]{64}")
+_DIGITS = frozenset("0123456789abcdefABCDEF")
 _HOW_TO_GIVE = "give its 64 hexadecimal digits or a file that holds them, see openbox-agentrt keys show"
 
 
@@ -88,7 +86,7 @@ def ed25519_signer(key_path: str | os.PathLike[str] | None = None) -> tuple[Ed25
     if key_path is None:
         signer = Ed25519Signer(Ed25519PrivateKey.generate())
     else:
-        data = _key_in(Path(key_path), lambda: Ed25519PrivateKey.generate().private_bytes_raw())
+        data = _key_in(key_path, lambda: Ed25519PrivateKey.generate().private_bytes_raw())
         signer = Ed25519Signer(Ed25519PrivateKey.from_private_bytes(data))
     return signer, signer.public_key_hex
 
@@ -126,9 +124,9 @@ def ed25519_verifier(public_key_hex: str) -> Verifier:
     return verify
 
 
-def public_key_path(log: Path) -> Path:
+def public_key_path(log: str | os.PathLike[str]) -> str:
     """Give the file beside a log that holds the public key of its signer."""
-    return log.with_name(log.name + ".pub")
+    return f"{os.fspath(log)}.pub"
 
 
 def read_public_key(given: str) -> str:
@@ -143,8 +141,11 @@ def read_public_key(given: str) -> str:
         KeyFileError: If the file cannot be read, holds something else, or is a private key that others can
             read.
     """
-    if _DIGITS.fullmatch(given.strip()) or not given.strip():
+    if not given.strip() or _is_key(given.strip()):
         return given.strip()
+    # Loaded here: a hook has no time for what it does not use.
+    from pathlib import Path
+
     path = Path(given).expanduser()
     try:
         if not path.is_file():
@@ -159,7 +160,7 @@ def read_public_key(given: str) -> str:
     if len(data) == _KEY_BYTES:
         return ed25519_signer(path)[1]
     text = data.decode("ascii", "replace").strip()
-    if not _DIGITS.fullmatch(text):
+    if not _is_key(text):
         raise KeyFileError("key file holds no Ed25519 key", path=str(path))
     return text
 
@@ -180,23 +181,27 @@ def read_redaction_key(given: str | os.PathLike[str] | bytes) -> bytes:
         if len(given) < _LEAST_REDACTION_KEY:
             raise ValueError(f"a redaction key has at least {_LEAST_REDACTION_KEY} bytes, not {len(given)}")
         return given
-    return _key_in(Path(given), lambda: os.urandom(_KEY_BYTES))
+    return _key_in(given, lambda: os.urandom(_KEY_BYTES))
 
 
-def _key_in(path: Path, make: Callable[[], bytes]) -> bytes:
+def _is_key(text: str) -> bool:
+    return len(text) == 2 * _KEY_BYTES and _DIGITS.issuperset(text)
+
+
+def _key_in(given: str | os.PathLike[str], make: Callable[[], bytes]) -> bytes:
     """Read a key file, which is made if it does not exist."""
+    path = os.path.expanduser(os.fspath(given))
+    if path.startswith("~"):
+        raise KeyFileError("cannot use key file (no home folder)", path=path)
     try:
-        path = path.expanduser()
-        if not path.exists():
+        if not os.path.exists(path):
             _create(path, make())
         return _read(path)
-    except (OSError, RuntimeError) as error:
-        # RuntimeError: there is no home folder to put in the place of "~".
-        reason = error.strerror if isinstance(error, OSError) else "no home folder"
-        raise KeyFileError(f"cannot use key file ({reason})", path=str(path)) from error
+    except OSError as error:
+        raise KeyFileError(f"cannot use key file ({error.strerror})", path=path) from error
 
 
-def _read(path: Path) -> bytes:
+def _read(path: str) -> bytes:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         # Of the opened file, not of the path: that could be another one by now.
@@ -204,7 +209,7 @@ def _read(path: Path) -> bytes:
         if sys.platform != "win32" and mode & 0o077:
             raise KeyFileError(
                 f"key file can be read by others (mode {mode:04o})",
-                path=str(path),
+                path=path,
                 remedy=f"make a new key, or if it was never exposed: chmod 600 {path}",
             )
         data = os.read(descriptor, _KEY_BYTES + 1)
@@ -212,13 +217,13 @@ def _read(path: Path) -> bytes:
         os.close(descriptor)
     if len(data) != _KEY_BYTES:
         size = "empty" if not data else f"not {_KEY_BYTES} bytes long"
-        raise KeyFileError(f"key file is {size}", path=str(path))
+        raise KeyFileError(f"key file is {size}", path=path)
     return data
 
 
-def _create(path: Path, data: bytes) -> None:
+def _create(path: str, data: bytes) -> None:
     """Put a complete key file in place, unless somebody else was faster."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with contextlib.suppress(FileExistsError):
         write_private(path, data, sync=True, replace=False)
 
@@ -236,4 +241,5 @@ def marker_key_of(given: str | os.PathLike[str] | bytes | None, signer: Signer |
     if not isinstance(signer, Ed25519Signer):
         return None
     # Ed25519 gives one signature for one text, which only the holder of the key can make.
-    return hashlib.sha256(bytes.fromhex(signer(_MARKER_KEY))).digest()
+    key: bytes = sha256(bytes.fromhex(signer(_MARKER_KEY))).digest()
+    return key

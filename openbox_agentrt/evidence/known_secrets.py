@@ -10,6 +10,9 @@ it would hide every digest.
 from itertools import permutations
 from typing import Final
 
+SECRET_OR_WORD: Final = "secret_or_word"
+"""Group of a pattern that is a secret, unless it only says something of a value."""
+
 _WORD: Final = r"[A-Za-z0-9_-]"
 
 _KEYS: Final = (
@@ -112,7 +115,7 @@ _NAMES: Final = (
     r"(?i:\b(?:[a-z0-9]+[-_.])*(?:passw(?:or)?d|passphrase|(?:client|shared)[-_]?secret|secret[-_]access[-_]key"
     r"|api[-_]?(?:key|secret|token)|(?:access|auth|refresh|session|bearer|security)[-_]?token|private[-_]key)"
     r"\\*['\"]?[ \t]*(?:=>|[:=])[ \t]*)"
-    r"(?P<secret>'[^']+'|\"[^\"]+\"|\\+[\"'][^\"'\\]+\\+[\"']|[^\s'\";&\\$][^\s'\";&\\]*)",
+    r"(?P<secret_or_word>'[^']+'|\"[^\"]+\"|\\+[\"'][^\"'\\]+\\+[\"']|[^\s'\";&\\$][^\s'\";&\\]*)",
     # of a password, which can be tried out
     r"\$(?:2[abxy]?\$[0-9]{2}\$[./A-Za-z0-9]{53}|(?:apr1|y|[156])\$(?:[^\s:$]+\$)*[./A-Za-z0-9]{20,})",
 )
@@ -193,6 +196,7 @@ Values that are secrets wherever they stand: private keys, tokens, keys of about
 carry keys, hashes of passwords, and passwords in URLs, connection strings, variables and settings, on command
 lines, and in sentences that say so.
 
-Where a pattern has a group of the name ``secret``, that is the secret, and the rest only says so. What stands
-in data under a name, as in ``{"X-Api-Key": ...}``, is hidden as it would be in text.
+Where a pattern has a group of the name ``secret``, that is the secret, and the rest only says so; one of the
+name ``secret_or_word`` is, unless it is a call or a word that says something of a value. What stands in data
+under a name, as in ``{"X-Api-Key": ...}``, is hidden as it would be in text.
 """

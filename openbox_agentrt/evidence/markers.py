@@ -1,9 +1,10 @@
 """What stands in the place of a value that is not to be seen."""
 
-import hashlib
-import hmac
-
+from .._plain.digest import hmac_sha256
 from .canonical import canonical, legacy_canonical, sha256_hex
+
+MARKED = "***REDACTED("
+"""How every marker begins."""
 
 
 def redaction_marker(value: object, key: bytes | None = None) -> str:
@@ -17,8 +18,8 @@ def redaction_marker(value: object, key: bytes | None = None) -> str:
     """
     data = legacy_canonical({"v": value})
     if key is None:
-        return f"***REDACTED(sha256:{sha256_hex(data)[:16]})***"
-    return f"***REDACTED(hmac-sha256:{hmac.new(key, data, hashlib.sha256).hexdigest()[:16]})***"
+        return f"{MARKED}sha256:{sha256_hex(data)[:16]})***"
+    return f"{MARKED}hmac-sha256:{hmac_sha256(key, data)[:16]})***"
 
 
 def keyed_digest(value: object, key: bytes) -> str:
@@ -29,4 +30,4 @@ def keyed_digest(value: object, key: bytes) -> str:
         value: The value.
         key: Key of the HMAC. Whoever holds it can check what a digest is of; nobody else can guess it.
     """
-    return f"hmac-sha256:{hmac.new(key, canonical(value), hashlib.sha256).hexdigest()}"
+    return f"hmac-sha256:{hmac_sha256(key, canonical(value))}"

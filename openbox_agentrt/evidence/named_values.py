@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from .markers import MARKED
+
 # Possessive throughout: text comes from whoever talks to the agent, and must cost no more than its length.
 _ASSIGNMENT = re.compile(r"(?<![\w.$-])([\w.$-]++)(\\*+[\"']?+\s*+(?:=>|:=|[:=])\s*+)")
 _QUOTED = re.compile(r"\\*+(?:\"(?:[^\"\\]|\\.)*+\"?+|'(?:[^'\\]|\\.)*+'?+)", re.DOTALL)
@@ -11,9 +13,17 @@ _ESCAPED = re.compile(r"\\++([\"'])[^\"']*+[\"']?+")
 _TO_END_OF_LINE = re.compile(r"[^\r\n]*+")
 _TO_END_OF_WORD = re.compile(r"[^\s,;&]*+")
 _BRACKET = re.compile(r"[\[\](){}]")
+_CALL = re.compile(r"[A-Za-z_][A-Za-z_.]*\((?:[^()]*\))?[),.:]*+")
+_TYPE = re.compile(r"(?:[A-Za-z]+\.)?(?:Optional|Union|Annotated|Literal)\[.*")
+_WORDS_FOR_VALUES: Final = frozenset(
+    (
+        *("required", "optional", "none", "null", "nil", "undefined", "unset", "empty", "missing", "blank"),
+        *("absent", "true", "false", "yes", "no", "string", "str", "text", "bytes", "int", "integer"),
+        *("number", "bool", "boolean", "any", "object", "secretstr", "invalid", "incorrect", "wrong"),
+        *("expired", "changed", "hidden", "redacted", "masked"),
+    )
+)
 _OPTION = re.compile(r"(?<![\w.$-])--?([\w.$-]++)(\s++)(?=[^\s-])")
-MARKED: Final = "***REDACTED("
-"""How every marker begins."""
 
 
 def conceal_values(text: str, hides: Callable[[str], bool], marker: Callable[[str], str]) -> str:
@@ -68,3 +78,13 @@ def quote_of(value: str) -> str:
     """Give the quote that a value begins with, with the backslashes before it."""
     unescaped = value.lstrip("\\")
     return value[: len(value) - len(unescaped) + 1] if unescaped[:1] in ('"', "'") else ""
+
+
+def is_word_for_value(text: str) -> bool:
+    """
+    Tell whether what stands after a name says something of a value, and is none: ``required``, ``getpass()``.
+
+    What is in quotes is a value. What has digits is one as well, whatever it looks like.
+    """
+    word = text.rstrip(",.:)]}!?|").casefold()
+    return word in _WORDS_FOR_VALUES or bool(_CALL.fullmatch(text) or _TYPE.fullmatch(text))

@@ -12,7 +12,7 @@ from .._plain.strict_json import JsonError, read_json
 from .errors import UnreadableLogError
 from .format1.verification import verify_bundles
 from .format2.heads import Head, parse_head, read_head
-from .format2.lines import parse_line
+from .format2.parsing import parse_line
 from .format2.parts import header_of, is_put_away, iterate_lines, parts_of, torn_end_of
 from .format2.verification import Expectation, verify_lines
 from .keys import ed25519_verifier, key_id_of

@@ -47,10 +47,13 @@ def redact_record(record: Mapping[str, Any], redactor: Redactor | None) -> Mappi
     if redactor is None:
         return record
     redacted = {
-        name: value if name in _NEVER_REDACTED else redactor.redact(value) for name, value in record.items()
+        name: value if name in _NEVER_REDACTED else redactor.redact(value)
+        for name, value in record.items()
+        if name != _TRACE_HASH
     }
-    if redacted.get(_TRACE_HASH) is not None:
-        redacted[_TRACE_HASH] = redactor.marker(redacted[_TRACE_HASH])
+    if _TRACE_HASH in record:
+        trace_hash = record[_TRACE_HASH]
+        redacted[_TRACE_HASH] = None if trace_hash is None else redactor.marker(trace_hash)
     return redacted
 
 

@@ -19,9 +19,8 @@ from typing import Any, Final
 
 from .._plain.freezing import Concealed, freeze
 from .._plain.walk import Json
-from .known_secrets import SECRET_PATTERNS
-from .markers import redaction_marker
-from .named_values import MARKED, conceal_values, quote_of
+from .known_secrets import SECRET_OR_WORD, SECRET_PATTERNS
+from .markers import MARKED, redaction_marker
 
 _MAX_JSON_TEXT = 1 << 20
 _MAX_JSON_DEPTH = 64
@@ -69,11 +68,9 @@ class Redactor:
         self._exact = frozenset(names) - frozenset(globs)
         self._globs = re.compile("|".join(map(fnmatch.translate, globs))) if globs else None
         self._given = tuple(patterns)
-        self._any = _any_of(self._given)
+        self._any: Any = None
         self._compiled: tuple[Any, ...] | None = None
-        if self._any is None or self._given is not SECRET_PATTERNS:
-            # Whether somebody else's compile is told at once. Ours do, and few texts need each by itself.
-            self._compile()
+        self._prepare()
         self._key = os.urandom(32) if key is None else key
         self._has_own_key = key is not None
         self._remembered: dict[str, bool] = {}
@@ -109,10 +106,19 @@ class Redactor:
     def redact_text(self, text: str) -> str:
         """A text with markers for the secrets in it, those inside JSON included."""
         if self._exact or self._globs:
+            # Loaded here, as below: a hook has no time for what it has no use for.
+            from .named_values import conceal_values
+
             text = self._redact_json(text)
             text = conceal_values(text, self.hides, self.marker)
         # Most texts hold no secret, and one look at all patterns costs what a look at each one does.
         return self._mark_found(text) if self._finds_in(text) else text
+
+    def _prepare(self) -> None:
+        self._any = _any_of(self._given)
+        if self._any is None or self._given is not SECRET_PATTERNS:
+            # Whether somebody else's compile is told at once. Ours do, and few texts need each by itself.
+            self._compile()
 
     def _finds_in(self, text: str) -> bool:
         return bool(self._given) and (self._any is None or self._any.search(text) is not None)
@@ -123,7 +129,7 @@ class Redactor:
         return text
 
     def _compile(self) -> tuple[Any, ...]:
-        self._compiled = tuple(_compiled(pattern) for pattern in self._given)
+        self._compiled = tuple(compiled(pattern) for pattern in self._given)
         return self._compiled
 
     def conceal_named(self, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -193,9 +199,14 @@ class Redactor:
         return any(_lowered(name) in _NAME_KEYS and self._hides(value) for name, value in pairs)
 
     def _mark(self, match: re.Match[str]) -> str:
-        group, whole = match.re.groupindex.get("secret", 0), match.group()
+        groups, whole = match.re.groupindex, match.group()
+        group = groups.get("secret", 0) or groups.get(SECRET_OR_WORD, 0)
         secret = match.group(group)
         if secret is None or secret.strip("\"'\\").startswith(MARKED.rstrip("(")):
+            return whole
+        from .named_values import is_word_for_value, quote_of
+
+        if group == groups.get(SECRET_OR_WORD) and is_word_for_value(secret):
             return whole
         start, end = (position - match.start() for position in match.span(group))
         quote = quote_of(secret) if group else ""
@@ -220,12 +231,7 @@ class Redactor:
         if len(name) > _LONGEST_NAME:
             return False
         texts = [f"{name}{joint}{_ANY_VALUE}" for joint in (": ", "=")]
-        return any(
-            pattern.sub(self._mark, text).rfind(_ANY_VALUE) < 0
-            for text in texts
-            if self._finds_in(text)
-            for pattern in self._compiled or self._compile()
-        )
+        return any(self._finds_in(text) and self._mark_found(text).rfind(_ANY_VALUE) < 0 for text in texts)
 
     def marker(self, value: object) -> str:
         """Give the text that stands in for a secret, under the key of this redactor."""
@@ -294,10 +300,10 @@ def _folded(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold()
 
 
-def _compiled(pattern: str | re.Pattern[str]) -> Any:
+def compiled(pattern: str | re.Pattern[str]) -> Any:
     if isinstance(pattern, re.Pattern):
         return pattern
-    import re2
+    import re2  # loaded here: a hook whose texts hold no word of a secret searches for none
 
     try:
         return re2.compile(pattern)
@@ -313,7 +319,7 @@ def _any_of(patterns: tuple[str | re.Pattern[str], ...]) -> Any:
     # Two groups of one pattern cannot have one name.
     nameless = (re.sub(r"\(\?P?<[A-Za-z_]\w*>", "(?:", text) for text in texts)
     try:
-        return _compiled("|".join(f"(?:{text})" for text in nameless))
+        return compiled("|".join(f"(?:{text})" for text in nameless))
     except ValueError:
         # Fine each by itself and not together, e.g. because of a limit on their size.
         return None

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openbox_core.contracts.events import rfc3339_from_datetime
 
-from openbox_agentrt._plain.times import rfc3339, utc_clock
+from openbox_agentrt._plain.clock import utc_clock
+from openbox_agentrt._plain.times import rfc3339
 from openbox_agentrt._wire.payloads import json_safe
 
 

@@ -30,7 +30,7 @@ from openbox_agentrt.acel.rerun import RerunReport, rerun_file
 from openbox_agentrt.cli import main
 from openbox_agentrt.evidence import EvidenceFile, Redactor, read_entries
 from openbox_agentrt.evidence.calls import calls_in
-from openbox_agentrt.evidence.format2.lines import LogLine
+from openbox_agentrt.evidence.format2.parsing import LogLine
 from openbox_agentrt.evidence.logs import merged_entries
 from openbox_agentrt.fleet import SqliteFleet
 from openbox_agentrt.fleet.client.settling import settle_worker

@@ -19,7 +19,7 @@ from openbox_agentrt.acel import must_precede
 from openbox_agentrt.console import words
 from openbox_agentrt.console.values import MOST_ARGUMENTS, arguments_of
 from openbox_agentrt.errors import ContractRefusedError
-from openbox_agentrt.evidence.format2.lines import LogLine, parse_line
+from openbox_agentrt.evidence.format2.parsing import LogLine, parse_line
 from tests.console.desk import Desk, OpenDesk, opened_desk
 
 HIDDEN = "a\u202eb\x00c\u200bd<script>alert(1)</script>\"'><img src=x>"

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openbox_agentrt.evidence.canonical import GENESIS_HASH, canonical, sha256_hex
-from openbox_agentrt.evidence.format2.lines import parse_line, session_text, write_line
+from openbox_agentrt.evidence.format2.lines import session_text, write_line
+from openbox_agentrt.evidence.format2.parsing import parse_line
 
 DEEP = b'{"a":' * 200_000 + b"1" + b"}" * 200_000
 

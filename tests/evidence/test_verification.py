@@ -24,7 +24,8 @@ from openbox_agentrt.evidence import (
     verify_file,
 )
 from openbox_agentrt.evidence.canonical import canonical
-from openbox_agentrt.evidence.format2.lines import parse_line, write_line
+from openbox_agentrt.evidence.format2.lines import write_line
+from openbox_agentrt.evidence.format2.parsing import parse_line
 from openbox_agentrt.evidence.format2.verification import Expectation, verify_lines
 
 VECTORS = Path(__file__).parent / "vectors"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from ..._values import dataclass
 from ..contracts.declaration import Declaration
 from ..contracts.rules import Cell, Guard, Move, Rule
 from ..match.keys import of_run
@@ -87,7 +88,8 @@ class FiledContract:
         return self.contract.combinations()
 
 
-class TallyRules(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TallyRules:
     """
     Hold what contracts say of a tool where that is numbers of calls alone. All sessions share it.
 

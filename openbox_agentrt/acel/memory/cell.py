@@ -27,8 +27,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
+from ..._values import dataclass
 from ..match.keys import Key
 from ..match.results import Result
 from .call import JudgedCall
@@ -40,7 +41,8 @@ Role = Literal["count", "give", "take", "void", "open", "close"]
 LearnsFrom = Literal["result", "arguments"]
 
 
-class Renewal(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Renewal:
     """Say when memory begins anew: the time in seconds, the period in words, and both in words."""
 
     at: float

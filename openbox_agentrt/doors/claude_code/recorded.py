@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any
 
-from openbox_agentrt.evidence import EvidenceError, EvidenceFile, ed25519_signer
+from openbox_agentrt.evidence.brief_redaction import brief_redactor_of
+from openbox_agentrt.evidence.errors import EvidenceError
+from openbox_agentrt.evidence.format2.file import EvidenceFile
+from openbox_agentrt.evidence.keys import ed25519_signer
 from openbox_agentrt.evidence.redaction import redactor_of
 
 if TYPE_CHECKING:
+    from typing import Literal, Protocol
+
     from openbox_agentrt.acel import Violation
 
+    class RecordOptions(Protocol):
+        """Say how evidence is written, see `HookSettings`."""
 
-class RecordOptions(Protocol):
-    """Say how evidence is written, see `HookSettings`."""
-
-    key: str | None
-    record: Literal["violations", "steps"]
-    redact_fields: Sequence[str]
-    redaction_key: str | None
+        key: str | None
+        record: Literal["violations", "steps"]
+        redact_fields: Sequence[str]
+        redaction_key: str | None
 
 
 def record_in(
@@ -37,16 +41,20 @@ def record_in(
         What went wrong; None if nothing did.
     """
     try:
+        # A line or two, or all of a session.
+        redacting = brief_redactor_of if steps is None else redactor_of
         signer: Any = ed25519_signer(options.key)[0] if options.key else None
         with EvidenceFile(
             path,
             signer=signer,
             session_id=session_id,
             rules_hash=rules_hash,
-            redact_fields=redactor_of(options.redact_fields),
+            redact_fields=redacting(options.redact_fields),
             redaction_key=options.redaction_key,
             record=options.record,
             seal_interval=0 if steps is None else 0.05,
+            # Each refusal opens it again. What stands there is for the end, and for whoever verifies it.
+            check="end" if steps is None else "whole",
         ) as evidence:
             for violation in violations:
                 evidence.record(violation)

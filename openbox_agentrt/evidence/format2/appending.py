@@ -1,25 +1,25 @@
 """A file that only grows, by whole writes."""
 
 import os
-from pathlib import Path
 
 
 class AppendFile:
     """
     Appends to a file, each time all of it or nothing.
 
-    Attributes:
+    Args:
         path: The file.
+
+    Attributes:
         size: Its size in bytes.
 
     Raises:
         OSError: If it cannot be opened.
     """
 
-    __slots__ = ("_descriptor", "path", "size")
+    __slots__ = ("_descriptor", "size")
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self.size = os.fstat(self._descriptor).st_size
 

@@ -6,20 +6,16 @@ all of it proves and what not.
 """
 
 import atexit
-import datetime
 import os
 import threading
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from ..._plain.times import utc_clock
+from ..._plain.clock import utc_clock
 from ..canonical import canonical
 from ..failures import Failures
 from ..keys import Ed25519Signer, Signer, marker_key_of
 from ..redaction import Redactor
-from .background import BackgroundLane
 from .heads import Head, HeadState
 from .lines import LineType, session_text
 from .opening import open_log
@@ -28,7 +24,12 @@ from .recording import Recording
 from .writing import LogIdentity
 
 if TYPE_CHECKING:
+    import datetime
+    from pathlib import Path
+    from types import TracebackType
+
     from ..anchors import Anchors, AnchorSpec
+    from .background import BackgroundLane
 
 _MAX_BYTES = 64 << 20
 _SEAL_INTERVAL = 0.05
@@ -66,6 +67,11 @@ class EvidenceFile(Recording):
         max_bytes: Size at which the log goes on in a new file, or None for never.
         seal_interval: How long a record may be without a signature, in seconds. 0 seals each record before
             `record` returns.
+        check: How much of a log that is there is compared with its head before it goes on: the "whole" of
+            it, back to the part that the head names, or its "end", which costs the same at any length. Both
+            refuse a log that was cut, and one that does not end as its head says. A line that was changed
+            before the last is left to `verify_file` by the second. A log that goes on after its head, as
+            after a crash, is compared as a whole in any case.
         durable: Wait for the disk whenever the head is replaced.
         anchors: Who keeps checkpoints of the log: folders, URLs of witnesses, functions that are given the
             text. Needs an `Ed25519Signer`. Failures are counted and logged, and tried again.
@@ -92,13 +98,16 @@ class EvidenceFile(Recording):
         record: Literal["violations", "all", "steps"] = "violations",
         max_bytes: int | None = _MAX_BYTES,
         seal_interval: float = _SEAL_INTERVAL,
+        check: Literal["whole", "end"] = "whole",
         durable: bool = False,
         anchors: "AnchorSpec | Iterable[AnchorSpec]" = (),
         anchor_interval: float = _ANCHOR_INTERVAL,
-        clock: Callable[[], datetime.datetime] | None = None,
+        clock: "Callable[[], datetime.datetime] | None" = None,
     ) -> None:
         if record not in ("violations", "all", "steps"):
             raise ValueError(f"record must be 'violations', 'all' or 'steps', not {record!r}")
+        if check not in ("whole", "end"):
+            raise ValueError(f"check must be 'whole' or 'end', not {check!r}")
         if signer is not None and not callable(signer):
             raise TypeError(f"signer must be callable, not {type(signer).__name__!r}")
         if anchors and not isinstance(signer, Ed25519Signer):
@@ -106,7 +115,7 @@ class EvidenceFile(Recording):
         key, redactor = marker_key_of(redaction_key, signer), Redactor.of(redact_fields)
         redactor = redactor if redactor is None or key is None else redactor.keyed(key)
         super().__init__(redactor, key, session_id=session_id, record=record)
-        self.path = file_at(path)
+        self._path = file_at(path)
         self._now = utc_clock() if clock is None else lambda: clock().isoformat()
         self._signer = signer
         # One for each record that is missing since the last line: appending needs no lock.
@@ -115,11 +124,11 @@ class EvidenceFile(Recording):
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._sealing = threading.Lock()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._writer_lock = lock_of(self.path)
+        os.makedirs(os.path.dirname(self._path) or ".", exist_ok=True)
+        self._writer_lock = lock_of(self._path)
         try:
             self._writer = open_log(
-                self.path,
+                self._path,
                 LogIdentity(
                     log_id=os.urandom(16).hex(),
                     session_id=session_id,
@@ -129,6 +138,7 @@ class EvidenceFile(Recording):
                 ),
                 signer=signer if isinstance(signer, Ed25519Signer) else None,
                 previous=previous_signer,
+                check=check,
                 now=self._now,
                 max_bytes=max_bytes,
                 durable=durable,
@@ -136,15 +146,23 @@ class EvidenceFile(Recording):
             self._head = self._signed(self._writer.head())
             self._writer.put_head(self._head)
             if isinstance(signer, Ed25519Signer):
-                put_public_key(self.path, signer)
-            self._anchors = _anchors(self.path, signer, anchors, self._failures)
+                put_public_key(self._path, signer)
+            self._anchors = _anchors(self._path, signer, anchors, self._failures)
         except BaseException:
             self._writer_lock.release()
             raise
         keeps = self._anchors is not None and anchor_interval > 0
-        self._anchor_lane = BackgroundLane(self._anchor, anchor_interval) if keeps else None
-        self._lane = BackgroundLane(self.seal, seal_interval) if seal_interval > 0 else None
+        self._anchor_lane = _lane(self._anchor, anchor_interval) if keeps else None
+        self._lane = _lane(self.seal, seal_interval) if seal_interval > 0 else None
         atexit.register(self.close)
+
+    @property
+    def path(self) -> "Path":
+        """The file that is written to."""
+        # Loaded here, and other things below: a hook has no time for them.
+        from pathlib import Path
+
+        return Path(self._path)
 
     @property
     def head(self) -> Head:
@@ -188,7 +206,7 @@ class EvidenceFile(Recording):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
     ) -> None:
         self.close()
 
@@ -266,11 +284,18 @@ class EvidenceFile(Recording):
 
 
 def _anchors(
-    log: Path, signer: Signer | None, given: "AnchorSpec | Iterable[AnchorSpec]", failures: Failures
+    log: str, signer: Signer | None, given: "AnchorSpec | Iterable[AnchorSpec]", failures: Failures
 ) -> "Anchors | None":
     if not given or not isinstance(signer, Ed25519Signer):
         return None
-    # Loaded here: a hook has no time for it.
+    from pathlib import Path
+
     from ..anchors import Anchors
 
-    return Anchors(log, signer, given, failures)
+    return Anchors(Path(log), signer, given, failures)
+
+
+def _lane(work: Callable[[], None], interval: float) -> "BackgroundLane":
+    from .background import BackgroundLane
+
+    return BackgroundLane(work, interval)

@@ -11,10 +11,9 @@ Heads are deliberately not kept inside the log: any earlier one would vouch for 
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from ..._files.whole_write import write_private
 from ..._values import dataclass
@@ -23,7 +22,7 @@ from ..canonical import canonical, decoded
 HeadState: TypeAlias = Literal["open", "closed", "rotated"]
 
 _DOMAIN = b"openbox-agentrt evidence head, format 2\n"
-_HASH = re.compile(r"[0-9a-f]{64}")
+_DIGITS: Final = frozenset("0123456789abcdef")
 _MAX_BYTES = 4096
 
 
@@ -82,9 +81,9 @@ class Head:
         }
 
 
-def head_path(log: Path) -> Path:
+def head_path(log: str | os.PathLike[str]) -> str:
     """Give the file that holds the head of a log."""
-    return log.with_name(log.name + ".head")
+    return f"{os.fspath(log)}.head"
 
 
 def parse_head(data: bytes | Mapping[str, Any]) -> Head:
@@ -105,7 +104,7 @@ def parse_head(data: bytes | Mapping[str, Any]) -> Head:
             "state": "open" | "closed" | "rotated" as state,
             "key_id": str() | None as key_id,
             "signature": str() | None as signature,
-        } if len(fields) == 8 and part > 0 and count > 0 and _HASH.fullmatch(digest):
+        } if len(fields) == 8 and part > 0 and count > 0 and len(digest) == 64 and _DIGITS.issuperset(digest):
             return Head(
                 log_id=log_id,
                 part=part,
@@ -118,7 +117,7 @@ def parse_head(data: bytes | Mapping[str, Any]) -> Head:
     raise ValueError("not the head of an evidence log")
 
 
-def read_head(log: Path) -> Head | None:
+def read_head(log: str | os.PathLike[str]) -> Head | None:
     """
     The head of a log, or None if it has none.
 
@@ -127,14 +126,14 @@ def read_head(log: Path) -> Head | None:
         ValueError: If the file holds something else.
     """
     try:
-        with head_path(log).open("rb") as file:
+        with open(head_path(log), "rb") as file:
             data = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         return None
     return parse_head(data)
 
 
-def write_head(log: Path, head: Head, *, durable: bool) -> None:
+def write_head(log: str | os.PathLike[str], head: Head, *, durable: bool) -> None:
     """
     Replace the head of a log in one step.
 

@@ -21,45 +21,13 @@ The first line of every file has the type ``header``. The others:
 """
 
 import functools
-import re
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
-from ..canonical import canonical, decoded, sha256_hex
+from ..canonical import canonical, sha256_hex
 
 LineType: TypeAlias = Literal[
     "header", "violation", "decision", "outcome", "session", "gap", "resumed", "rules", "step", "key"
 ]
-
-_TYPES = "|".join(get_args(LineType)).encode()
-# The members after the body hold no free text but the session, whose quotes are escaped: there is one way
-# to read a line.
-_LINE = re.compile(
-    rb'\{"body":(?P<body>\{.*\})'
-    rb'(?P<own>,"hash":"(?P<hash>[0-9a-f]{64})")'
-    rb',"prev":"(?P<prev>[0-9a-f]{64})"'
-    rb',"seq":(?P<seq>0|[1-9][0-9]{0,17})'
-    rb',"session":(?P<session>null|"(?:[^"\\]|\\.)*+")'
-    rb',"time":"(?P<time>[0-9T:.+Z-]{1,40})"'
-    rb',"type":"(?P<type>' + _TYPES + rb')"\}\n'
-)
-
-
-class LogLine(NamedTuple):
-    """One line of a log. `body` is the JSON text as it stands there, and `fields` what it says."""
-
-    body: bytes
-    fields: dict[str, Any]
-    hash: str
-    prev: str
-    seq: int
-    session: str | None
-    time: str
-    type: LineType
-    computed_hash: str
-
-    def data(self) -> dict[str, Any]:
-        """Give the body of the line, decoded."""
-        return self.fields
 
 
 @functools.lru_cache(maxsize=256)
@@ -78,27 +46,3 @@ def write_line(
     rest = f',"prev":"{prev}","seq":{seq},"session":{session},"time":"{time}","type":"{type}"}}'.encode()
     digest = sha256_hex(start + rest)
     return b'%b,"hash":"%b"%b\n' % (start, digest.encode(), rest), digest
-
-
-def parse_line(raw: bytes) -> LogLine:
-    """
-    Read one line, with its line end.
-
-    Raises:
-        ValueError: If it is not a line as a writer of this format writes it.
-    """
-    match = _LINE.fullmatch(raw)
-    if match is None:
-        raise ValueError("not a line of an evidence log")
-    kind: Any = match["type"].decode()
-    return LogLine(
-        body=match["body"],
-        fields=decoded(match["body"]),
-        hash=match["hash"].decode(),
-        prev=match["prev"].decode(),
-        seq=int(match["seq"]),
-        session=decoded(match["session"]),
-        time=match["time"].decode(),
-        type=kind,
-        computed_hash=sha256_hex(raw[: match.start("own")] + raw[match.end("own") : -1]),
-    )

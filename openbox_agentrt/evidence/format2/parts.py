@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UnreadableLogError
-from .lines import parse_line
+from .parsing import parse_line
 
 MAX_LINE = 64 << 20
 

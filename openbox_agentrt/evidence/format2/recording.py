@@ -10,8 +10,6 @@ from ..canonical import canonical, encode
 from ..failures import Failures
 from ..redacted_records import Recordable, redact_record
 from ..redaction import Redactor
-from ..steps import hidden_fields, step_body
-from ..ungoverned import is_always_kept
 from .lines import LineType
 
 
@@ -94,7 +92,7 @@ class Recording(ABC):
         Returns:
             The number of its line, or None if that failed or decisions are not recorded.
         """
-        if not self._records_decisions and not is_always_kept(decision):
+        if not self._records_decisions and not _is_always_kept(decision):
             return None
         return self._add("decision", lambda: decision, session_id or self.session_id)
 
@@ -126,6 +124,8 @@ class Recording(ABC):
         """
         if not self._records_steps:
             return None
+        from ..steps import step_body  # loaded here: few hooks have steps to write
+
         return self._add_body("step", lambda: step_body(step, self._redactor), session_id or self.session_id)
 
     def record_rules(self, rules: Mapping[str, Any]) -> int | None:
@@ -154,6 +154,8 @@ class Recording(ABC):
         self._warned.add(rules.get("hash"))
         # Loaded here: a hook has no time for it.
         import logging
+
+        from ..steps import hidden_fields
 
         log = logging.getLogger("openbox_agentrt.evidence")
         for contract, text in zip(rules.get("contracts", ()), rules.get("texts", ()), strict=False):
@@ -203,6 +205,12 @@ class Recording(ABC):
             self._failures.add("freeze", error)
             body = encode({"$error": error_name(error)})
         return self._put(type, body, session_id)
+
+
+def _is_always_kept(decision: Mapping[str, Any]) -> bool:
+    from ..ungoverned import is_always_kept  # loaded here: a hook records none
+
+    return is_always_kept(decision)
 
 
 _Log = TypeVar("_Log", bound=Recording)

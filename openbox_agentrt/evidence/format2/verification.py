@@ -17,7 +17,7 @@ from ..findings import NO_KEY, BadEntry, moved_or_missing
 from ..keys import Verifier, ed25519_verifier, key_id_of
 from ..report import Problem, Report
 from .heads import Head
-from .lines import LogLine, parse_line
+from .parsing import LogLine, parse_line
 from .succession import successor
 
 # How the body of a record begins that could not be frozen.

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import suppress
 
 from ..._values import dataclass
 from ..._version import __version__
-from ..canonical import GENESIS_HASH, canonical
+from ..canonical import GENESIS_HASH, canonical, sha256_hex
 from .appending import AppendFile
 from .heads import Head, HeadState, write_head
 from .lines import LineType, session_text, write_line
-from .parts import part_path
+
+SET_ASIDE = "keep it for whoever looks into it: move it and its .head away, and a new log begins"
+"""What to do with a log that cannot be continued."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,7 @@ class LogWriter:
 
     def __init__(
         self,
-        log: Path,
+        log: str | os.PathLike[str],
         identity: LogIdentity,
         *,
         now: Callable[[], str],
@@ -64,7 +66,7 @@ class LogWriter:
     ) -> None:
         self.identity = identity
         self.count = count
-        self._log = log
+        self._log = os.fspath(log)
         self._now = now
         self._max_bytes = max_bytes
         self._durable = durable
@@ -77,17 +79,19 @@ class LogWriter:
         self._out = AppendFile(self._log)
         self._out.cut(self._out.size - torn)
 
-    def begin_file(self, *, previous: Path | None) -> None:
+    def begin_file(self, *, previous: str | os.PathLike[str] | None) -> None:
         """Begin the next part, whose header names the file before it."""
         link = None
         if previous is not None:
-            link = {"count": self.count, "file": previous.name, "hash": self._prev}
+            link = {"count": self.count, "file": os.path.basename(previous), "hash": self._prev}
         fields = {**self.identity.said(), "format": 2, "part": self._part + 1, "previous": link}
         body = canonical({**fields, "writer": f"openbox-agentrt-sdk-python {__version__}"})
         line, digest = self._line(body, session_text(self.identity.session_id), "header")
         # Beside the log first: there is never a file without a header where the log is.
-        beside = self._log.with_name(f".{self._log.name}.next")
-        beside.unlink(missing_ok=True)
+        folder, name = os.path.split(self._log)
+        beside = os.path.join(folder, f".{name}.next")
+        with suppress(FileNotFoundError):
+            os.unlink(beside)
         out = AppendFile(beside)
         try:
             out.append(line)
@@ -101,6 +105,28 @@ class LogWriter:
         self._part += 1
         self._prev = digest
         self.count += 1
+
+    def note_resumed(self, wanted: LogIdentity, *, found: int, sealed: int, dropped: bytes = b"") -> None:
+        """
+        Write that the log was opened again, and for whom if that is somebody else than before.
+
+        Args:
+            wanted: What the header of a new log would say.
+            found: How many lines there were.
+            sealed: How many of them the head vouched for.
+            dropped: What a crash had left after them, which is cut off.
+        """
+        session = session_text(wanted.session_id)
+        said = {
+            "dropped_bytes": len(dropped),
+            "dropped_sha256": sha256_hex(dropped) if dropped else None,
+            "found": found,
+            "sealed": sealed,
+        }
+        self.write(canonical(said), session=session, type="resumed")
+        own = self.identity
+        if (own.session_id, own.rules_hash) != (wanted.session_id, wanted.rules_hash):
+            self.write(canonical({"rules_hash": wanted.rules_hash}), session=session, type="session")
 
     @property
     def full(self) -> bool:
@@ -130,7 +156,12 @@ class LogWriter:
         Raises:
             OSError: If that fails. The log goes on in the file it has.
         """
-        put_away = part_path(self._log, self._part)
+        # Loaded here: a hook has no time for what few logs need.
+        from pathlib import Path
+
+        from .parts import part_path
+
+        put_away = part_path(Path(self._log), self._part)
         # The part gets a head of its own, so that it can be verified where it is archived.
         write_head(put_away, sign(self.head("rotated")), durable=self._durable)
         self.begin_file(previous=put_away)
@@ -167,8 +198,8 @@ class LogWriter:
         )
 
 
-def _put_in_place(beside: Path, log: Path, put_away: Path | None) -> None:
-    if put_away is None or not log.exists():
+def _put_in_place(beside: str, log: str, put_away: str | os.PathLike[str] | None) -> None:
+    if put_away is None or not os.path.exists(log):
         os.replace(beside, log)
         return
     os.rename(log, put_away)
