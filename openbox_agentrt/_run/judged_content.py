@@ -23,7 +23,7 @@ from .changeable import changeable_in, saying
 
 MAX_ELEMENTS: Final = 100_000
 MAX_MESSAGES: Final = 4_096
-SHORT: Final = 64
+SHORT: Final = 128
 """Bytes up to which a content is kept as it is: hashing it would take longer."""
 
 _ROLE: Final = attrgetter("role")
