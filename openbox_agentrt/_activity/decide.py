@@ -79,7 +79,7 @@ async def decide(activity: Activity) -> None:
             activity.guards = await put_in_place(activity, answer)
         if perf_counter() - began > LONG_WAIT or "approval_seconds" in activity.facts:
             await _judge_again(activity)
-        if activity.reservation is not None:
+        if activity.reservation is not None and activity.reservation.has_to_start:
             await start(activity)
         _allow(activity, answer)
     except BaseException as error:

@@ -110,8 +110,13 @@ class ToolbaseView(RegistryView):
 def view_of(registry: ToolRegistry | Toolbase, judge: Runs, tool_run: ToolRun) -> RegistryView:
     """Make a view of `registry` for the one call that `tool_run` is about."""
     kind: Any = type(registry)
-    view = _view_class(kind, isinstance(registry, Toolbase))(registry, judge)
-    object.__setattr__(view, "__tool_run__", tool_run)
+    view = object.__new__(_view_class(kind, isinstance(registry, Toolbase)))
+    # Without its initializer: each call makes one.
+    put = object.__setattr__
+    put(view, "__wrapped__", registry)
+    put(view, "__judge__", judge)
+    put(view, "__lent__", False)
+    put(view, "__tool_run__", tool_run)
     return view
 
 
