@@ -17,7 +17,8 @@ What JSON cannot hold is recorded as such, in a mapping with a key that starts w
     ``{"$cycle": "builtins.list"}``  a container inside itself
     ``{"$cut": "depth"}``            nested too deeply, or too much of it
     ``{"$error": "RuntimeError"}``   looking at it raised
-    ``{"$redacted": "..."}``         a secret that is neither text nor a number, if exact
+    ``{"$redacted": "..."}``         a secret that is neither text nor a number, if exact; with ``$unseen``
+                                     if contracts cannot look into it
 
 Dataclasses and models are read field by field, so that no method of theirs runs and each field has a name
 that redaction can go by.
@@ -26,6 +27,7 @@ that redaction can go by.
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, Protocol
 
@@ -190,13 +192,11 @@ class _ExactFreezer(_Freezer):
 
         if kind is not Concealed and issubclass(kind, Decimal):
             return Marked({"$decimal": str(value)})
-        if (
-            kind is Concealed
-            and self._concealer is not None
-            and _is_no_key(plain := _Freezer(None).walk(value.value))
-        ):
-            # A text in its place would pass for the key that this is not.
-            return Marked({"$redacted": self._concealer.marker(plain)})
+        if kind is Concealed and self._concealer is not None:
+            secret = value.value
+            if isinstance(secret, Decimal) and not secret.is_finite():
+                secret = math.nan
+            return _marked(_as_text(_Freezer(None).walk(secret)), self._concealer)
         return super().other(value, kind, depth)
 
     def unseen(self, value: Unseen) -> Json:
@@ -264,13 +264,27 @@ def _hashable(name: Any) -> Any:
     return name if isinstance(name, str | int | float | bool | type(None)) else json.dumps(name, default=str)
 
 
-def _is_no_key(value: Json) -> bool:
-    return (
-        value is None
-        or isinstance(value, bool)
-        or type(value) in (list, dict)
-        or (isinstance(value, dict) and "$float" in value)
-    )
+def _marked(secret: Json, concealer: Concealer) -> Json:
+    """Give what stands in for a secret. A text in the place of what is no key would pass for one."""
+    marker = concealer.marker(secret)
+    if isinstance(secret, dict) and not _TEXTS.isdisjoint(secret):
+        return marker
+    if type(secret) is Marked and "$set" not in secret:
+        # Nor is it a part of one, as a list is where all arguments together are the key.
+        return Marked({"$redacted": marker, "$unseen": "opaque"})
+    is_no_key = secret is None or isinstance(secret, bool | list | dict)
+    return Marked({"$redacted": marker}) if is_no_key else marker
+
+
+def _as_text(secret: Json) -> Json:
+    """Give bytes as the text that contracts take them for."""
+    if not (isinstance(secret, dict) and "$bytes" in secret):
+        return secret
+    try:
+        text: str = thawed(secret).decode()
+    except UnicodeDecodeError:
+        return secret
+    return text
 
 
 def _is_unicode(text: str) -> bool:
@@ -281,6 +295,8 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
+# Text that is not Unicode, or that is long.
+_TEXTS = frozenset(("$text", "length"))
 # Half of a character, which is all that is not Unicode in a text.
 _ESCAPE = re.compile(r"\\u(d[89a-f][0-9a-f]{2})")
 

@@ -21,6 +21,7 @@ from openbox_agentrt.acel import (
     rate_limit,
     requires,
     requires_state,
+    response,
     rules_hash,
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
@@ -85,6 +86,18 @@ ALIKE = [
         at_most_n_times(any_of("b", any_of("a", "b")), 1), at_most_n_times(any_of("a", "b"), 1), id="any_of"
     ),
     pytest.param(at_most_n_times(any_of("a"), 1), at_most_n_times("a", 1), id="any_of one"),
+    pytest.param(at_most_n_times(any_of("a", "a"), 1), at_most_n_times("a", 1), id="any_of one twice"),
+    pytest.param(
+        at_most_n_times("*", 1, except_=["c", "d"]), at_most_n_times("*", 1, except_=["d", "c"]), id="except"
+    ),
+    pytest.param(
+        at_most_n_times("a", 1, key=["k", "b"], fold="case"),
+        at_most_n_times("a", 1, key=["b", "k"], fold="case"),
+        id="a key of several",
+    ),
+    pytest.param(
+        response(any_of("a", "b"), any_of("x", "y")), response(any_of("b", "a"), any_of("y", "x")), id="roles"
+    ),
     pytest.param(
         at_most_n_times("a", 1, description="why", remedy="ask"),
         at_most_n_times("a", 1),
@@ -109,6 +122,47 @@ def test_equal_rules_are_equal(one: TemporalContract, other: TemporalContract) -
     """However differently they are written, and in any order."""
     more = never = at_most_n_times("x", 0)
     assert rules_hash([one, more]) == rules_hash([never, other])
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE)
+@pytest.mark.parametrize("added", [False, True], ids=["from the start", "added on the way"])
+def test_what_equal_rules_remember_is_the_same(
+    one: TemporalContract, other: TemporalContract, added: bool
+) -> None:
+    """Whoever goes on under them goes on with the same counts."""
+    arguments = {"k": 1, "b": 1, "n": 1}
+    first = [at_most_n_times("z", 9), *([] if added else [one])]
+    session = Session(contracts=first, mode="shadow")
+    session.call("z")
+    if added:
+        session.add_contract(one)
+    for tool in ("a", "b", "p"):
+        session.call(tool, arguments, result={"f": 1, "c": 1})
+    taken = session.snapshot()
+
+    restored = Session.restore(taken, [at_most_n_times("z", 9), other], mode="shadow").snapshot()
+
+    assert restored["memory"]["cells"] == taken["memory"]["cells"]
+    for name in ("since", "violated"):
+        kept = [[entry[0].rpartition(" #")[2], *entry[1:]] for entry in restored["memory"][name]]
+        assert kept == [[entry[0].rpartition(" #")[2], *entry[1:]] for entry in taken["memory"][name]]
+
+
+def test_equal_rules_side_by_side_share_their_memory() -> None:
+    """Two pieces of memory of one name could not be told apart by whoever goes on with them."""
+    contracts = [
+        at_most_n_times(any_of("a", "b"), 2, id="one"),
+        at_most_n_times(any_of("b", "a"), 1, id="other"),
+        at_most_n_times("a", 2, key=["x", "y"], id="of both"),
+        at_most_n_times("a", 1, key=["y", "x"], id="of both, turned"),
+    ]
+    session = Session(contracts=contracts)
+    session.call("a", {"x": 1, "y": 1})
+
+    taken = session.snapshot()
+
+    assert list(taken["memory"]["cells"]) == ["tally(any_of(a, b))", "tally(a; key=[x, y])"]
+    assert not Session.restore(taken, contracts).reserve("b").allowed
 
 
 OTHER: dict[str, Any] = {

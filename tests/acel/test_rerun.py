@@ -709,12 +709,17 @@ def test_what_is_code_is_not_rebuilt() -> None:
     assert rebuilt(meaning_of(rate_limit("x", 1, 1, clock=lambda: 0.0))) is None
 
 
+ODD = [{"a"}, float("nan"), Decimal("NaN"), b"\xff", object(), 10**700, 1j]
+
+
 @pytest.mark.parametrize(
     ("rule", "values", "not_derivable"),
     [
         pytest.param(
             at_most_n_times("pay", 1, key="card"), [None, ["a"], {"n": 1}, True, "a", "a"], 0, id="no key"
         ),
+        pytest.param(at_most_n_times("pay", 1, key="card"), [*ODD, b"a", "a"], 0, id="nothing to see"),
+        pytest.param(at_most_n_times("pay", 1, key="*"), [*ODD, b"a", "a"], 0, id="nothing to see in all"),
         pytest.param(at_most_n_times("pay", 1, key="card.n"), [{"n": 1}, {"n": 1}], 2, id="a key inside"),
         pytest.param(response("pay", "tell", key="card.n"), [{"n": 1}], 2, id="a key that is owed"),
         pytest.param(max_distinct("pay", "card", 1), [["a"], ["b"]], 2, id="a list of values"),

@@ -18,10 +18,13 @@ from openbox_agentrt.acel import (
     at_most_n_times,
     at_most_total,
     build_contract,
+    chain_precedence,
+    fact,
     matching,
     must_precede,
     rate_limit,
     required_before_session_end,
+    requires,
     requires_state,
     response,
     rules_hash,
@@ -215,7 +218,29 @@ def test_contracts_added_on_the_way() -> None:
 
     assert restored.reserve("a").allowed
     assert [v.spec for v in restored.reserve("a").violations] == ["at_most_n_times(a, n=2)"]
-    assert restored.snapshot()["memory"]["since"] == [["at_most_n_times(a, n=2)", None, 0, 1]]
+    ((text, *place),) = restored.snapshot()["memory"]["since"]
+    assert (text.startswith("at_most_n_times(a, n=2) #"), place) == (True, [None, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        chain_precedence("a", "b", key="k"),
+        requires("b", "args.k in facts.f", facts=[fact("a", "f", key="k", values={"x": "x"})]),
+    ],
+    ids=["a step", "a fact"],
+)
+def test_what_is_the_oldest_is_the_same_in_whatever_order_it_was_kept(rule: TemporalContract) -> None:
+    """Where there is no room for more, the oldest is forgotten."""
+    session = Session(contracts=[rule], max_keys=2)
+    for key in "za":
+        session.call("a", {"k": key}, result={"x": 1})
+    taken = json.loads(json.dumps(session.snapshot(), sort_keys=True))
+    restored = Session.restore(taken, [rule], max_keys=2)
+
+    for each in (session, restored):
+        each.call("a", {"k": "m"}, result={"x": 1})
+        assert [each.would("b", {"k": key}) is None for key in "za"] == [False, True]
 
 
 def test_how_a_session_stands_is_kept() -> None:

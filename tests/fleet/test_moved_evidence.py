@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.rechaining import rechained
-from openbox_agentrt.acel import Session, at_most_total, must_precede
+from openbox_agentrt.acel import ContractViolation, Session, at_most_total, must_precede
 from openbox_agentrt.acel.rerun import RerunReport, rerun_file, rerun_files
 from openbox_agentrt.cli import main
 from openbox_agentrt.evidence import EvidenceFile, read_entries
@@ -227,3 +227,19 @@ def test_steps_of_a_version_without_marks_are_followed_as_before(workers: Worker
     reports = workers.derived("a", "b")
     assert clean(reports)
     assert [each.moved for each in reports] == [0, 0]
+
+
+def test_a_memory_that_cannot_be_read_is_no_difference(workers: Workers) -> None:
+    """What was refused meanwhile follows, and so does what came once it could be read again."""
+    workers.work("a", 300)
+    with closing(sqlite3.connect(workers.store)) as store:
+        kept = store.execute("select value, name from piece").fetchall()
+        store.execute("update piece set value = '7' where value like '%\"total\":\"300\"%'")
+        store.commit()
+        with pytest.raises(ContractViolation):
+            workers.work("b", 300)
+        store.executemany("update piece set value = ? where name = ?", kept)
+        store.commit()
+    assert workers.work("b", 300, 1) == [False, True]
+
+    assert clean(workers.derived("a", "b"))

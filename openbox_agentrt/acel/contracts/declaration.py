@@ -264,7 +264,7 @@ class Declaration(TemporalContract):
         """
         more.setdefault("within", self.within)
         identity: tuple[Hashable, ...] = tuple(selector.identity for selector in of)
-        label = ", ".join(selector.label for selector in of)
+        label = ", ".join(selector.text() for selector in of)
         must = not strict and any(selector.asks for selector in of)
         if must:
             identity += ("must",)
@@ -272,7 +272,7 @@ class Declaration(TemporalContract):
         if self.excepted is not None:
             # It counts other calls than the cell of a contract without the exception.
             identity += (("except", self.excepted.identity),)
-            label = f"{label}; except={self.excepted.label}"
+            label = f"{label}; except={self.excepted.text()}"
         if self.reach.is_fleet:
             if kind not in get_args(FleetKind):
                 raise ValueError(f"{self.template} with these options is about one session, not a fleet")

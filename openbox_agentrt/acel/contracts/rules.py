@@ -77,7 +77,7 @@ class Cell:
     Attributes:
         kind: What it remembers.
         of: The selectors whose calls it is about, and how they are read.
-        label: Those selectors as text.
+        label: Those selectors as text, which every process writes alike.
         forms: Those selectors, and how they are read, in a form that every process has.
         key: The argument that splits it: one piece per value.
         within: Seconds after which what it remembers no longer counts; None for the whole session.

@@ -14,7 +14,7 @@ from .rules import Cell, Move, Watch
 def count_of(tool: str) -> Cell:
     """Name the cell that counts the calls of a tool. Limits on that tool may share it."""
     selector = select(tool)
-    return Cell(kind="tally", of=(selector.identity,), label=selector.label, forms=(selector.form(),))
+    return Cell(kind="tally", of=(selector.identity,), label=selector.text(), forms=(selector.form(),))
 
 
 def cell_of(fact: Fact) -> Cell:

@@ -117,6 +117,7 @@ class SessionPieces:
 
     def load(self, pieces: Mapping[str, str]) -> None:
         """See `fleet.client.sessions.Memory`. Without any, the session begins anew."""
+        halt = self._persons_halt()
         try:
             head = json.loads(pieces[HEAD]) if HEAD in pieces else {}
             state = json.loads(pieces[STATE]) if STATE in pieces else dict(self._initial)
@@ -125,7 +126,7 @@ class SessionPieces:
                 self._calls.clear()
                 self._told = {name: piece for name, piece in pieces.items() if not _is_of_key(name)}
                 self._names, self._all = {}, False
-                halt, was_new = self._persons_halt(), not self._store.step
+                was_new = not self._store.step
                 self._store.forget()
                 memory = {**_BLANK, **head.get("memory", {}), "cells": self._read(pieces)}
                 remember(self._store, memory, migrate=True)
@@ -134,6 +135,7 @@ class SessionPieces:
                 self._state.load(state)
             self._rows.resume([], *head.get("trace", (0, "")))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
+            self._begin_anew(halt)
             raise SessionMemoryError(f"what is kept of the session cannot be read: {error}") from error
         marks = self._marks
         if marks is not None:
@@ -155,6 +157,15 @@ class SessionPieces:
                 "state %s was changed here and not written: what the store keeps of the session replaces it"
             )
             logging.getLogger(__name__).warning(text, ", ".join(map(shown, lost)))
+
+    def _begin_anew(self, halt: SessionRule | None) -> None:
+        """Remember nothing: of what could not be read, a part may have been taken in."""
+        memory = {**_BLANK, "cells": {}}
+        with self._store.lock:
+            self._store.forget()
+            remember(self._store, memory, migrate=True)
+            self._store.shut = halt
+        self._store.note_restored(memory, self._state.view().snapshot())
 
     # Called with the lock held.
 

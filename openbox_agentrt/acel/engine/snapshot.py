@@ -15,9 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..contracts.base import ENDED, HALTED, TemporalContract
-from ..contracts.declaration import Declaration
 from ..contracts.identity import forms_hash, meaning_of, old_rules_hash, rules_hash
-from ..match.selector import is_plain
 from ..memory.cell import LiveCell
 from ..wording import shown
 from .engine import Engine
@@ -25,6 +23,7 @@ from .store import SessionStore
 
 VERSION = 1
 _HASH = re.compile(" #[0-9a-f]{16}")
+_HASH_LENGTH = 18
 # What is said of a contract and says nothing about what it remembers.
 _NOT_ITS_MEMORY = frozenset({"id", "mode", "severity", "on_violation", "recheck"})
 _SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
@@ -162,34 +161,32 @@ def _digest_key(store: SessionStore) -> dict[str, str]:
 
 def _names(store: SessionStore) -> dict[int, list[Any]]:
     """
-    Name each contract, by identity: its text, its id, and which it is of those that are alike in both.
+    Name each contract, by identity: its text, its id, and which it is of those that are alike.
 
-    A text that may be that of another contract is followed by a hash of what it means.
+    The text is for people. It is followed by a hash of what the contract means, which it goes by.
     """
     alike: Counter[tuple[str, str | None]] = Counter()
     names: dict[int, list[Any]] = {}
     for contract in store.contracts:
-        text = _unique(contract)
-        names[id(contract)] = [text, contract.id, alike[text, contract.id]]
-        alike[text, contract.id] += 1
+        meaning = _meaning(contract)
+        names[id(contract)] = [f"{contract.spec} #{meaning}", contract.id, alike[meaning, contract.id]]
+        alike[meaning, contract.id] += 1
     return names
 
 
-def _unique(contract: TemporalContract) -> str:
-    roles = contract.roles if isinstance(contract, Declaration) else ()
-    if all(is_plain(role.selector.form()) for role in roles):
-        return contract.spec
+def _meaning(contract: TemporalContract) -> str:
     form = {name: part for name, part in meaning_of(contract).items() if name not in _NOT_ITS_MEMORY}
-    return f"{contract.spec} #{forms_hash([form])[:16]}"
+    return forms_hash([form])[:16]
 
 
 def _named(names: Mapping[int, list[Any]], name: str | list[Any]) -> list[int]:
     """Find the contracts of a name. Earlier versions named them by their text alone."""
     text, *more = [name] if isinstance(name, str) else name
+    ending = _HASH.search(text, max(len(text) - _HASH_LENGTH, 0))
     return [
         key
         for key, (known, *others) in names.items()
-        if text in (known, _text_of(known)) and others[: len(more)] == more
+        if (known.endswith(ending[0]) if ending else text == _text_of(known)) and others[: len(more)] == more
     ]
 
 

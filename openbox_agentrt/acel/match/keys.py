@@ -198,7 +198,8 @@ class _Together(Key):
             raise ValueError(f"a key must name one or more arguments, each once, got {shown(list(paths))}")
         # In an order of their own, so that two contracts over the same arguments have the same keys.
         self._paths = tuple(_Path(path) for path in sorted(paths))
-        super().__init__(f"[{', '.join(paths)}]", fold, paths)
+        super().__init__(f"[{', '.join(sorted(paths))}]", fold, paths)
+        self.written = f"[{', '.join(paths)}]"
 
     def read(self, tool: str, args: Mapping[str, Any], about: About = NOBODY) -> str:
         parts = [key_text(path.read(args, about), path.text, fold=self.fold) for path in self._paths]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from ..._plain.arguments import plain_args
@@ -82,6 +82,10 @@ class Selector(ABC):
     @abstractmethod
     def form(self) -> list[Any]:
         """Say in JSON which calls are meant: the same for every way of writing it."""
+
+    def text(self) -> str:
+        """Write it for people, the same for every way of writing it in a contract."""
+        return normal_name(self.label)
 
     def knows(self, tool: str) -> bool:
         """Tell whether it names `tool`. What is about every tool, ``*`` or a function, names none."""
@@ -203,7 +207,8 @@ class _Union(Selector):
         names: frozenset[str] | None = frozenset()
         for selector in inner:
             names = None if names is None or selector.names is None else names | selector.names
-        identity = ("any", tuple(selector.identity for selector in inner))
+        same = frozenset(part.identity for part in self._flat())
+        (identity,) = same if len(same) == 1 else [("any", same)]
         super().__init__(text, identity, names, asks=any(selector.asks for selector in inner))
 
     def on(self, tool: str, *, strict: bool = True) -> Hit:
@@ -214,10 +219,21 @@ class _Union(Selector):
         return _either(predicates) if predicates else False
 
     def form(self) -> list[Any]:
-        forms = [selector.form() for selector in self._inner]
-        several = [part for form in forms for part in (form[1:] if form[0] == "any_of" else [form])]
-        unique = sorted({json.dumps(part): part for part in several}.items())
-        return unique[0][1] if len(unique) == 1 else ["any_of", *(part for _, part in unique)]
+        forms = [selector.form() for selector in self._parts()]
+        return forms[0] if len(forms) == 1 else ["any_of", *forms]
+
+    def text(self) -> str:
+        texts = [selector.text() for selector in self._parts()]
+        return texts[0] if len(texts) == 1 else f"any_of({', '.join(texts)})"
+
+    def _parts(self) -> list[Selector]:
+        """List what it is made of, each once, in an order of its own."""
+        known = {json.dumps(part.form()): part for part in self._flat()}
+        return [part for _, part in sorted(known.items())]
+
+    def _flat(self) -> Iterator[Selector]:
+        for selector in self._inner:
+            yield from selector._flat() if isinstance(selector, _Union) else (selector,)
 
     def knows(self, tool: str) -> bool:
         return any(selector.knows(tool) for selector in self._inner)

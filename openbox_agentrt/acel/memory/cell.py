@@ -219,6 +219,10 @@ class LiveCell(Mover, ABC):
     def touch(self, call: JudgedCall) -> None:
         """Take note that what it remembers of a call was changed by no mover."""
 
+    def last_step(self) -> int:
+        """Give the latest step that it knows of, by which the oldest of several is found."""
+        return 0
+
     @abstractmethod
     def dump(self) -> Any:
         """Give what it remembers as JSON. Calls under way are unknown outcomes."""

@@ -79,4 +79,6 @@ class FactMemory(LiveCell):
         return {key: [known.step, known.values] for key, known in self._known.items()}
 
     def load(self, data: dict[str, list[Any]]) -> None:
-        self._known = {key: KnownFact(int(step), dict(values)) for key, (step, values) in data.items()}
+        known = {key: KnownFact(int(step), dict(values)) for key, (step, values) in data.items()}
+        # What was written down has no order, and the oldest is forgotten first.
+        self._known = dict(sorted(known.items(), key=lambda entry: (entry[1].step, entry[0])))

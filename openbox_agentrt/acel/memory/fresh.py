@@ -110,6 +110,9 @@ class Fresh(LiveCell):
         # What was voided is gone, and what begins later counts anyway.
         return not self.marks and not self.own.flying
 
+    def last_step(self) -> int:
+        return max([self.own.latest(), *(step for step, _ in self.marks)])
+
     def dump(self) -> dict[str, Any]:
         return {"voided": self.own.latest(), "marks": [list(mark) for mark in self.marks]}
 

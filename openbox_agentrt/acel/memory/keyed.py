@@ -177,6 +177,10 @@ class Keyed(LiveCell):
                 raise ValueError(f"{self.key.text} has one value in two spellings")
             entry = self._entries[key] = _KeyEntry(self._make())
             entry.cell.load(inner)
+        if self._forgets:
+            # What was written down has no order, and the oldest is forgotten first.
+            steps = sorted((entry.cell.last_step(), key) for key, entry in self._entries.items())
+            self._entries = {key: self._entries[key] for _, key in steps}
 
     def _drop(self, value: str) -> None:
         del self._entries[value]

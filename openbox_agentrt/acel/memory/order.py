@@ -45,6 +45,9 @@ class Latest(LiveCell):
     def idle(self) -> bool:
         return not self.top and not self.flying
 
+    def last_step(self) -> int:
+        return self.dump()
+
     def dump(self) -> int:
         return max(self.flying | {self.top})
 
@@ -86,6 +89,9 @@ class StepMark(LiveCell):
 
     def idle(self) -> bool:
         return not self.step
+
+    def last_step(self) -> int:
+        return self.step
 
     def dump(self) -> list[float]:
         return [self.step, self.at_time]
