@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from ..console.words import iso
+from ..fleet.cell_words import cell_line, cell_numbers, cell_words, resets_at
 from ..fleet.client.settling import settle_worker
 from ..fleet.steps import Finish, NoAnswerError
 from ..fleet.survey import CellStand, LeaseStand, Survey, survey
-from .cell_words import cell_line, cell_numbers, cell_words, resets_at
 from .options import AsJsonLines
 from .running import InputError
 

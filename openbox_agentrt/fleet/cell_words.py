@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from ..fleet.amounts import from_units
-from ..fleet.periods import SECOND, edges_around
-from ..fleet.survey import CellStand
+from .amounts import from_units
+from .periods import SECOND, edges_around
+from .survey import CellStand
 
 _COUNTED: Final[Mapping[str, str]] = {
     "tally": "calls of {of}",
