@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from ..evidence.keys import read_public_key
 from ..local_core import LocalCore
 from .core import DEFAULT_DATABASE, Database, listening_at, name_of_user, tell_link
 from .options import Fleet, Host, Port, PublicKey, RedactField
+from .text import say
 
 app = typer.Typer(add_completion=False)
 
@@ -72,6 +74,14 @@ def console(
         tls_key=tls_key,
     )
     other_machines = "--allow-other-machines with --tls-cert"
+    # The Core that will write it may start later; a path that was mistyped looks the same.
+    missing = [] if Path(db).exists() else [f"console: database {db}: no such file, so it is made"]
+
+    def tell(link: str) -> None:
+        tell_link(link)
+        while missing:
+            say(missing.pop(), error=True)
+
     with (
         listening_at(host, port, other_machines=other_machines),
         LocalCore(path=db) as core,
@@ -89,6 +99,6 @@ def console(
         ) as sources,
     ):
         try:
-            serve_console(sources, place, on_link=tell_link)
+            serve_console(sources, place, on_link=tell)
         except KeyboardInterrupt:
             typer.echo("stopped")

@@ -82,7 +82,7 @@ def show(
     if not by_call:
         if len(logs) > 1 or only_calls:
             raise InputError("--entries shows one log, and filters are for --calls")
-        return _show_entries(evidence[0], key, session, trace=trace, as_json=as_json)
+        return _show_entries(str(logs[0]), key, session, trace=trace, as_json=as_json)
     return _show_calls(logs, key, chosen, wide=wide, as_json=as_json)
 
 

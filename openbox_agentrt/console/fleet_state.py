@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from .._halt import Halt
 from ..fleet.amounts import from_units
+from ..fleet.cell_words import counted_words
 from ..fleet.errors import FleetConfigError
 from ..fleet.halts import write_halt
 from ..fleet.opening import open_halts
@@ -121,7 +122,7 @@ def _row(cell: CellStand) -> FleetRow:
     if cell.unread:
         state += "; refuses, since an amount is missing that nobody measured"
     return FleetRow(
-        name="?" if cell.about is None else cell.about.name,
+        name=counted_words(cell),
         key=cell.key,
         state=state,
         used=None if not limit else min(100.0, 100 * settled / limit),

@@ -22,6 +22,7 @@ from . import values, words
 from .sources import Sources
 from .values import Piece
 
+# What happens to a run or a session: contracts may be about it, and nobody calls it.
 _NO_CALLS = frozenset(("run_started", "run_ended", "session_ended", "user_prompt"))
 
 
@@ -140,13 +141,13 @@ class Shadow:
             # It was cut or changed meanwhile: verification says so, and what was counted before stands.
             summary = self._made.summary if self._made is not None else summarise(())
         steps = tally.tools
-        tools = steps or Counter({name: n for name, n in tally.decided.items() if name not in _NO_CALLS})
+        tools = steps or tally.decided
         contracts = self._contracts()
         return ShadowReport(
             summary=summary,
             rows=[self._row(one, contracts, tools) for one in summary.contracts if one.would_refuse],
             never=list(_never(self._named(), tools)) if steps else [],
-            calls=sum(tools.values()),
+            calls=sum(number for name, number in tools.items() if name not in _NO_CALLS),
             sessions=len(tally.sessions),
             first=words.moment_of(tally.first),
             has_steps=bool(steps),

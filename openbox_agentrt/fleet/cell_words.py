@@ -41,20 +41,26 @@ def cell_line(cell: CellStand) -> str:
 
 def cell_words(cell: CellStand) -> str:
     """Say what a cell counts, and of whom."""
+    form = None if cell.about is None else _form(cell.about.name)
+    if form is None:
+        return counted_words(cell) + (f", key {cell.key!r}" if cell.key else "")
+    return counted_words(cell) + _whose(form.get("key"), cell.key)
+
+
+def counted_words(cell: CellStand) -> str:
+    """Say what a cell counts, whoever it is of."""
     about = cell.about
-    whose = f", key {cell.key!r}" if cell.key else ""
     if about is None:
-        return f"something that no worker has described{whose}"
+        return "something that no worker has described"
     form = _form(about.name)
     if form is None:
-        # Named by a program, not by a contract.
-        return f"{about.name}{whose}"
+        return about.name  # by a program, not by a contract
     words = _COUNTED[about.kind].format(of=_calls(form["of"]), field=form.get("field") or "amount")
     if about.per is not None:
         words += f" per {about.per}" + ("" if about.tz == "UTC" else f" in {about.tz}")
     elif about.within is not None:
         words += f" within {_lasting(about.within // SECOND)}"
-    return words + _whose(form.get("key"), cell.key)
+    return words
 
 
 def cell_numbers(cell: CellStand) -> dict[str, str | None]:

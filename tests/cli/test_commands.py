@@ -770,6 +770,16 @@ def test_show_of_format_2(run: Run, tmp_path: Path) -> None:
     assert "\x1b" not in out
 
 
+def test_show_of_a_folder_with_one_log(run: Run, tmp_path: Path) -> None:
+    """A folder stands for its log, also where that has no steps."""
+    log_of(tmp_path / "logs" / "e.jsonl")
+
+    code, out, err = run("show", "logs")
+
+    assert (code, err) == (0, "")
+    assert "logs/e.jsonl\n2 line(s), chain OK" in out
+
+
 def test_show_of_decisions(run: Run, tmp_path: Path) -> None:
     """Decisions are shown with what they hold, and one session can be picked."""
     with EvidenceFile(tmp_path / "e.jsonl", record="all") as log:

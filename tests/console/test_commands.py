@@ -113,6 +113,16 @@ def test_a_console_is_served_over_a_file(tmp_path: Path) -> None:
     assert [line for line in program.lines if not line.startswith("console: http")] == ["stopped\n"]
 
 
+def test_a_database_that_is_not_there_yet_is_said(tmp_path: Path) -> None:
+    """A path that was mistyped would show a page on which nothing ever waits."""
+    db = tmp_path / "coer.sqlite3"
+    with _program("console", "--db", str(db), "--port", "0") as program:
+        program.wait_for(LINK.pattern)
+        assert program.stop() == 0
+
+    assert f"console: database {db}: no such file, so it is made\n" in program.lines
+
+
 def test_a_core_is_served_with_its_console(tmp_path: Path) -> None:
     """One process, two ports, one file."""
     db = tmp_path / "core.sqlite3"

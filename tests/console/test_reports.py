@@ -156,11 +156,30 @@ def test_the_shadow_report_is_that_of_the_command_line(
         page = client.get("/shadow").text
 
     assert data == {name: report[name] for name in data}
-    assert "Enforcing would have refused 3 of " in page
+    # Six calls of each session, also those that were refused.
+    assert "Enforcing would have refused 3 of 18 calls" in page
+    assert "Contracts in shadow mode refused none of these calls." in page
     assert "<b>3</b>" in page
     assert "policy-first" in page
     # A rule about a misspelt tool watches nothing, and the name that was meant is named.
     assert "The closest name that was: <code>refund</code>" in page
+
+
+def test_the_begin_and_the_end_of_a_run_are_no_calls_of_the_shadow_report(
+    open_desk: OpenDesk, log: Path
+) -> None:
+    """What happens to a run is a step, and no call that a contract might have refused."""
+    with EvidenceFile(log, record="steps") as evidence:
+        session = Session(contracts=_contracts(), evidence=evidence, session_id="s-1")
+        for event in ("run_started", "user_prompt", "verify", "run_ended"):
+            session.reserve(event, {}).commit()
+
+    desk = open_desk(evidence=[log])
+    _verified(desk, 5)
+    with desk.client() as client:
+        page = client.get("/shadow").text
+
+    assert "Enforcing would have refused 0 of 1 calls" in page
 
 
 def test_a_break_is_shown_at_its_line(open_desk: OpenDesk, log: Path) -> None:
@@ -334,6 +353,8 @@ def test_the_cells_of_a_fleet_stand_as_in_its_store(open_desk: OpenDesk, tmp_pat
     under_way.commit()
     fleet.close()
 
+    assert row["name"] == "amount of refund within 1 d"
+    assert row["name"] in page
     assert row["key"] == "a"
     assert row["state"] == "80 left of 500: 120 used, 300 in flight"
     assert row["state"] in page
