@@ -5,9 +5,10 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -98,7 +99,7 @@ def serve_core(
             db,
             api_key=api_key,
             guardrails=_GUARDRAILS[guardrails],
-            on_approval=partial(_tell, hook=hook, redactor=redactor_of(redact_field)),
+            on_approval=partial(_tell, db=db, hook=hook, redactor=redactor_of(redact_field)),
         ) as core,
     ):
         shown = _console(core, db, console_port, evidence, rules, redact_field) if console else nullcontext()
@@ -120,19 +121,18 @@ def _console(
 ) -> Iterator[None]:
     from ..console import Place, Sources, running_console
 
-    with (
-        closing(
-            Sources.open(
-                core,
-                db,
-                evidence=evidence or (),
-                rules=rules,
-                redact_fields=redact_fields or (),
-                who=name_of_user(),
-            )
-        ) as sources,
-        running_console(sources, Place(port=port), on_link=tell_link),
-    ):
+    with ExitStack() as served:
+        sources = Sources.open(
+            core,
+            db,
+            evidence=evidence or (),
+            rules=rules,
+            redact_fields=redact_fields or (),
+            who=name_of_user(),
+        )
+        served.callback(sources.close)
+        with listening_at("127.0.0.1", port, options="--console-port"):
+            served.enter_context(running_console(sources, Place(port=port), on_link=tell_link))
         yield
 
 
@@ -228,7 +228,13 @@ def existing(db: str) -> Iterator[LocalCore]:
 
 
 @contextmanager
-def listening_at(host: str, port: int, *, other_machines: str = "--allow-other-machines") -> Iterator[None]:
+def listening_at(
+    host: str,
+    port: int,
+    *,
+    other_machines: str = "--allow-other-machines",
+    options: str = "--host and --port",
+) -> Iterator[None]:
     """Say in the words of the command line why an address cannot be listened on."""
     try:
         yield
@@ -241,7 +247,7 @@ def listening_at(host: str, port: int, *, other_machines: str = "--allow-other-m
         # The address: in use, unknown, not of this machine, or not ours to listen on.
         number = error.errno or 0
         problem = (os.strerror(number) if number > 0 else error.strerror or str(error)).lower()
-        raise InputError(f"cannot listen on {host}:{port}: {problem}; see --host and --port") from error
+        raise InputError(f"cannot listen on {host}:{port}: {problem}; see {options}") from error
 
 
 def _show(approval: Approval, *, as_json: bool) -> None:
@@ -261,9 +267,10 @@ def _webhook(url: str) -> Webhook:
     return Webhook(url, secret=os.environ.get(APPROVAL_SECRET))
 
 
-def _tell(approval: Approval, *, hook: Webhook | None, redactor: Redactor) -> None:
+def _tell(approval: Approval, *, db: str, hook: Webhook | None, redactor: Redactor) -> None:
     if hook is not None:
         hook.send(approval.message(redactor))
     typer.echo(f"waits for approval: {described(approval, time.time())}")
-    typer.echo(f"  openbox-agentrt core approve {approval.id}")
-    typer.echo(f"  openbox-agentrt core reject {approval.id}")
+    where = "" if db == DEFAULT_DATABASE else f" --db {shlex.quote(db)}"
+    typer.echo(f"  openbox-agentrt core approve {approval.id}{where}")
+    typer.echo(f"  openbox-agentrt core reject {approval.id}{where}")

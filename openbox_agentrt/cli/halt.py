@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -50,16 +51,26 @@ def halt(
             raise ValueError("a run that was halted stays so")
     except ValueError as error:
         raise InputError(f"{error}; see --run, --session, --agent and --reason") from error
+    stood: set[tuple[str, str]] = set()
     if fleet is not None:
         with closing(open_halts(fleet, create=True)) as rows:
+            stood |= _named(halts_in_force(rows) if lift else ())
             write_halt(rows, meant, lifted=lift)
     if core_too:
         with existing(db) as core:
             if lift:
+                stood |= _named(core.halts())
                 core.lift_halt(session_id=session, agent=agent)
             else:
                 core.halt(**named, reason=reason, by=who)
-    typer.echo(f"{'lifted the halt of' if lift else 'halted'} {meant.kind} {meant.value}")
+    if lift and (meant.kind, meant.value) not in stood:
+        typer.echo(f"{meant.kind} {meant.value} was not halted; --list says what is")
+    else:
+        typer.echo(f"{'lifted the halt of' if lift else 'halted'} {meant.kind} {meant.value}")
+
+
+def _named(halts: Iterable[Halt]) -> set[tuple[str, str]]:
+    return {(one.kind, one.value) for one in halts}
 
 
 def _list(db: str | None, fleet: str | None) -> None:

@@ -160,7 +160,7 @@ def _print_rerun(again: RerunReport) -> None:
     if again.on_core:
         print(f"  {again.on_core:,} decision(s) are Core's or a person's word", file=where)
     if not again.derived and not again.not_derivable:
-        print('  the log holds no steps; they are kept with record="steps"', file=where)
+        print('  the log holds no steps; record="steps" keeps them of calls under contracts', file=where)
     for difference in again.differences[:MOST_DIFFERENCES]:
         call = "" if difference.tool is None else f", step {difference.step} {difference.tool!r}"
         text = f"line {difference.number}{call}: recorded {difference.recorded}; derived {difference.derived}"

@@ -147,7 +147,7 @@ def test_a_contract_is_written_as_it_is_read(contract: Template, spec: str) -> N
             "must_precede",
             [{"tool": "a", "matches": "x", "feild": "y"}, "b"],
             {},
-            "an unknown key 'feild'",
+            "an unknown key 'feild', did you mean 'field'",
         ),
         ("must_precede", [{"tool": "a", "matches": "("}, "b"], {}, "pattern '(' cannot be compiled"),
         ("must_precede", [{"any_of": "ab"}, "b"], {}, "args[0].any_of: must be a list, got text"),

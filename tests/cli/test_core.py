@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,8 @@ import httpx
 import pytest
 
 from openbox_agentrt.cli import main
+from openbox_agentrt.cli.core import _tell
+from openbox_agentrt.evidence.redaction import redactor_of
 from openbox_agentrt.local_core import DEFAULT_API_KEY, LocalCore
 
 POLICY = 'package p\nresult := {"decision": "REQUIRE_APPROVAL", "reason": "always"}\n'
@@ -315,6 +318,34 @@ def served() -> Iterator[tuple[subprocess.Popen[str], str, str]]:
     finally:
         process.kill()
         process.communicate()
+
+
+def test_the_command_that_decides_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is printed can be pasted, whatever the file is called."""
+    db = str(tmp_path / "my core.sqlite3")
+    with LocalCore(
+        lambda event: "REQUIRE_APPROVAL",
+        db,
+        on_approval=partial(_tell, db=db, hook=None, redactor=redactor_of(())),
+    ) as core:
+        _, _, said = core.handle("POST", "/api/v1/governance/evaluate", KEY, json.dumps(EVENT).encode())
+
+    approval = json.loads(said)["approval_id"]
+    assert f"  openbox-agentrt core approve {approval} --db '{db}'\n" in capsys.readouterr().out
+
+
+def test_the_port_of_the_console_is_named_when_it_is_in_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And not that of the Core, which is free."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = ["core", "serve", "--db", str(tmp_path / "core.sqlite3"), "--port", "0"]
+        code = main([*command, "--console", "--console-port", str(port)])
+
+    assert code == 2
+    said = f"error: cannot listen on 127.0.0.1:{port}: address already in use; see --console-port\n"
+    assert capsys.readouterr().err == said
 
 
 def test_serve_approve_and_stop(served: tuple[subprocess.Popen[str], str, str]) -> None:

@@ -247,7 +247,10 @@ def test_the_command_line_halts_in_the_store(
         "halted agent desk",
         "agent desk: it runs wild (halted by ops-lead)",
     ]
+    assert main(["halt", "--agent", "deks", "--lift", *store]) == 0
+    assert capsys.readouterr().out == "agent deks was not halted; --list says what is\n"
     assert main(["halt", "--agent", "desk", "--lift", *store]) == 0
+    assert capsys.readouterr().out == "lifted the halt of agent desk\n"
     assert main(["halt", "--run", "r-1", "--lift", *store]) == 2
     assert main(["halt", "--list", *store]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "nothing is halted"

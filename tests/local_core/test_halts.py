@@ -186,7 +186,10 @@ def test_the_command_line_halts_by_the_file_alone(tmp_path: Path, capsys: pytest
         assert _answer(core, "run-1", activity="a-2") == "halt"
         assert main(["halt", *given]) == 2
         assert "name exactly one" in capsys.readouterr().err
+        assert main(["halt", "--session", "s-2", "--lift", "--db", str(db)]) == 0
+        assert capsys.readouterr().out == "session s-2 was not halted; --list says what is\n"
         assert main(["halt", "--session", "s-1", "--lift", "--db", str(db)]) == 0
+        assert capsys.readouterr().out == "lifted the halt of session s-1\n"
 
 
 async def test_what_waits_for_a_person_does_not_run_any_more(tmp_path: Path) -> None:

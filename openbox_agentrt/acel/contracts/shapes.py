@@ -124,6 +124,13 @@ def check_kind(value: object, kind: Kind, place: Place) -> None:
     raise SpecError(problem, place)
 
 
+def _unknown(name: object, fields: Mapping[str, Field]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, fields, n=1) if isinstance(name, str) else []
+    return f"has an unknown key {name!r:.80}" + (f", did you mean {near[0]!r}" if near else "")
+
+
 def shaped(data: Mapping[Any, Any], fields: Mapping[str, Field], place: Place) -> dict[str, Any]:
     """
     Read a mapping that has certain names.
@@ -138,7 +145,7 @@ def shaped(data: Mapping[Any, Any], fields: Mapping[str, Field], place: Place) -
     for name, value in data.items():
         field = fields.get(name)
         if field is None:
-            raise SpecError(f"has an unknown key {name!r:.80}", (*place, name), where=written(place))
+            raise SpecError(_unknown(name, fields), (*place, name), where=written(place))
         if value is None and not field.required and field.kind not in ("list", "mapping", "flag"):
             continue
         here = (*place, name)

@@ -213,10 +213,10 @@ class StdioGate:
             if entry.method == CALL:
                 call = replace(call, args=self._listing.read(call.tool, call.args))
         except OffSchemaError as error:
+            log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
             if self._enforces:
                 told = unjudged(call.tool, reason=str(error), remedy=OFF_SCHEMA_REMEDY)
                 return entry.answer(*told)
-            log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
         return self._reserve(entry, call)
 
     def _check_spelling(self, call: ServerCall) -> None:

@@ -52,8 +52,8 @@ def test_the_server_is_asked_before_the_first_call() -> None:
     assert gate.from_client(call(2, amount=5)) == Passage(to_server=call(2, amount=5))
 
 
-def test_text_in_the_place_of_a_number_is_refused() -> None:
-    """It says which argument, and nothing counts."""
+def test_text_in_the_place_of_a_number_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """It says which argument, to the log as well, and nothing counts."""
     session = Session(contracts=[at_most_n_times("pay", 1)])
     gate = StdioGate(session)
     tell(gate, ask(gate, call(amount="5")), "pay")
@@ -61,6 +61,7 @@ def test_text_in_the_place_of_a_number_is_refused() -> None:
     told = refusal(gate.from_client(call(amount="5")))
 
     assert "argument 'amount' is a text, and the tool declares a number" in told
+    assert "argument 'amount' is a text" in caplog.text
     assert gate.from_client(call(amount=5)).to_server
 
 
