@@ -147,12 +147,13 @@ def _follows(
         seen: set[Any] = set()
         for call in calls:
             value = None if keys is None else call.args.get(keys[call.tool == then])
-            if keys is not None and value is None:
-                continue
+            # A call without its key is refused, and allows nothing.
+            has_key = keys is None or (type(value) in (str, int, float) and spelt(value) != "")
             if call.tool == then:
-                held[spelt(value) in seen] += 1
-                counter += [index.where(call)] if spelt(value) not in seen else []
-            if call.tool == first and call.outcome == "ok":
+                came = has_key and spelt(value) in seen
+                held[came] += 1
+                counter += [] if came else [index.where(call)]
+            if call.tool == first and call.outcome == "ok" and has_key:
                 seen.add(spelt(value))
     return held, counter
 
@@ -217,9 +218,10 @@ def _limits(index: Index, tool: str, effect: bool) -> Iterator[Candidate]:
 
 
 def _few_values(tool: str, field: str, calls: Sequence[Sequence[ToolCallEvent]]) -> Iterator[Candidate]:
-    values = [{spelt(call.args[field]) for call in some if field in call.args} for some in calls]
-    if not all(isinstance(v, str) for some in calls for v in (call.args.get(field, "") for call in some)):
+    # A call without the argument is refused.
+    if not all(isinstance(call.args.get(field), str) for some in calls for call in some):
         return
+    values = [{spelt(call.args[field]) for call in some} for some in calls]
     most = max(map(len, values))
     # Only where more were possible, and others were used elsewhere.
     could = sum(len(some) > most for some in calls)

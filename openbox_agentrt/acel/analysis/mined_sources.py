@@ -8,7 +8,7 @@ another session would have had them clearly less often.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ..contracts.sources import PROMPT
@@ -24,6 +24,8 @@ __all__ = ("source_candidates",)
 _MOST_SOURCES = 3
 _MOST_LEAVES = 2_000
 _LONGEST = 200
+# What is written for a value that stands in no result, such as a fraction or a mapping.
+_UNNAMED = ""
 
 _Source: TypeAlias = tuple[str, str]
 """A tool, and where in its result; nowhere is the result as a whole."""
@@ -60,12 +62,27 @@ def source_candidates(
     said = _Said()
     for session in sessions:
         before, said = _take(session, before, said, uses, effects)
-    found = (_candidate(tool, field, some) for (tool, field), some in sorted(uses.items()))
+    lacking = _lacking(sessions, uses)
+    found = (
+        _candidate(tool, field, some, optional=(tool, field) in lacking)
+        for (tool, field), some in sorted(uses.items())
+    )
     return [
         candidate
         for candidate in found
         if candidate is not None and candidate.support >= min_support and candidate.confidence >= confidence
     ]
+
+
+def _lacking(sessions: Sequence[Recorded], uses: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Find the arguments that not every call of their tool has."""
+    fields: dict[str, list[str]] = {}
+    for tool, field in uses:
+        fields.setdefault(tool, []).append(field)
+    calls = (call for session in sessions for call in session.calls if call.tool in fields)
+    return {
+        (call.tool, field) for call in calls for field in fields[call.tool] if call.args.get(field) is None
+    }
 
 
 def _take(
@@ -127,7 +144,7 @@ class _Said:
         return any(all(place + n in after for n, after in enumerate(others, 1)) for place in first)
 
 
-def _candidate(tool: str, field: str, uses: Sequence[_Use]) -> Candidate | None:
+def _candidate(tool: str, field: str, uses: Sequence[_Use], *, optional: bool) -> Candidate | None:
     if len({use.value for use in uses}) < 2:
         return None
     chosen: list[_Source] = []
@@ -150,19 +167,20 @@ def _candidate(tool: str, field: str, uses: Sequence[_Use]) -> Candidate | None:
         PROMPT if (name, path) == _PROMPT else {"tool": name, **({"path": path} if path else {})}
         for name, path in chosen
     ]
-    contract = {"template": "came_from", "args": [tool, field], "kwargs": {"sources": sources}}
+    options = {"sources": sources, **({"optional": True} if optional else {})}
+    contract = {"template": "came_from", "args": [tool, field], "kwargs": options}
     counter = tuple(dict.fromkeys(use.where for use in left))
     return Candidate(contract=contract, support=len(uses), held=held, counter=counter)
 
 
 def _values(call: ToolCallEvent) -> Iterator[tuple[str, str]]:
-    """Give the arguments of a call that can be looked for, each element of a list by itself."""
+    """Give the arguments of a call, each element of a list by itself; nothing for what no result names."""
     for name, value in call.args.items():
-        if "." in name or "*" in name:
+        if "." in name or "*" in name or value is None:
             continue
         for part in value if isinstance(value, list | tuple) else (value,):
-            if type(part) in (str, int) and len(str(part)) <= _LONGEST:
-                yield name, spelt(part)
+            is_short = type(part) in (str, int) and len(str(part)) <= _LONGEST
+            yield name, spelt(part) if is_short else _UNNAMED
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -181,5 +199,5 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
             ]
         elif isinstance(part, list | tuple):
             waiting += [(f"{place}.*" if place else "*", inner) for inner in part]
-        elif type(part) in (str, int) and len(str(part)) <= _LONGEST:
+        elif type(part) in (str, int) and len(str(part)) <= _LONGEST and spelt(part) != _UNNAMED:
             yield place, spelt(part)

@@ -242,3 +242,47 @@ def test_a_counter_example_has_its_file_and_line() -> None:
 
     assert suggestion.counter == ("log.jsonl:77",)
     assert "not in log.jsonl:77" in suggestion.contract["description"]
+
+
+def _refusing(found: Mined, sessions: list[Recorded]) -> list[str]:
+    """Name the suggestions that would refuse a session they were learnt from."""
+    return [
+        str(suggestion.contract["id"])
+        for suggestion in found.suggestions
+        for recorded in sessions
+        if Session(contracts=[build_contract(suggestion.contract)]).replay(recorded.events())
+    ]
+
+
+def test_a_call_without_the_argument_is_one_that_a_contract_over_it_refuses() -> None:
+    """A few values, or a key, are suggested only where every call has the argument."""
+    mails = [
+        session(str(n), ("look", {"to": f"c-{n}"}), ("look", {}), ("mail", {"to": f"c-{n}"}), ("mail", {}))
+        for n in range(8)
+    ]
+    found = mine(mails)
+
+    assert found.suggestions
+    assert _refusing(found, mails) == []
+    assert not {"max_distinct", "must_precede"} & {
+        s.contract["template"]
+        for s in found.suggestions
+        if s.contract.get("key") or s.contract["args"][1:2] == ["to"]
+    }
+
+
+def test_a_source_of_an_argument_that_some_calls_lack_allows_them() -> None:
+    """Null is as good as nothing; a value that no result names is a counter-example."""
+    sessions = [_found_before(place) for place in range(9)]
+    for lacking in ({}, {"id": None}):
+        more = ToolCallEvent("cancel", lacking, ts=0.0)
+        some = [Recorded(name=s.name, calls=(*s.calls, more)) for s in sessions]
+        found = mine(some, effects=["cancel"])
+        (source,) = [s for s in found.suggestions if s.contract["template"] == "came_from"]
+
+        assert source.contract["kwargs"]["optional"] is True
+        assert _refusing(found, some) == []
+
+    odd = Recorded(name="odd", calls=(ToolCallEvent("cancel", {"id": {"of": 1.5}}, ts=0.0),))
+    found = mine([odd, *sessions], effects=["cancel"])
+    assert all(s.contract["template"] != "came_from" for s in found.suggestions)
