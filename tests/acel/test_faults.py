@@ -359,6 +359,17 @@ def test_conditions_must_be_callable(bad: Any) -> None:
         Check(bad, "")
 
 
+def test_who_is_interrupted_while_a_call_is_judged_leaves_none_under_way() -> None:
+    class Interrupted(TemporalContract):
+        def _step(self, tool: str, args: Any) -> Verdict:
+            raise KeyboardInterrupt
+
+    session = Session(contracts=[Interrupted("interrupted")])
+    with pytest.raises(KeyboardInterrupt):
+        session.reserve("x")
+    assert session.in_flight == 0
+
+
 def test_an_interrupt_in_a_postcondition_loses_nothing() -> None:
     """It goes through, and the call is settled as an unknown outcome."""
 

@@ -110,15 +110,16 @@ class CallStore:
                 timeline.advance(shown)
             if self._landed or self._dropped:
                 self._settle_ended()
-            self.step = call.step = self.step + 1
             if call.extra is not None and call.extra.open:
                 plan.decide(call, call.extra)
             if self.shut is None and not refuse and holds(plan, call):
+                # Not before it was judged: one that has a step and is dropped was under way.
+                self.step = call.step = self.step + 1
                 self._move(plan, call)
                 return None
             if not plan.stale:
+                self.step = call.step = self.step + 1
                 return self._object(plan, call, force, refuse)
-            self.step -= 1
         call.plan_again(self.book.plan(call.tool))
         return self.reserve(call, at, force, refuse)
 
@@ -257,11 +258,7 @@ class CallStore:
         return self._settle(call, "lose", at)
 
     def drop(self, call: PlannedCall) -> None:
-        """
-        Settle a call that nobody ended as one that is lost, when the lock is taken next.
-
-        Takes no lock, since a finalizer may call it at any point.
-        """
+        """Settle a call as lost when the lock is taken next. A finalizer may call it at any point."""
         self._dropped.append(call)
 
     def skip(self, call: PlannedCall) -> None:
