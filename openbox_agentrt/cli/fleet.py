@@ -17,7 +17,9 @@ from ..fleet.steps import Finish, NoAnswerError
 from ..fleet.survey import CellStand, LeaseStand, Survey, survey
 from .options import AsJsonLines
 from .running import InputError
+from .text import printable, say
 
+_MOST = 1000
 _STATES = {"r": "reserved", "s": "started", "g": "given back", "u": "unknown"}
 
 app = typer.Typer(help="The store that many processes share.", no_args_is_help=True, add_completion=False)
@@ -45,9 +47,9 @@ def check(url: Url, as_json: AsJsonLines = False) -> int:
         typer.echo(json.dumps(asdict(health)))
     else:
         for fact in health.facts:
-            typer.echo(fact)
+            say(fact)
         for doubt in health.doubts:
-            typer.echo(f"note: {doubt}")
+            say(f"note: {doubt}")
     if health.faults:
         raise InputError("; ".join(health.faults))
     return 1 if health.doubts else 0
@@ -57,7 +59,7 @@ def check(url: Url, as_json: AsJsonLines = False) -> int:
 def show(
     url: Url,
     key: Annotated[str | None, typer.Option(help="Only cells of this key.", metavar="KEY")] = None,
-    most: Annotated[int, typer.Option(help="Read so many cells at most.", min=1)] = 1000,
+    most: Annotated[int, typer.Option(help="Read so many cells at most.", min=1)] = _MOST,
     as_json: AsJsonLines = False,
 ) -> None:
     """List the cells with what is spent and free, and the workers."""
@@ -71,15 +73,15 @@ def show(
             typer.echo(json.dumps(_lease_data(lease)))
         return
     for cell in cells:
-        typer.echo(cell_line(cell))
-    typer.echo(f"{len(cells)} cells, {len(workers)} workers, {len(leases)} open leases")
+        say(cell_line(cell))
+    say(f"{len(cells)} cells, {len(workers)} workers, {len(leases)} open leases")
     for worker, until in workers.items():
         held = [lease for lease in leases if lease.worker == worker]
         left = (until - now) / 1e6
         state = f"lease for {left:.0f} s" if left >= 0 else f"dead for {-left:.0f} s"
-        typer.echo(f"worker {worker}: {state}, {len(held)} open")
+        say(f"worker {worker}: {state}, {len(held)} open")
         for lease in held:
-            typer.echo(f"  {lease.id} {_STATES.get(lease.state, lease.state)}")
+            say(f"  {lease.id} {_STATES.get(lease.state, lease.state)}")
 
 
 @app.command()
@@ -92,7 +94,7 @@ def leases(url: Url, as_json: AsJsonLines = False) -> None:
             typer.echo(json.dumps(_lease_data(lease)))
         else:
             over = "" if lease.seconds_left >= 0 else ", its worker is dead"
-            typer.echo(f"{lease.id} {_STATES.get(lease.state, lease.state)} by {lease.worker}{over}")
+            say(f"{lease.id} {_STATES.get(lease.state, lease.state)} by {lease.worker}{over}")
     if not found and not as_json:
         typer.echo("nothing is open")
 
@@ -112,16 +114,23 @@ def settle(
         if what in store.workers():
             settled = settle_worker(store.line, what, person=True)
         elif ":" in what:
-            if not store.mend(what):
+            if not store.mend(_cell_of(store, what)):
                 raise InputError(f"there is no cell {what!r}; see openbox-agentrt fleet show")
-            typer.echo(f"{what} counts again")
+            say(f"{what} counts again")
             return
         else:
             settled = _settle_lease(store, what)
     for lease, state in settled.items():
-        typer.echo(f"{lease} {_STATES.get(state, state)}")
+        say(f"{lease} {_STATES.get(state, state)}")
     if not settled:
         typer.echo("nothing was open")
+
+
+def _cell_of(store: Survey, what: str) -> str:
+    """Give the id of a cell, of which `fleet show` prints a form that a terminal can show."""
+    if "\\" not in what:
+        return what
+    return next((cell.id for cell in store.cells(_MOST) if printable(cell.id) == what), what)
 
 
 def _settle_lease(store: Survey, what: str) -> dict[str, str]:

@@ -147,6 +147,25 @@ def test_settle_lets_a_cell_count_again(url: str, fleet: Fleet, capsys: pytest.C
     assert fleet.reserve(spend(1)).lease is not None
 
 
+def test_a_key_that_somebody_else_chose_forges_no_line(
+    url: str, fleet: Fleet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing that a terminal obeys is printed, and a cell is settled by what is printed of it."""
+    whose = "c\nworker w: dead for 9 s\x1b[2J\u202e"
+    per_customer = [at_most_total("refund", "amount", 500, key="c", scope="fleet", forever=True)]
+    Session(contracts=per_customer, fleet=fleet).call("refund", args={"c": whose, "amount": 1}, result="ok")
+    fleet.close()
+
+    assert main(["fleet", "show", url]) == 0
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first.isprintable()
+    assert all(line.startswith(("1 cells", "worker ")) and "dead" not in line for line in others)
+    cell = first.partition("(cell ")[2].removesuffix(")")
+
+    assert main(["fleet", "settle", cell, url]) == 0
+    assert capsys.readouterr().out == f"{cell} counts again\n"
+
+
 def test_check_names_what_makes_a_server_unfit(
     server: RedisServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
