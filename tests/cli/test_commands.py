@@ -144,6 +144,25 @@ def test_replay_of_nothing_is_meant_or_an_error(run: Run, tmp_path: Path) -> Non
     assert run("replay", "empty.json", "--rules", "rules.yaml", "--allow-empty")[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ('[{"tool": "backup", "tool": "delete"}]', "'tool' is there twice"),
+        ('[{"tool": "backup", "args": {"n": 1, "n": 2}}]', "'n' is there twice"),
+        ('[{"tool": "backup", "argz": {}}]', "unknown key 'argz'"),
+    ],
+    ids=["a key twice", "an argument twice", "an unknown key"],
+)
+def test_replay_of_rows_that_can_be_read_in_two_ways(run: Run, tmp_path: Path, rows: str, said: str) -> None:
+    """They are an error: whoever reads them the other way sees another call."""
+    (tmp_path / "t.json").write_text(rows)
+
+    code, out, err = run("replay", "t.json", "--rules", "rules.yaml")
+
+    assert (code, out) == (2, "")
+    assert said in err
+
+
 def test_replay_as_json(run: Run) -> None:
     """The result is data, with the evidence if asked for."""
     code, out, _ = run("replay", "bad.json", "--rules", "rules.yaml", "--json", "--evidence")

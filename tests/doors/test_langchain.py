@@ -582,3 +582,30 @@ def test_contracts_see_what_the_tool_receives(calls: list[dict[str, Any]], posit
             governed.func(3, Color.RED, size=SIZE)
 
     assert [row["args"] for row in session.trace] == [plain_arguments(args) for args in received]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "judged"),
+    [
+        pytest.param(Color, "red", "red", id="an enum"),
+        pytest.param(uuid.UUID, f"urn:uuid:{CUSTOMER}", str(CUSTOMER), id="a UUID"),
+        pytest.param(datetime.date, "2026-01-02T00:00:00", "2026-01-02", id="a date"),
+        pytest.param(Size, {"width": "3"}, {"width": 3, "color": "red"}, id="a model"),
+    ],
+)
+def test_a_value_is_judged_as_it_is_received(kind: type, given: Any, judged: Any) -> None:
+    """Each kind alone, however a model writes it."""
+    received = []
+
+    def buy(value: Any) -> str:
+        received.append(value)
+        return "bought"
+
+    buy.__annotations__["value"] = kind
+    session = Session()
+    tool = StructuredTool.from_function(buy, description="Buy.", handle_validation_error=True)
+    governed = govern_tool(session, tool)
+    governed.invoke(call("buy", value=given))
+
+    assert [type(value) for value in received] == [kind]
+    assert [row["args"] for row in session.trace] == [{"value": judged}]

@@ -26,11 +26,14 @@ class FollowedFleet:
     Attributes:
         answers: What the store answered, as far as it could be followed.
         told: Whether the log has the answers, and of which calls.
+        watching: Whether the session only watches. Of another, a call that was only watched was recorded when
+            it had happened, and nobody was asked.
     """
 
     def __init__(self, found: Comparison, rules: FollowedRules) -> None:
         self.answers: list[AnsweredPlan] = []
         self.told = 0
+        self.watching = False
         self._found = found
         self._rules = rules
         self._open: dict[int, AnsweredPlan] = {}
@@ -105,6 +108,8 @@ class FollowedFleet:
 
     def _require_answer(self, number: int, step: Mapping[str, Any], call: PlannedCall) -> None:
         if not call.plan.fleet or call.question is not None or call.step in self._unasked:
+            return
+        if call.watched and not self.watching:
             return
         if question_of(call, watching=call.watched).is_asked:
             recorded = "allowed without the store of the fleet"

@@ -136,6 +136,7 @@ class Rerun(Comparison):
         self._rules.put(rules)
         alone, scope = bool(step.get("alone")), step.get("default_scope")
         self._fleet.told = int(step.get("answers", 0))
+        self._fleet.watching = step.get("mode") == "shadow"
         max_keys, halts = step["max_keys"], step["halts"]
 
         def make(state: Mapping[str, Any] | None = None) -> FollowedStore:

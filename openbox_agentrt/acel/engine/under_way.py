@@ -3,8 +3,8 @@ Calls under way, kept beside a snapshot by whoever goes on with the very same se
 
 A snapshot takes a call under way for one whose end nobody knows. Memory has it as it was reserved, and a
 ticket is all that memory needs to settle it, so with its tickets such a call is settled after a restore as it
-would have been before. That is so for counts, windows and totals. What else remembers may hold more of a call
-than can be written down: such a call is not kept.
+would have been before. That is so for counts, windows and totals, by key as well. What else remembers may
+hold more of a call than can be written down: such a call is not kept.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..._plain.arguments import plain_args
 from ..._plain.freezing import freeze, thawed
+from ..memory.cell import Mover
+from ..memory.keyed import KeyedMover
 from ..memory.tally import Tally
 from ..memory.total import Sum
 from ..memory.window import Marks, Stamps
@@ -31,10 +33,8 @@ def kept_call(call: Reservation) -> dict[str, Any] | None:
     conditional = any(entry.contract.is_asked_when for entry, _ in plan.asked)
     if conditional or plan.spec is not None or plan.fleet or call.special or call.early:
         return None
-    tickets = call.tickets or ()
-    if any(type(mover) not in _KEPT for mover, _ in tickets):
-        return None
-    return {"step": call.step, "tickets": [freeze(ticket, exact=True) for _, ticket in tickets]}
+    tickets = [_kept(mover, ticket) for mover, ticket in call.tickets or ()]
+    return None if None in tickets else {"step": call.step, "tickets": tickets}
 
 
 def resumed_call(engine: Engine, tool: str, args: Mapping[str, Any], kept: Mapping[str, Any]) -> Reservation:
@@ -49,11 +49,26 @@ def resumed_call(engine: Engine, tool: str, args: Mapping[str, Any], kept: Mappi
     call.step = int(kept["step"])
     if plan.asked:
         call.extra = plan.ask(call.args)
-    tickets = [_as_given(thawed(ticket)) for ticket in kept["tickets"]]
-    call.tickets = list(zip(call.movers(), tickets, strict=True)) or None
+    pairs = zip(call.movers(), kept["tickets"], strict=True)
+    call.tickets = [(mover, _taken_up(mover, *ticket)) for mover, ticket in pairs] or None
     with engine.store.lock:
         engine.store.flying += 1
     return call
+
+
+def _kept(mover: Mover, ticket: Any) -> list[Any] | None:
+    """Give a ticket as data, after the key that it is of."""
+    if type(mover) is not KeyedMover:
+        return [None, freeze(ticket, exact=True)] if type(mover) in _KEPT else None
+    if ticket is None:
+        return [None, None]
+    key, _, within, inner = ticket
+    return [key, freeze(inner, exact=True)] if type(within) in _KEPT else None
+
+
+def _taken_up(mover: Mover, key: str | None, ticket: Any) -> Any:
+    given = _as_given(thawed(ticket))
+    return given if key is None or not isinstance(mover, KeyedMover) else mover.take_up(key, given)
 
 
 def _as_given(ticket: Any) -> Any:

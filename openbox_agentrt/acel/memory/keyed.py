@@ -95,7 +95,7 @@ class Keyed(LiveCell):
         return len(self._entries) < self.bound
 
     def mover(self, role: Role) -> Mover:
-        return _KeyedMover(self, role)
+        return KeyedMover(self, role)
 
     def open(self, key: str) -> _KeyEntry | None:
         """Find the entry of a value, or make it if there is room."""
@@ -109,6 +109,15 @@ class Keyed(LiveCell):
         if entry is None and len(self._entries) < self.bound:
             entry = self._entries[key] = _KeyEntry(self._make())
         return entry
+
+    def known(self, key: str) -> _KeyEntry:
+        """
+        Find the entry of a value.
+
+        Raises:
+            LookupError: There is none.
+        """
+        return self._entries[key]
 
     def close(self, key: str) -> None:
         """Drop the entry of a value if it remembers nothing."""
@@ -199,7 +208,7 @@ class Keyed(LiveCell):
             self._next_sweep = self.timeline.now + (self.blank.within or 0.0) / 16
 
 
-class _KeyedMover(ForwardingMover):
+class KeyedMover(ForwardingMover):
     """Follow a call to the cell of its value."""
 
     __slots__ = ()
@@ -214,6 +223,21 @@ class _KeyedMover(ForwardingMover):
         entry.flying += 1
         mover = entry.cell.mover(self.role)
         return key, entry, mover, mover.reserve(call)
+
+    def take_up(self, key: str, inner: Any) -> Any:
+        """
+        Make the ticket of a call that was under way when the memory was written down.
+
+        Args:
+            key: Its value.
+            inner: Its ticket in the cell of that value.
+
+        Raises:
+            LookupError: Nothing is remembered of the value.
+        """
+        entry = self.cell.known(key)
+        entry.flying += 1
+        return key, entry, entry.cell.mover(self.role), inner
 
     def landed(self, ticket: Any) -> Iterator[tuple[Mover, Any]]:
         if ticket is not None:

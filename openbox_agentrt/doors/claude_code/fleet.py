@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from openbox_agentrt.acel.session import Session
+from openbox_agentrt.acel.session import Session, engine_of
 from openbox_agentrt.doors.claude_code.fleet_answers import HeardStore
 from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.fleet import FleetError, Lease, open_fleet
@@ -29,7 +29,7 @@ SECONDS = 5.0
 
 
 def reserve_in_fleet(
-    contracts: tuple[Template, ...], event: HookEvent, url: str | None, keeper: Any
+    contracts: tuple[Template, ...], event: HookEvent, url: str | None, keeper: Any, *, step: int
 ) -> tuple[Reservation, Mapping[str, Any]]:
     """
     Judge a call by the contracts of the fleet, and reserve it in their store.
@@ -41,6 +41,7 @@ def reserve_in_fleet(
         event: The call.
         url: The store.
         keeper: Keeps the violations.
+        step: Its step in the session.
 
     Raises:
         HookFault: There is no store, or it cannot be used.
@@ -54,6 +55,7 @@ def reserve_in_fleet(
         try:
             heard = HeardStore(store)
             session = Session(contracts=contracts, fleet=heard, session_id=event.session_id, evidence=keeper)
+            engine_of(session).store.step = step - 1
             reservation = session.reserve(event.tool, event.args, started=True)
             if reservation.allowed:
                 # Its end is for another process to tell.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SNAPSHOT_AFTER = 64
 """So many lines may follow a snapshot before the next is taken; eight times as many where calls overlap."""
 
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
 """What a snapshot of this form says of itself."""
 
 MAX_RESULT = 256 * 1024

@@ -131,7 +131,7 @@ class Replica:
 
             try:
                 call = resumed_call(engine_of(self.session), entry["tool"], entry["args"], kept)
-            except (KeyError, TypeError, ValueError) as error:
+            except (LookupError, TypeError, ValueError) as error:
                 raise StaleSnapshotError(str(error)) from error
             self._open[entry["call"]] = call
 

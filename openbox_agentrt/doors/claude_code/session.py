@@ -110,7 +110,8 @@ def begin_call(
     if reservation.allowed and rules.of_fleet:
         from openbox_agentrt.doors.claude_code.fleet import reserve_in_fleet
 
-        reservation, told = reserve_in_fleet(rules.of_fleet, event, fleet, replica.keeper)
+        step = reservation.step
+        reservation, told = reserve_in_fleet(rules.of_fleet, event, fleet, replica.keeper, step=step)
         line |= told
     if reservation.allowed:
         log.append(line)

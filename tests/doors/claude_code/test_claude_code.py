@@ -1110,3 +1110,33 @@ def test_results_count_under_rules_that_changed(hooks: Hooks) -> None:
     hooks.settings.on_rules_change = "replay"
 
     assert hooks.runs("Pay", to="DE02")
+
+
+@pytest.mark.parametrize("key", [None, "to"], ids=["one for all", "by key"])
+def test_calls_that_overlap_are_taken_up_after_a_snapshot(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    """The log is not read from its beginning when one ends that began before it."""
+    monkeypatch.setattr(hook_history, "SNAPSHOT_AFTER", 4)
+    limit = {"template": "at_most_n_times", "args": ["Pay", 9], "kwargs": {"refund_on_failure": True}}
+    hooks.write_rules({"contracts": [limit | ({} if key is None else {"key": key})]})
+    under_way = []
+    read: list[bool] = []
+    whole = hook_history.read_history
+
+    def counted(*given: Any, **options: Any) -> Any:
+        read.append(bool(options.get("whole")))
+        return whole(*given, **options)
+
+    for module in (hook_history, hook_session):
+        monkeypatch.setattr(module, "read_history", counted)
+    for number in range(30):
+        assert allowed(hooks.pre("Pay", to=f"c-{number % 3}"))
+        under_way.append(hooks.last)
+        if len(under_way) > 6:
+            hooks.last = under_way.pop(0)
+            hooks.post("PostToolUseFailure")
+
+    assert hooks.file("snap").exists()
+    assert read
+    assert not any(read)

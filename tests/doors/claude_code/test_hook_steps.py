@@ -203,3 +203,43 @@ def test_those_that_died_can_be_ended_at_once(tmp_path: Path) -> None:
     assert at_idle(b"", dead.settings) == HookAnswer()
     assert all(rerun_file(path).ok for path in state.glob("*.evidence.jsonl"))
     assert len(list(state.glob("*.evidence.jsonl"))) == 5
+
+
+OF_FLEET = {
+    "contracts": [
+        {"template": "at_most_n_times", "args": ["Deploy", 1], "scope": "fleet", "per": "day"},
+        {"template": "at_most_n_times", "args": ["Read", 9]},
+    ]
+}
+
+
+def test_what_ran_though_the_fleet_refused_it_is_derived(tmp_path: Path) -> None:
+    """It was recorded when it had happened, and nobody was asked about it then."""
+    hooks = Hooks(tmp_path, fleet=f"sqlite:///{tmp_path}/fleet.db")
+    (tmp_path / "rules.json").write_text(json.dumps(OF_FLEET))
+    assert hooks.call("Deploy")
+    assert not hooks.call("Deploy")
+    ran = {"tool_name": "Deploy", "tool_input": {}, "tool_use_id": f"t-{hooks.count}"}
+    assert after_tool(hooks.event("PostToolUse", **ran), hooks.settings) == HookAnswer()
+    hooks.end()
+
+    report = rerun_file(hooks.evidence)
+
+    assert report.differences == ()
+    assert report.on_fleet == 2
+    steps = [entry.data for entry in read_entries(hooks.evidence) if entry.type == "step"]
+    assert [step["e"] for step in steps if step.get("watched")] == ["reserve"]
+
+
+def test_a_call_that_the_fleet_refuses_has_its_place(tmp_path: Path) -> None:
+    """In its session, as one that the session's own contracts refuse has."""
+    hooks = Hooks(tmp_path, fleet=f"sqlite:///{tmp_path}/fleet.db")
+    (tmp_path / "rules.json").write_text(json.dumps(OF_FLEET))
+    assert hooks.call("Read")
+    assert hooks.call("Deploy")
+    assert hooks.call("Read")
+
+    assert not hooks.call("Deploy")
+
+    (violation,) = (entry.data for entry in read_entries(hooks.evidence) if entry.type == "violation")
+    assert violation["step"] == 4
