@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from ..._values import dataclass
 from ..contracts.tools import Asked
 from ..events import ToolCallEvent, TraceError, read_stamp
 from ..reservation import Reservation
@@ -41,7 +42,8 @@ def replay_events(
     return found
 
 
-class Replayed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Replayed:
     """Hold a recorded call that has begun, and whether something objected to it."""
 
     call: Reservation

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from ..._plain.bounding import bounded, short_text, weight
 from ..._plain.codec import codec
@@ -33,13 +33,10 @@ _LATER = b""
 Row: TypeAlias = tuple[int, str, Mapping[str, Any], Any]
 
 
-class _CutRow(NamedTuple):
+class _CutRow(tuple[int, str, Any, Any]):
     """Keep of a large row what `bounded` leaves."""
 
-    step: int
-    tool: str
-    args: Any
-    result: Any
+    __slots__ = ()
 
 
 class _Shown:
@@ -208,14 +205,14 @@ def _kept(row: Row, line: bytes) -> Row:
     step, tool, args, result = row
     # A mapping stays one.
     kept: Any = bounded(freeze(args), KEPT_ROOM)
-    return _CutRow(step, short_text(tool), kept, bounded(freeze(result), KEPT_ROOM))
+    return _CutRow((step, short_text(tool), kept, bounded(freeze(result), KEPT_ROOM)))
 
 
 def _resumed(row: Mapping[str, Any]) -> Row:
     step, tool, args, result = row["step"], row["tool"], row["args"], row["result"]
     if row.get("cut") is not True:
         return step, tool, args, result
-    return _CutRow(step, tool, marked_again(args), marked_again(result))
+    return _CutRow((step, tool, marked_again(args), marked_again(result)))
 
 
 def _line_of(row: Row) -> bytes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from ..._values import dataclass
 from ..condition.condition import Condition
 from ..condition.values import cel_value, told_kind
 from ..contracts.rules import Guard
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from ..contracts.base import SessionRule, TemporalContract
 
 
-class ConditionAnswer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ConditionAnswer:
     """
     Tell what a condition says of a call.
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..._plain.amounts import Amount, AmountError, read_amount
+from ..._values import dataclass
 from ..wording import shown
 
 
-class Guess(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Guess:
     """
     Hold what an amount is taken for by somebody who cannot know, such as the most that a model may say.
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from ..._values import dataclass
 from ..condition.fact import Fact
 from ..match.results import Result
 from .call import JudgedCall
 from .cell import LiveCell
 
 
-class KnownFact(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class KnownFact:
     """
     Hold a fact that a call told.
 

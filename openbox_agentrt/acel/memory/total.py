@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..._plain.amounts import BIGGEST, Amount, AmountError, add, read_amount, show, subtract
+from ..._values import dataclass
 from ..contracts.rules import MAX_IN_WINDOW, Guard
 from ..match.paths import FieldError, FieldPath
 from .call import JudgedCall
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from ..contracts.base import SessionRule, TemporalContract
 
 
-class _Deferred(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Deferred:
     """
     Ticket of a call whose amount is to be measured.
 
