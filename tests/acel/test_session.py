@@ -689,5 +689,7 @@ def test_arguments_are_taken_as_they_were() -> None:
 
 def test_one_contract_in_the_place_of_several_is_said_to_be_one() -> None:
     """The mistake is easily made, and the message names the contract."""
+    with pytest.raises(TypeError, match=r"got 'rules.yaml'; Session.from_rules reads a file"):
+        Session(contracts="rules.yaml")  # type: ignore[arg-type]  # what is tested
     with pytest.raises(TypeError, match=r"got one contract: must_precede\(a, b\)"):
         Session(contracts=must_precede("a", "b"))  # type: ignore[arg-type]  # the mistake

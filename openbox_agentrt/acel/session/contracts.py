@@ -11,6 +11,7 @@ from ..contracts.tools import CommitFn, tool_spec
 from ..engine.engine import Engine
 from ..engine.rule_set import RuleSet, shared_rules
 from ..verdict import Verdict
+from ..wording import shown
 
 
 @runtime_checkable
@@ -149,6 +150,10 @@ class SessionContracts:
 def _several(contracts: Iterable[TemporalContract]) -> Iterable[TemporalContract]:
     if isinstance(contracts, TemporalContract):
         raise TypeError(f"a collection of contracts is needed, got one contract: {contracts.spec}")
+    if isinstance(contracts, str):
+        raise TypeError(
+            f"a collection of contracts is needed, got {shown(contracts)}; Session.from_rules reads a file"
+        )
     return contracts
 
 
