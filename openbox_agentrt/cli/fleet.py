@@ -64,8 +64,11 @@ def show(
 ) -> None:
     """List the cells with what is spent and free, and the workers."""
     with _surveyed(url) as store:
-        cells = [cell for cell in store.cells(most) if key is None or cell.key == key]
+        cells = store.cells(most + 1, key=key)
         workers, leases, now = store.workers(), store.leases(), store.now()
+    has_more, cells = len(cells) > most, cells[:most]
+    if has_more:
+        say(f"only {most} cells are read: see --key, or --most for more", error=True)
     if as_json:
         for cell in cells:
             typer.echo(json.dumps(_cell_data(cell)))

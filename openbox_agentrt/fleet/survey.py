@@ -19,6 +19,7 @@ import msgspec
 
 from .errors import FleetConfigError
 from .opening import sqlite_path
+from .periods import edges_around
 from .redis.fleet import split_url, without_password
 from .redis.line import RedisLine
 from .sqlite import SqliteLine
@@ -114,8 +115,8 @@ class Survey(ABC):
         """List the workers, each with the time when its lease is over."""
 
     @abstractmethod
-    def _cells(self, most: int) -> Iterator[tuple[str, CellStand]]:
-        """Read cells, each with the digits of its name."""
+    def _cells(self, most: int, key: str | None) -> Iterator[tuple[str, CellStand]]:
+        """Read cells, of one key if that is given, each with the digits of its name."""
 
     @abstractmethod
     def _state(self, lease: str) -> str: ...
@@ -135,9 +136,9 @@ class Survey(ABC):
             for lease, plan in self.line.open_leases(worker).items()
         ]
 
-    def cells(self, most: int = 1000) -> list[CellStand]:
-        """List how cells stand, at most so many."""
-        return sorted((stand for _, stand in self._cells(most)), key=lambda c: (-c.spent, c.id))
+    def cells(self, most: int = 1000, *, key: str | None = None) -> list[CellStand]:
+        """List how cells stand, at most so many, and only those of `key` if it is given."""
+        return sorted((stand for _, stand in self._cells(most, key)), key=lambda c: (-c.spent, c.id))
 
     def outstanding(self) -> dict[str, int]:
         """Add up what open leases hold, by cell."""
@@ -183,17 +184,29 @@ class SqliteSurvey(Survey):
             rows = tables.read("select s from lease where id=?", lease)
         return str(rows[0][0]) if rows else ""
 
-    def _cells(self, most: int) -> Iterator[tuple[str, CellStand]]:
+    def _cells(self, most: int, key: str | None) -> Iterator[tuple[str, CellStand]]:
         sql = (
             "select id, live, total, unread, now, period,"
-            " (select count(*) from bucket where cell=cell.id) from cell limit ?"
+            " (select count(*) from bucket where cell=cell.id) from cell"
+            " where ?1 is null or substr(id, instr(id, ':') + 1)=?1 limit ?2"
         )
         with self.line.transaction() as tables:
-            rows = tables.read(sql, most)
+            rows = tables.read(sql, key, most)
             told = {name: _ABOUT.decode(text) for name, text in tables.read("select id, told from about")}
-        held, now = self.outstanding(), self.now()
+            now, over = (
+                self.now(),
+                "select count(*), coalesce(sum(value), 0) from bucket where cell=? and edge<?",
+            )
+            gone = {
+                name: tables.read(over, name, before)[0]
+                for name, _, _, _, at, _, _ in rows
+                if (before := _before(told.get(name.partition(":")[0]), at, now)) is not None
+            }
+        held = self.outstanding()
         for name, live, total, unread, at, period, values in rows:
-            yield _stand(name, (live, total, unread, at, period), values, told, held, now)
+            yield _stand(
+                name, (live, total, unread, at, period), values, told, held, now, gone.get(name, (0, 0))
+            )
 
 
 class RedisSurvey(Survey):
@@ -265,8 +278,9 @@ class RedisSurvey(Survey):
             if cursor == b"0":
                 return
 
-    def _cells(self, most: int) -> Iterator[tuple[str, CellStand]]:
-        names = list(islice(self._names(), most))
+    def _cells(self, most: int, key: str | None) -> Iterator[tuple[str, CellStand]]:
+        wanted = (name for name in self._names() if key is None or name.partition(":")[2] == key)
+        names = list(islice(wanted, most))
         held, now = self.outstanding(), self.now()
         told = self._told({name.partition(":")[0] for name in names})
         for name in names:
@@ -276,7 +290,18 @@ class RedisSurvey(Survey):
                     ("ZCARD", f"{self._prefix}:z:{name}"),
                 ]
             )
-            yield _stand(name, stored, values, told, held, now)
+            before = _before(told.get(name.partition(":")[0]), int(stored[3] or 0), now)
+            gone = (0, 0) if before is None else self._over(name, before)
+            yield _stand(name, stored, values, told, held, now, gone)
+
+    def _over(self, name: str, before: int) -> tuple[int, int]:
+        """Count what has left a window since a call looked at it, and add up its amounts."""
+        ended = self.line.execute([("ZRANGEBYSCORE", f"{self._prefix}:z:{name}", "-inf", f"({before}")])[0]
+        if not ended:
+            return 0, 0
+        fields = [b"b" + at for at in ended]
+        amounts = self.line.execute([("HMGET", f"{self._prefix}:c:{name}", *fields)])[0]
+        return len(ended), sum(int(amount or 0) for amount in amounts)
 
     def _told(self, digits: Iterable[str]) -> dict[str, CellDescription]:
         names = list(digits)
@@ -307,11 +332,24 @@ def _stand(
     told: Mapping[str, CellDescription],
     held: Mapping[str, int],
     now: int,
+    gone: tuple[int, int],
 ) -> tuple[str, CellStand]:
-    """Put together what a store keeps of one cell. A server keeps numbers as text, and leaves out zeros."""
+    """
+    Put together what a store keeps of one cell, without what was over before any call looked at it again.
+
+    A server keeps numbers as text, and leaves out zeros.
+    """
     live, total, unread, at, period = stored
     digits, _, key = name.partition(":")
     about = told.get(digits)
+    if _is_over(about, period, now):
+        live = total = values = 0
+        unread = period = None
+    before = _before(about, int(at or 0), now)
+    if before is not None:
+        values, total = values - gone[0], int(total or 0) - gone[1]
+        if unread is not None and _time_of(unread) < before:
+            unread = None
     return digits, CellStand(
         id=name,
         about=about,
@@ -322,6 +360,24 @@ def _stand(
         ahead=max(0.0, (int(at or 0) - now) / 1e6),
         period=int(period) if period else None,
     )
+
+
+def _before(about: CellDescription | None, at: int, now: int) -> int | None:
+    """Give the time before which nothing counts in a window; None where there is none."""
+    return None if about is None or about.within is None else max(now, at) - about.within
+
+
+def _time_of(unread: int | bytes) -> int:
+    # A server keeps with it whose amount is missing.
+    return int(unread.split()[0]) if isinstance(unread, bytes) else unread
+
+
+def _is_over(about: CellDescription | None, period: Any, now: int) -> bool:
+    """Tell whether the period is over in which a cell was counted last."""
+    if about is None or about.per is None or not period:
+        return False
+    edges = edges_around(about.per, about.tz, int(period))
+    return now >= next(edge for edge in edges if edge > int(period))
 
 
 def _spent(about: CellDescription | None, live: int, total: int, values: int) -> int:

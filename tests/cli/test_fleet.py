@@ -115,6 +115,27 @@ def test_show_is_for_people(url: str, fleet: Fleet, capsys: pytest.CaptureFixtur
     assert {cell["counts"] for cell in cells} == {line.format(**ends).partition(":")[0] for _, line in RULES}
 
 
+def test_show_finds_a_key_among_more_than_it_reads(
+    url: str, fleet: Fleet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that it did not find would pass for one that has spent nothing; what is cut off is said."""
+    per_customer = [at_most_total("refund", "amount", 500, key="c", scope="fleet", forever=True)]
+    session = Session(contracts=per_customer, fleet=fleet)
+    for customer in ("c-1", "c-2", "c-3"):
+        session.call("refund", args={"c": customer, "amount": 1}, result="ok")
+    fleet.close()
+
+    for customer in ("c-1", "c-2", "c-3"):
+        assert main(["fleet", "show", url, "--key", customer, "--most", "1"]) == 0
+        shown = capsys.readouterr()
+        assert f"c '{customer}': spent 1" in shown.out
+        assert not shown.err
+    assert main(["fleet", "show", url, "--most", "2"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.count("spent") == 2
+    assert shown.err.startswith("only 2 cells are read")
+
+
 @pytest.mark.parametrize("named", ["worker", "lease"])
 def test_settle_gives_back_what_was_reserved(
     named: str, url: str, fleet: Fleet, capsys: pytest.CaptureFixture[str]
