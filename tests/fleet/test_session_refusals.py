@@ -202,3 +202,18 @@ def test_state_that_was_changed_in_place_before_the_session_is_held_is_named(
     assert session.state.snapshot() == {"seen": [], "pair": (1, 2)}
     (told,) = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
     assert told.startswith("state 'seen' was changed here and not written")
+
+
+def test_neither_a_snapshot_nor_a_trace_is_put_into_a_durable_session(fleet: Fleet) -> None:
+    """What the store keeps would replace either, and the two payments in them would not count."""
+    paid = Session(contracts=RULES, session_id="c-1")
+    for _ in range(2):
+        paid.call("pay", result="paid")
+
+    with pytest.raises(ValueError, match="which would replace the snapshot"):
+        Session.restore(paid.snapshot(), RULES, fleet=fleet, durable=True)
+    session = session_of(fleet)
+    for replay in (session.replay, session.replay_prefix):
+        with pytest.raises(ValueError, match="by a session that is not durable"):
+            replay([{"tool": "pay", "args": {}, "result": "paid"}] * 2)
+    assert session.call("pay", result="paid") == "paid"

@@ -259,14 +259,21 @@ class Session(SessionContracts, SessionCalls):
 
         Raises:
             TraceError: A row cannot be read. The rows before it have been judged.
+            ValueError: The session is durable: what its store keeps would replace what it learns here.
         """
+        self._check_replayable()
         return replay_events(self._engine, events, every=every) + self._engine.close(None)
 
     def replay_prefix(
         self, events: Iterable[ToolCallEvent | Mapping[str, Any]], *, every: bool = False
     ) -> list[Violation]:
         """Do as `replay`, for a trace that goes on."""
+        self._check_replayable()
         return replay_events(self._engine, events, every=every)
+
+    def _check_replayable(self) -> None:
+        if self._engine.kept is not None:
+            raise ValueError("a recorded trace is judged by a session that is not durable: make one for it")
 
     def snapshot(self) -> dict[str, Any]:
         """
@@ -329,7 +336,13 @@ class Session(SessionContracts, SessionCalls):
 
         Raises:
             SnapshotError: The snapshot cannot be read, or was taken under other rules.
+            ValueError: It is to be durable: what its store keeps would replace the snapshot.
         """
+        if options.get("durable"):
+            raise ValueError(
+                "a durable session goes on with what its store keeps, which would replace the snapshot:"
+                " leave out durable, or the snapshot"
+            )
         session = cls(session_id=read_session_id(snapshot), contracts=contracts, **options)
         restore_snapshot(session._engine, snapshot, migrate=migrate)
         return session
