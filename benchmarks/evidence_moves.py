@@ -246,8 +246,9 @@ def altered_stores(ground: Ground) -> Iterator[Attacked]:
             logs = [own / "a.jsonl", own / "b.jsonl"]
             _, again = rerun_files(logs)
             # One that cannot be read stops the call. Where the store names another who left it, no log
-            # proves the move, which is counted.
-            attacked.note(bool(again.differences) or not again.moved, f"{name} at {place}")
+            # shows that it was left.
+            is_found = bool(again.differences or again.unproven) or not again.moved
+            attacked.note(is_found, f"{name} at {place}")
     yield attacked
 
 

@@ -35,7 +35,9 @@ class RerunReport:
         not_derivable: How many could not be derived, since what they need was redacted, cut or never told, or
             was remembered by a session that came from elsewhere.
         moved: How often a session went on with a memory that another of the logs shows to have been left.
-        unproven: How often one went on with a memory of which no other log says so.
+        unproven: How often one went on with a memory that a store gave it, and that none of the logs shows to
+            have been left there.
+        restored: How often one went on from a snapshot that its program kept, which is taken at its word.
         on_core: How many decisions are Core's or a person's word.
         problems: Sessions that could not be followed to their end, and why, one line each.
         sessions: How many sessions there are.
@@ -50,6 +52,7 @@ class RerunReport:
     not_derivable: int
     moved: int
     unproven: int
+    restored: int
     on_core: int
     problems: tuple[str, ...]
     sessions: int
@@ -200,6 +203,7 @@ def _report(log: _Log) -> RerunReport:
         not_derivable=found.not_derivable,
         moved=found.moved,
         unproven=found.unproven,
+        restored=found.restored,
         on_core=log.on_core,
         problems=tuple(log.problems),
         sessions=len(log.runs),

@@ -51,13 +51,13 @@ class Outcome:
             return []
         return sorted(set(self.again.rules).difference(*(rules.hashes for rules in self.rules)))
 
-    def passes(self, *, allow_gaps: bool, allow_unsigned: bool) -> bool:
+    def passes(self, *, allow_gaps: bool, allow_unsigned: bool, allow_unproven: bool) -> bool:
         """Say whether all is as it should be."""
         return (
             self.report.ok
             and (allow_gaps or not self.report.lost)
             and (allow_unsigned or not self.unsigned)
-            and (self.again is None or self.again.ok)
+            and (self.again is None or (self.again.ok and (allow_unproven or not self.again.unproven)))
             and not self.other_rules
             and not self.wrong_checkpoints
         )
@@ -155,12 +155,18 @@ def _print_rerun(again: RerunReport) -> None:
         print(f"  {again.not_derivable:,} not derivable: {why}", file=where)
     if again.moved:
         print(f"  {again.moved:,} time(s) a session went on as another log shows it was left", file=where)
-    if again.unproven:
-        print(f"  {again.unproven:,} time(s) one went on with what no other log shows to be left", file=where)
+    if again.restored:
+        print(
+            f"  {again.restored:,} time(s) one went on from a snapshot, which is its program's word",
+            file=where,
+        )
     if again.on_core:
         print(f"  {again.on_core:,} decision(s) are Core's or a person's word", file=where)
     if not again.derived and not again.not_derivable:
         print('  the log holds no steps; record="steps" keeps them of calls under contracts', file=where)
+    if again.unproven:
+        what = "a session went on with what none of these logs shows to have been left"
+        say(f"UNPROVEN {again.unproven:,} time(s) {what}: give the logs of all its workers", error=True)
     for difference in again.differences[:MOST_DIFFERENCES]:
         call = "" if difference.tool is None else f", step {difference.step} {difference.tool!r}"
         text = f"line {difference.number}{call}: recorded {difference.recorded}; derived {difference.derived}"

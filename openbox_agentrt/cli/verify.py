@@ -78,6 +78,13 @@ def verify(
             help="With a key: report lines that were never signed, as in a log that is live, and pass.",
         ),
     ] = False,
+    allow_unproven: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unproven",
+            help="With --rerun: pass sessions that moved here from a worker whose log is not given.",
+        ),
+    ] = False,
     rerun: Annotated[
         bool,
         typer.Option(
@@ -123,7 +130,8 @@ def verify(
         print_outcome(name, outcome, as_json=as_json)
     print_account(question.account, contradictions, as_json=as_json)
     passed = [
-        outcome.passes(allow_gaps=allow_gaps, allow_unsigned=allow_unsigned) for outcome in outcomes.values()
+        outcome.passes(allow_gaps=allow_gaps, allow_unsigned=allow_unsigned, allow_unproven=allow_unproven)
+        for outcome in outcomes.values()
     ]
     return 0 if all(passed) and not contradictions else 1
 

@@ -757,6 +757,38 @@ def test_a_decision_that_is_unknown_halts_no_session(tmp_path: Path) -> None:
     assert (report.differences, report.problems) == ((), ())
 
 
+@pytest.mark.parametrize("halting", ["contract", "session"])
+def test_what_was_halted_by_what_is_hidden_is_halted(tmp_path: Path, halting: str) -> None:
+    """That it was broken is the log's word, and so is what follows from it."""
+    path = tmp_path / "e.jsonl"
+    on_violation: Literal["halt", "refuse"] = "halt" if halting == "contract" else "refuse"
+    ban = never(matching("pay", "evil", field="card"), on_violation=on_violation)
+    rules = [ban, at_most_n_times("look", 9)]
+    with EvidenceFile(path, record="steps", redact_fields=["card"]) as evidence:
+        options: dict[str, Any] = {"halt_on_violation": "session"} if halting == "session" else {}
+        session = Session(contracts=rules, evidence=evidence, **options)
+        said = [session.reserve("pay", {"card": "evil"}).allowed, session.reserve("look").allowed]
+
+    report = rerun_file(path)
+    assert said == [False, False]
+    assert (report.differences, report.problems, report.not_derivable) == ((), (), 1)
+
+
+def test_what_is_hidden_of_a_call_under_way_is_still_hidden_when_rules_are_replaced(tmp_path: Path) -> None:
+    """It is judged by what it was let through by, whether that stayed or is no more."""
+    for later in ([at_most_n_times("look", 3)], []):
+        path = tmp_path / f"{len(later)}.jsonl"
+        stays = never(matching("pay", "evil", field="card"))
+        with EvidenceFile(path, record="steps", redact_fields=["card"]) as evidence:
+            session = Session(contracts=[at_most_n_times("look", 1), stays], evidence=evidence)
+            call = session.reserve("pay", {"card": "ann"})
+            session.replace_contracts([*later, *([stays] if later else [at_most_n_times("pay", 7)])])
+            call.commit(args={"card": "evil"})
+
+        report = rerun_file(path)
+        assert (report.differences, report.problems) == ((), ())
+
+
 def test_a_contract_that_was_replaced_is_called_as_it_was_written(tmp_path: Path) -> None:
     """A call that it had let through ends with other arguments, and breaks it then."""
     path = tmp_path / "e.jsonl"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -144,6 +145,42 @@ def change(path: Path, event: str, edit: Callable[[dict[str, Any]], object]) -> 
 def less_spent(step: dict[str, Any]) -> None:
     (name,) = [name for name in step["memory"]["cells"] if name.startswith("sum")]
     step["memory"]["cells"][name]["ann"]["total"] = "3"
+
+
+@pytest.mark.parametrize("name", ["nobody", None], ids=["another", "none"])
+def test_a_store_that_was_altered_with_who_left_it_does_not_pass(
+    workers: Workers, capsys: pytest.CaptureFixture[str], name: str | None
+) -> None:
+    """Nothing shows what the session went on with, in whatever logs there are."""
+    workers.work("a", 300)
+    alter_store(workers.store)
+    with closing(sqlite3.connect(workers.store)) as store:
+        ((head,),) = store.execute("select value from piece where value like '%left_by%'").fetchall()
+        said = {**json.loads(head), "left_by": name}
+        if name is None:
+            del said["left_by"]
+        store.execute("update piece set value = ? where value = ?", (json.dumps(said), head))
+        store.commit()
+    assert workers.work("b", 400) == [True]
+    logs = [str(workers.log(each)) for each in "ab"]
+
+    assert main(["verify", *logs, "--rerun"]) == 1
+    assert "UNPROVEN 1 time(s)" in capsys.readouterr().err
+    assert main(["verify", *logs, "--rerun", "--allow-unproven"]) == 0
+
+
+def test_a_snapshot_is_the_word_of_its_program(workers: Workers) -> None:
+    """It has no store that could be altered, and no other log."""
+    rules = [at_most_total("pay", "amount", 500)]
+    with EvidenceFile(workers.log("a"), record="steps") as log:
+        session = Session(contracts=rules, evidence=log)
+        session.call("pay", {"amount": 300})
+        again = Session.restore(session.snapshot(), rules, evidence=log)
+        again.call("pay", {"amount": 200})
+
+    report = rerun_file(workers.log("a"))
+    assert (report.ok, report.restored, report.unproven) == (True, 1, 0)
+    assert main(["verify", str(workers.log("a")), "--rerun"]) == 0
 
 
 def test_a_memory_that_was_changed_in_the_log_is_named(workers: Workers) -> None:

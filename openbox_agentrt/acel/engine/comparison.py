@@ -22,6 +22,7 @@ class Comparison:
         not_derivable: How many could not be derived.
         moved: How often the session went on with what another log shows to have been left.
         unproven: How often it went on with a memory of which no other log says so.
+        restored: How often it went on from a snapshot that its program kept.
         differences: Those that differ.
     """
 
@@ -33,6 +34,7 @@ class Comparison:
         self.not_derivable = 0
         self.moved = 0
         self.unproven = 0
+        self.restored = 0
         self.differences: list[Divergence] = []
         self._rules = FollowedRules()
 
@@ -45,6 +47,7 @@ class Comparison:
         self.not_derivable += other.not_derivable
         self.moved += other.moved
         self.unproven += other.unproven
+        self.restored += other.restored
         self.differences += other.differences
 
     def count_watched(self, *, is_watched: bool, breaches: Iterable[Breach]) -> None:

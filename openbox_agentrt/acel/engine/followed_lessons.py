@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..._plain.freezing import thawed
+from ..contracts.base import HALTED
+from ..memory.guard import Breach
 from .followed_rules import RerunError
 from .hidden import has_hidden, learning_movers, seen_in
 from .planned_call import PlannedCall
@@ -14,9 +16,14 @@ from .unseen_memory import UnseenMemory
 
 
 class FollowedStore(SessionStore):
-    """Learn what others have read."""
+    """Learn what others have read, and halt where they say that something halted."""
 
     __slots__ = ()
+
+    def halt_if_broken(self, breaches: Sequence[Breach], *, refused: bool) -> None:
+        """Admit nothing more if what is broken halts the session, or if every call that is `refused` does."""
+        if self.shut is None and ((refused and self._halts) or any(breach.halts() for breach in breaches)):
+            self.shut = HALTED
 
     def learn_known(self, call: PlannedCall, found: Mapping[str, Any]) -> None:
         """Remember what was found out by a call, which a log shows."""

@@ -79,6 +79,8 @@ class FollowedMemory:
         elif self._moves.is_missed(step):
             said = "a memory that it says another log left"
             self._found.differ(number, step, said, "none that is left there")
+        elif "mark" not in step:
+            self._found.restored += 1
         elif shown is None or shown["step"]:
             self._found.unproven += 1
         memory = shown if left is None or shown is not None else left.memory

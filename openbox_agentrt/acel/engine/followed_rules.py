@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..contracts.base import ENDED, HALTED, SessionRule
@@ -13,6 +13,10 @@ from ..memory.guard import Breach
 
 SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
 """The rules of a session itself, by what they are called."""
+
+
+GONE = -1
+"""The place of contracts that are no more."""
 
 
 class RerunError(ValueError):
@@ -48,6 +52,18 @@ class FollowedRules:
         self.contracts.append(contract)
         self.texts.append(text)
         return contract
+
+    def places_of(self, contracts: Collection[int]) -> set[int]:
+        """
+        Find the places of contracts, by identity.
+
+        A call that began before the contracts were replaced is judged by the earlier ones. Those that stayed
+        have the place of the same contract now; those that did not have the place `GONE`.
+        """
+        places = {place for place, contract in enumerate(self.contracts) if id(contract) in contracts}
+        earlier = {text for contract, text in self._replaced if id(contract) in contracts}
+        places |= {place for place, text in enumerate(self.texts) if text in earlier}
+        return places | ({GONE} if not earlier <= set(self.texts) else set())
 
     def known(self, places: Sequence[int] | None = None) -> list[Template]:
         """List the contracts at some places, or at all of them, without those that are code."""

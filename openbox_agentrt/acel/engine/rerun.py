@@ -238,6 +238,14 @@ class Rerun(Comparison):
             call = self._follow_record(call, allowed)
         if allowed:
             self._flying[call.step] = call
+        else:
+            self._halt_as_recorded(step, refused=True)
+
+    def _halt_as_recorded(self, step: Mapping[str, Any], *, refused: bool) -> None:
+        """Let what the log says to be broken halt the session, also where that cannot be derived."""
+        assert self._store is not None
+        named = self._rules.known([name for name in step.get("broken", ()) if isinstance(name, int)])
+        self._store.halt_if_broken([Breach(contract=contract) for contract in named], refused=refused)
 
     def _follow_record(self, call: PlannedCall, allowed: bool) -> PlannedCall:
         assert self._store is not None
@@ -274,6 +282,8 @@ class Rerun(Comparison):
         if ran is not None:
             ran.memo = dict(step.get("keys", {}))
         over = self._settle(call, step, end)
+        if end != "abort" and not call.watched:
+            self._halt_as_recorded(step, refused=False)
         if call.question is None and (over or "broken" in step):
             self._compare(number, step, True, True, over or [], unknown | self._unseen.about(call))
 

@@ -13,7 +13,7 @@ from typing import Any
 from ..contracts.rules import Cell
 from ..memory.cell import Mover
 from .bound_contract import BoundContract
-from .followed_rules import FollowedRules
+from .followed_rules import GONE, FollowedRules
 from .hidden import learning_movers, not_shown, reading_hidden
 from .plan_book import PlanBook
 from .planned_call import PlannedCall
@@ -36,13 +36,8 @@ class UnseenMemory:
 
     def hide(self, call: PlannedCall, given: Any, keys: Collection[str]) -> set[int]:
         """Take note of hidden arguments of a call; gives the contracts to which it matters what they are."""
-        asked = reading_hidden(call, given, keys)
-        hidden = {
-            place
-            for place, contract in enumerate(self._rules.contracts)
-            if contract is not None and id(contract) in asked
-        }
-        self._tainted |= hidden
+        hidden = self._rules.places_of(reading_hidden(call, given, keys))
+        self._tainted |= hidden - {GONE}
         return hidden
 
     def hide_lesson(self, call: PlannedCall, step: Mapping[str, Any], book: PlanBook) -> None:
@@ -76,7 +71,7 @@ class UnseenMemory:
             return set()
         about = {id(guard.contract) for guard in call.plan.guards}
         about |= {id(entry.contract) for entry, _ in call.plan.asked}
-        return {place for place in tainted if id(self._rules.contracts[place]) in about}
+        return tainted & self._rules.places_of(about)
 
     def at_the_end(self) -> set[int]:
         """Find the contracts with something unknown that require something of the end."""
