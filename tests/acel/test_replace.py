@@ -217,6 +217,17 @@ def test_rules_that_come_and_go_are_followed_again_from_the_log(tmp_path: Path) 
     assert len(report.rules) > 5
 
 
+def test_a_contract_that_is_added_while_a_call_comes_in_judges_it(tmp_path: Path) -> None:
+    """The log has the two in the order in which they happened."""
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=[at_most_n_times("pay", 5)], evidence=evidence)
+        session.register_tool("pay", precondition=lambda state: session.add_contract(never("pay")))
+        assert not session.reserve("pay").allowed
+    report = rerun_file(path)
+    assert (report.derived, report.differences, report.problems) == (1, (), ())
+
+
 def test_rules_in_another_order_are_the_same_rules_in_the_log(tmp_path: Path) -> None:
     """Two sessions write their rules once, and each refusal names the contract that it means."""
     path = tmp_path / "e.jsonl"

@@ -195,13 +195,6 @@ class JournaledStore(SessionStore):
         super().skip(call)
         self._noted.append(_Noted("skip", call))
 
-    def add(self, contract: TemporalContract) -> None:
-        super().add(contract)
-        with self.lock:
-            self._places = {**self._places, id(contract): len(self._places)}
-            self._folded = _folded_keys(self.book.rules) if self._redacts else ()
-            self._noted.append(_Noted("add", more={"contract": meaning_of(contract), "text": contract.spec}))
-
     def end(self, *, at: float | None = None, shut: SessionRule | None = None) -> list[Breach]:
         unmet = super().end(at=at, shut=shut)
         with self.lock:
@@ -245,6 +238,12 @@ class JournaledStore(SessionStore):
             self._write()
 
     # Called with the lock held.
+
+    def _add(self, contract: TemporalContract) -> None:
+        super()._add(contract)
+        self._places = {**self._places, id(contract): len(self._places)}
+        self._folded = _folded_keys(self.book.rules) if self._redacts else ()
+        self._noted.append(_Noted("add", more={"contract": meaning_of(contract), "text": contract.spec}))
 
     def _move(self, plan: Plan, call: PlannedCall) -> None:
         super()._move(plan, call)

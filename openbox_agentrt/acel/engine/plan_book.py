@@ -61,18 +61,23 @@ class PlanBook:
             memory.keep_times()
 
     def add(self, contract: TemporalContract, step: int) -> None:
-        """Watch a contract from a step on. What has happened so far does not count for it."""
-        with self._lock:
-            if self._owned:
-                self.rules.add(contract)
-            else:
-                self.rules = self.rules.extended(contract)
-                self._owned = True
-            if step:
-                self.since = {**self.since, id(contract): step}
-            if self.rules.keeps_times:
-                self.memory.keep_times()
-            self.plans.clear()
+        """
+        Watch a contract from a step on. What has happened so far does not count for it.
+
+        The lock is held by the caller. What was planned before lets nothing through any more.
+        """
+        for plan in self.plans.values():
+            plan.retire()
+        if self._owned:
+            self.rules.add(contract)
+        else:
+            self.rules = self.rules.extended(contract)
+            self._owned = True
+        if step:
+            self.since = {**self.since, id(contract): step}
+        if self.rules.keeps_times:
+            self.memory.keep_times()
+        self.plans.clear()
 
     def replace(self, rules: RuleSet) -> None:
         """
@@ -128,6 +133,10 @@ class PlanBook:
         if plan is not None:
             return plan
         with self._lock:
+            # One that somebody else has made meanwhile is the one: only those that are kept are retired.
+            plan = self.plans.get(tool)
+            if plan is not None:
+                return plan
             plan = self._plan(normal_name(tool))
             if len(tool) <= MAX_KEPT_NAME:
                 # Names come from a model, so there is no end to them. A plan can always be made again.

@@ -60,7 +60,8 @@ class SessionStore(CallStore):
             TypeError: It is no contract.
             ValueError: It was added before.
         """
-        self.book.add(contract, self.step)
+        with self.lock:
+            self._add(contract)
         if isinstance(contract, Declaration):
             contract.settle_in(weakref.ref(self))
 
@@ -220,6 +221,9 @@ class SessionStore(CallStore):
             filed.contract.settle_in(weakref.ref(self))
 
     # Called with the lock held.
+
+    def _add(self, contract: TemporalContract) -> None:
+        self.book.add(contract, self.step)
 
     def _halted(self, rule: PersonsHalt | None) -> None:
         """Take note that a person has halted the session, or has lifted that."""
