@@ -15,9 +15,11 @@ from openbox_agentrt.acel import (
     at_most_n_times,
     at_most_total,
     build_contract,
+    cannot_follow_without,
     fact,
     matching,
     must_precede,
+    mutually_exclusive,
     rate_limit,
     requires,
     requires_state,
@@ -30,7 +32,7 @@ from openbox_agentrt.acel.contracts.fields import named_fields
 from openbox_agentrt.acel.contracts.identity import old_rules_hash
 from openbox_agentrt.acel.contracts.parameters import parameters_of
 from openbox_agentrt.acel.contracts.registry import CLASSES
-from openbox_agentrt.acel.match.matchers import ContentMatch
+from openbox_agentrt.acel.match.matchers import AnyOf, ContentMatch
 from openbox_agentrt.acel.match.selector import select
 from openbox_agentrt.acel.rulesfile import parse_rules
 
@@ -146,6 +148,15 @@ def test_what_equal_rules_remember_is_the_same(
     for name in ("since", "violated"):
         kept = [[entry[0].rpartition(" #")[2], *entry[1:]] for entry in restored["memory"][name]]
         assert kept == [[entry[0].rpartition(" #")[2], *entry[1:]] for entry in taken["memory"][name]]
+
+
+@pytest.mark.parametrize("template", [must_precede, cannot_follow_without, mutually_exclusive])
+@pytest.mark.parametrize("other", [any_of("a", "b"), any_of("b", "a"), any_of("b", any_of("a", "b"))])
+def test_one_set_of_tools_on_both_sides_is_one_however_it_is_written(template: Any, other: AnyOf) -> None:
+    """What rules of one hash decide cannot depend on the order in which somebody wrote them."""
+    session = Session(contracts=[template(any_of("a", "b"), other)])
+
+    assert [session.call(tool) for tool in ("a", "b")] == [None, None]
 
 
 def test_equal_rules_side_by_side_share_their_memory() -> None:
