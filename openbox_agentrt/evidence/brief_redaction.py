@@ -8,7 +8,7 @@ compiled when a text has its words. A process that goes on is better off with al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from .known_secrets import SECRET_PATTERNS
@@ -19,10 +19,12 @@ from .secret_words import SECRET_WORDS, folded, may_find
 class BriefRedactor(Redactor):
     """Replace secrets by markers, as `Redactor` does with `SECRET_PATTERNS`."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_searched")
 
     def _prepare(self) -> None:
         self._known: dict[str, Any] = {}
+        # By text: the rows of a trace say much the same.
+        self._searched: dict[str, tuple[Any, ...]] = {}
 
     def _finds_in(self, text: str) -> bool:
         return any(pattern.search(text) is not None for pattern in self._patterns_for(text))
@@ -32,13 +34,21 @@ class BriefRedactor(Redactor):
             text = pattern.sub(self._mark, text)
         return text
 
-    def _patterns_for(self, text: str) -> Iterator[Any]:
-        words = folded(text)
-        for pattern, groups in zip(SECRET_PATTERNS, SECRET_WORDS, strict=True):
-            if may_find(groups, words):
-                if pattern not in self._known:
-                    self._known[pattern] = compiled(pattern)
-                yield self._known[pattern]
+    def _patterns_for(self, text: str) -> tuple[Any, ...]:
+        found = self._searched.get(text)
+        if found is None:
+            words = folded(text)
+            found = self._searched[text] = tuple(
+                self._compiled_once(pattern)
+                for pattern, groups in zip(SECRET_PATTERNS, SECRET_WORDS, strict=True)
+                if may_find(groups, words)
+            )
+        return found
+
+    def _compiled_once(self, pattern: str) -> Any:
+        if pattern not in self._known:
+            self._known[pattern] = compiled(pattern)
+        return self._known[pattern]
 
 
 def brief_redactor_of(fields: Iterable[str] | str | None) -> Redactor:
