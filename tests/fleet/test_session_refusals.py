@@ -217,3 +217,22 @@ def test_neither_a_snapshot_nor_a_trace_is_put_into_a_durable_session(fleet: Fle
         with pytest.raises(ValueError, match="by a session that is not durable"):
             replay([{"tool": "pay", "args": {}, "result": "paid"}] * 2)
     assert session.call("pay", result="paid") == "paid"
+
+
+def test_what_would_be_refused_is_asked_of_a_session_that_is_held(
+    fleet: Fleet, other: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planner is told what the call would be told, and not what this process happens to know."""
+    monkeypatch.setattr("openbox_agentrt.fleet.sessions.HOLD_SECONDS", 0.0)
+    mine, theirs = session_of(fleet), session_of(other)
+    mine.call("pay", result="paid")
+    mine.call("pay", result="paid")
+
+    refusal = theirs.would("pay")
+    assert refusal is not None
+    assert refusal.broken[0].reason == "session_busy"
+    mine.release()
+    monkeypatch.undo()
+    refusal = theirs.would("pay")
+    assert refusal is not None
+    assert refusal.contracts == ("at_most_n_times(pay, n=2)",)

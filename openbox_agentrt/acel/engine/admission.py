@@ -156,11 +156,12 @@ class Admission(Settlement):
         about: About | None = None,
     ) -> Refusal | None:
         """Give the refusal that `reserve` would make of a call now, or None. Nothing moves."""
+        away = [] if self._kept is None else self._kept.hold()
         call = self._entered(tool, args, about, deferred)
         call.claim()
         spec = call.plan.spec
         failed = None if spec is None else spec.before(self.view, call.args)
-        breaches = self.store.would(call)
+        breaches = away or self.store.would(call)
         refused = failed or blocked_by(breaches)
         if call.plan.fleet and self._fleet is not None and not (refused or self._watching):
             breaches = [*breaches, *self._fleet.would(call)]

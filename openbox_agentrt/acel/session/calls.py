@@ -107,7 +107,8 @@ class SessionCalls:
 
         The call is not made: no step is counted, nothing is reserved or recorded, and no metric moves. A
         call made later may be refused all the same, since others may have come between. Contracts of the
-        fleet ask their store, for which it blocks the thread as `reserve` does.
+        fleet ask their store, and a durable session is taken: it blocks the thread for that, as `reserve`
+        does.
 
         Args:
             tool: Name of the tool.
