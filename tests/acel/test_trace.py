@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from typing import Any
 
 import pytest
@@ -34,6 +35,23 @@ def test_a_trace_that_encodes_late_has_the_same_hash(count: int) -> None:
 
     assert repr(late.whole()) == repr(at_once.whole())
     assert late.mark() == at_once.mark()
+
+
+class Page(dict[str, Any]):
+    """An argument of which one can tell if it is still held."""
+
+
+def test_who_keeps_no_rows_holds_few_until_they_are_hashed() -> None:
+    """Of thousands of sessions at once, what waits for its hash would be most of their memory."""
+    trace, held = Trace(0), list[weakref.ref[Page]]()
+    for step in range(60):
+        args = {"page": Page(text="x")}
+        held.append(weakref.ref(args["page"]))
+        trace.add(step, "read", args, None)
+
+    # The loop holds one, and the trace may hold a few.
+    assert sum(page() is not None for page in held) < 10
+    assert trace.mark()[0] == 60
 
 
 LARGE = {"to": "ann", "body": "x" * 2_000_000, "more": ["y" * 500_000, {"$cut": "of the user"}]}

@@ -20,6 +20,7 @@ from ..._plain.digest import sha256
 from ..._plain.freezing import freeze, marked_again
 
 BLOCK = 256
+_SMALL_BLOCK = 4
 LARGE_ROW = 16_384
 """Rows of more bytes are not kept whole where not all rows are kept ..."""
 KEPT_ROOM = 4_000
@@ -84,7 +85,7 @@ class Trace:
         keep: How many of the latest rows are kept, and large ones not whole; None for all.
     """
 
-    __slots__ = ("_hash", "_is_late", "_keep", "_length", "_lock", "_new", "_rows", "_shown")
+    __slots__ = ("_block", "_hash", "_is_late", "_keep", "_length", "_lock", "_new", "_rows", "_shown")
 
     def __init__(self, keep: int | None = None) -> None:
         # Appending to a list is atomic, so adding a row takes no lock; whoever reads sorts them in.
@@ -95,6 +96,8 @@ class Trace:
         # Of the latest rows, by their numbers, once a record has shown them.
         self._shown: Mapping[int, _Shown] = _NONE_SHOWN
         self._keep = keep
+        # Who keeps no rows holds few until they are hashed, of however many sessions at once.
+        self._block = BLOCK if keep != 0 else _SMALL_BLOCK
         self._is_late = False
         self._length = 0
         self._lock = threading.Lock()
@@ -117,7 +120,7 @@ class Trace:
         new = self._new
         new.append((row, line))
         # If somebody is at it already, this call does not wait for the hash.
-        if (len(new) >= BLOCK or len(line) > LARGE_ROW) and self._lock.acquire(blocking=False):
+        if (len(new) >= self._block or len(line) > LARGE_ROW) and self._lock.acquire(blocking=False):
             try:
                 self._drain()
             finally:

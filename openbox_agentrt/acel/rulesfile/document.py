@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..._plain.strict_json import JsonError, read_json
 from ..contracts.shapes import Place, SpecError
 from .errors import ConfigError
-from .yaml_source import Lines, lines_of, parse_yaml
+from .yaml_source import Lines, compose_yaml, lines_of, parse_yaml
+
+if TYPE_CHECKING:
+    from yaml.nodes import Node
 
 Format: TypeAlias = Literal["json", "yaml"]
 
@@ -131,11 +134,21 @@ def json_lines(text: str) -> Lines:
     """
     import yaml
 
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError):
-        return {}
-    return {} if root is None else lines_of(root)
+    for compose in (compose_yaml, _compose_slowly):
+        try:
+            root = compose(text)
+        except (yaml.YAMLError, ConfigError, RecursionError):
+            # Each of the two understands some JSON that the other does not.
+            continue
+        return {} if root is None else lines_of(root)
+    return {}
+
+
+def _compose_slowly(text: str) -> Node | None:
+    import yaml
+
+    root: Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+    return root
 
 
 def _parse_json(text: str) -> Any:

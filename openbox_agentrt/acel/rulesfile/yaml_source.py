@@ -45,10 +45,8 @@ def parse_yaml(text: str, *, max_values: int = MAX_VALUES) -> tuple[Any, Lines]:
     """
     import yaml
 
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        _check_depth(yaml.parse(text, Loader=loader))
-        root = yaml.compose(text, Loader=loader)
+        root = compose_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
@@ -60,6 +58,22 @@ def parse_yaml(text: str, *, max_values: int = MAX_VALUES) -> tuple[Any, Lines]:
     # Data first: it counts what aliases unfold to, so that the lines are of something bounded.
     data = _Builder(max_values).data(root, 0)
     return data, lines_of(root)
+
+
+def compose_yaml(text: str) -> Node | None:
+    """
+    Compose one YAML document, or JSON, without looking at what it means.
+
+    Raises:
+        yaml.YAMLError: It is none.
+        ConfigError: It is nested too deeply.
+    """
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    _check_depth(yaml.parse(text, Loader=loader))
+    root: Node | None = yaml.compose(text, Loader=loader)
+    return root
 
 
 def lines_of(root: Node) -> Lines:

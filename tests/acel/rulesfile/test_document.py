@@ -135,10 +135,18 @@ def test_lines(format: Any) -> None:
     assert read.line_of(()) == 1
 
 
-@pytest.mark.parametrize("text", ['{"a":\t"\\/"}', "null"], ids=["json that is no yaml", "null"])
+@pytest.mark.parametrize("text", [f'{{"{"k" * 1100}": 1}}', "null"], ids=["json that is no yaml", "null"])
 def test_lines_are_not_worth_an_error(text: str) -> None:
     """JSON that YAML does not understand has no lines, and is no less understood."""
     assert json_lines(text).keys() <= {()}
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a":\t"\\/",\n"b": 1}', '{"a": "\\ud83d\\ude00",\n"b": 1}'], ids=["a slash", "two halves"]
+)
+def test_lines_are_found_where_one_of_two_parsers_understands(text: str) -> None:
+    """A tab and an escaped slash only the fast one reads, halves of a character only the slow one."""
+    assert json_lines(text) == {(): 1, ("a",): 1, ("b",): 2}
 
 
 def test_lines_of_nothing() -> None:
