@@ -66,6 +66,7 @@ class _Span(NamedTuple):
     args: Any
     result: Any
     failed: bool
+    id: str
 
 
 def is_otlp(first: Any) -> bool:
@@ -76,7 +77,14 @@ def is_otlp(first: Any) -> bool:
 def read_otlp(source: RecordedFile) -> Iterator[TraceEvent]:
     """Read the calls of a file in the order in which they began and ended."""
     ends: list[tuple[int, int, Ended]] = []
+    began: tuple[int, set[str]] = (0, set())
     for span in _in_order(_spans(source)):
+        # An exporter that heard no answer sends a span again, and both begin at one time.
+        began = began if began[0] == span.start else (span.start, set())
+        if span.id in began[1]:
+            source.unread["an id that stands twice"] += 1
+            continue
+        began[1].update([span.id] if span.id else [])
         while ends and ends[0][0] <= span.start:
             yield heapq.heappop(ends)[2]
         call = Began(
@@ -131,6 +139,7 @@ def _call(source: RecordedFile, number: int, span: Mapping[str, Any]) -> _Span |
         args=known.get(names.args),
         result=known.get(names.result),
         failed=code in (2, "STATUS_CODE_ERROR") or "error.type" in known,
+        id=str(span.get("spanId", span.get("span_id", ""))),
     )
 
 

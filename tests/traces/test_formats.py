@@ -172,6 +172,16 @@ def test_spans_of_three_conventions_in_the_order_in_which_they_began(tmp_path: P
     assert unread == {}
 
 
+def test_a_span_that_was_sent_twice_is_one_call(tmp_path: Path) -> None:
+    """An exporter that heard no answer sends it again, in a request of its own, maybe much later."""
+    call = {"start": 1, "end": 2, "attributes": gen_ai("pay")}
+    sent = spans(call, call)
+
+    events, unread = read(written(tmp_path / "spans.jsonl", *sent, *sent))
+    assert sum(isinstance(event, Began) for event in events) == 2
+    assert unread == {"an id that stands twice": 2}
+
+
 def test_more_spans_than_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are sorted through files, and none is lost."""
     monkeypatch.setattr(otlp, "IN_MEMORY", 7)
