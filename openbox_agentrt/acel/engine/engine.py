@@ -15,6 +15,7 @@ from ..contracts.declaration import Declaration
 from ..contracts.tools import Asked
 from ..events import LIFECYCLE
 from ..match.keys import About
+from ..memory.call import JudgedCall
 from ..memory.clock import Clock
 from ..memory.guard import Breach
 from ..memory.state import StateStore
@@ -226,6 +227,11 @@ class Engine(Admission):
             end.claim()
             found += self.records.record(end, [findings.of_breach(breach, self._mode)])
         return found
+
+    def report_unjudged(self, call: JudgedCall, reason: SessionRule, fault: str) -> None:
+        """Record a call that is refused before it can be judged; in shadow mode, that it would be."""
+        finding = findings.of_breach(Breach(contract=reason, fault=fault), self._mode)
+        self.records.record(call, [finding], blocked=self._mode == "enforce")
 
     def report_replayed(
         self, call: Reservation, failed: Asked, breaches: list[Breach], *, every: bool

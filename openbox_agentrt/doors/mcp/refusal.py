@@ -13,7 +13,6 @@ from ...acel import Broken, ContractViolation, Refusal, Violation
 from ...acel.refusal import MAX_NAME
 
 HALT = "ACEL HALT: "
-OFF_SCHEMA_REMEDY = "send it as the tool's schema says"
 
 
 def told_to_client(error: ContractViolation) -> tuple[str, dict[str, Any]]:

@@ -228,7 +228,7 @@ async def test_a_server_with_extensions_is_typed_too() -> None:
     assert await shop.call({"customer": 7}, {"customer": "7"}) == ["done", "refused"]
 
 
-def lowlevel(*contracts: Any, schema: Any, ran: list[Any]) -> Server[Any]:
+def lowlevel(*contracts: Any, schema: Any, ran: list[Any], session: Session | None = None) -> Server[Any]:
     async def call(ctx: Any, params: Any) -> CallToolResult:
         ran.append(params.arguments)
         return CallToolResult(content=[TextContent(type="text", text="done")])
@@ -237,7 +237,7 @@ def lowlevel(*contracts: Any, schema: Any, ran: list[Any]) -> Server[Any]:
         return ListToolsResult(tools=[ListedTool(name="buy", input_schema=schema)])
 
     server: Server[Any] = Server("low", on_call_tool=call, on_list_tools=listed)
-    server.middleware.append(ACELMiddleware(Session(contracts=contracts)))
+    server.middleware.append(ACELMiddleware(session or Session(contracts=contracts)))
     return server
 
 
@@ -260,6 +260,22 @@ async def test_a_server_without_types_is_held_to_what_it_lists(mode: str) -> Non
 
     assert came == ["refused", "refused", "done"]
     assert ran == [{"customer": 7, "to": "ann"}]
+
+
+@pytest.mark.parametrize("mode", ["enforce", "shadow"])
+async def test_a_call_that_is_not_as_listed_is_a_violation(mode: Any) -> None:
+    """Evidence has it as any refusal; in shadow, as what would be refused."""
+    ran: list[Any] = []
+    schema = {"type": "object", "properties": {"customer": {"type": "integer"}}}
+    session = Session(mode=mode)
+
+    async with Client(lowlevel(schema=schema, ran=ran, session=session)) as client:
+        await client.call_tool("buy", {"customer": "7"})
+
+    assert len(ran) == (mode == "shadow")
+    (violation,) = session.violations
+    assert (violation.tool, violation.mode, violation.blocked) == ("buy", mode, mode == "enforce")
+    assert violation.args == {"customer": "7"}
 
 
 TEXTS = st.sampled_from(

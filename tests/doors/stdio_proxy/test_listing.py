@@ -1,12 +1,16 @@
 """The proxy judges arguments in the types that the server listed its tools with."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from openbox_agentrt.acel import Session, any_of, at_most_n_times, at_most_total, matching
 from openbox_agentrt.doors.stdio_proxy import Passage, StdioGate
+from openbox_agentrt.evidence import EvidenceFile, read_entries
+from openbox_agentrt.evidence.calls import calls_in
+from openbox_agentrt.evidence.logs import merged_entries
 
 AMOUNT = {"type": "object", "properties": {"amount": {"type": "number"}, "to": {"default": "eve"}}}
 
@@ -63,6 +67,42 @@ def test_text_in_the_place_of_a_number_is_refused(caplog: pytest.LogCaptureFixtu
     assert "argument 'amount' is a text, and the tool declares a number" in told
     assert "argument 'amount' is a text" in caplog.text
     assert gate.from_client(call(amount=5)).to_server
+
+
+@pytest.mark.parametrize("mode", ["enforce", "shadow"])
+@pytest.mark.parametrize("record", ["violations", "steps"])
+def test_a_call_that_is_not_as_listed_is_in_the_evidence(tmp_path: Path, mode: Any, record: Any) -> None:
+    """Its type or a misspelt key, with what was sent as far as it may be seen; in shadow, marked so."""
+    path = tmp_path / "log.jsonl"
+    with EvidenceFile(path, redact_fields=["card"], record=record) as file:
+        session = Session(
+            contracts=[at_most_total("pay", "amount", 100)], evidence=file.for_session("s"), mode=mode
+        )
+        gate = StdioGate(session, schemas={"pay": AMOUNT})
+        passed = [
+            gate.from_client(call(1, amount="5", card="4111-1111")).to_server,
+            gate.from_client(call(2, AMOUNT=5)).to_server,
+        ]
+
+    found = [
+        entry
+        for entry in read_entries(path)
+        if entry.type == "violation" and entry.data["spec"] == "the call is as its tool was listed"
+    ]
+    assert [bool(line) for line in passed] == [mode == "shadow"] * 2
+    assert [(one.data["tool"], one.data["mode"], one.data["blocked"]) for one in found] == [
+        ("pay", mode, mode == "enforce")
+    ] * 2
+    assert "argument 'amount' is a text" in found[0].data["fault"]
+    assert "another spelling of 'amount'" in found[1].data["fault"]
+    assert found[0].data["args"]["amount"] == "5"
+    assert "4111-1111" not in path.read_text(encoding="utf-8")
+    told = [
+        one
+        for one in calls_in(merged_entries([path]))
+        if "the call is as its tool was listed" in one.contracts
+    ]
+    assert [one.verdict for one in told] == ["refused" if mode == "enforce" else "would refuse"] * 2
 
 
 def test_the_default_of_a_schema_is_judged() -> None:
@@ -153,7 +193,7 @@ def test_shadow_mode_watches_only() -> None:
     tell(gate, ask(gate, call(amount="5")), "pay")
 
     assert gate.from_client(call(amount="5")).to_server
-    assert len(session.violations) == 1
+    assert [one.kind for one in session.violations] == ["session", "temporal"]
 
 
 def test_a_client_cannot_take_the_place_of_the_gate() -> None:
