@@ -27,6 +27,7 @@ from ..errors import (
     ApprovalRejectedError,
     ApprovalTimeoutError,
     GovernanceError,
+    GovernanceHaltError,
     GovernanceUnavailableError,
 )
 from .parsing import decoded, parse_time, patch_in
@@ -55,6 +56,7 @@ class ApprovalState(Enum):
     APPROVED = "approved"
     REJECTED = "rejected"
     EXPIRED = "expired"
+    HALTED = "halted"
     UNANSWERED = "unanswered"
 
 
@@ -107,7 +109,7 @@ def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
     ``action`` is what the person decided and ``verdict`` what the policy said before; where one of them
     stops the call, it counts. A no is one in any of its words and wherever it stands, for nobody is to be
     waited for who has said it; a yes has only the words of the vocabulary. Other words are no decision.
-    Running out beats an allow.
+    Running out beats an allow, and a halt, whose reason is in ``halted``, beats all.
     """
     if not isinstance(raw, Mapping):
         return PollAnswer(state=ApprovalState.UNANSWERED)
@@ -115,6 +117,9 @@ def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
     reason = reason if isinstance(reason, str) and reason.strip() else None
     who = raw.get("decided_by")
     who = who if isinstance(who, str) and who.strip() else None
+    halted = raw.get("halted")
+    if isinstance(halted, str) and halted.strip():
+        return PollAnswer(state=ApprovalState.HALTED, reason=halted)
     words = [word(raw.get(name)) for name in ("action", "verdict")]
     said = {*words, *(word(raw.get(name)) for name in ("status", "decision"))}
     expires_at = parse_time(raw.get("approval_expiration_time"))
@@ -178,6 +183,7 @@ class ApprovalWait:
         Raises:
             ApprovalRejectedError: A person said no.
             ApprovalExpiredError: The approval ran out.
+            GovernanceHaltError: Somebody halted what waits.
             ApprovalTimeoutError: Nobody decided in time, or Core could not be asked any more.
             GovernanceUnavailableError: Core does not take the question.
             OpenBoxAuthError: Core answered 401 or 403.
@@ -205,6 +211,7 @@ class ApprovalWait:
         Raises:
             ApprovalRejectedError: A person said no.
             ApprovalExpiredError: The approval ran out.
+            GovernanceHaltError: Somebody halted what waits.
             GovernanceUnavailableError: Core does not take the question.
             OpenBoxAuthError: Core answered 401 or 403.
         """
@@ -241,6 +248,8 @@ class ApprovalWait:
                 patch=answer.patch,
                 decided_by=answer.decided_by,
             )
+        if answer.state is ApprovalState.HALTED:
+            raise GovernanceHaltError(answer.reason or "", event=key.event)
         ran_out = key.expires_at is not None and self._now() > key.expires_at
         if answer.state is ApprovalState.EXPIRED or ran_out:
             raise ApprovalExpiredError(answer.reason, event=key.event, approval_id=key.approval_id)

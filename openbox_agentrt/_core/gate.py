@@ -167,6 +167,7 @@ class CoreGate:
         Raises:
             ApprovalRejectedError: A person said no.
             ApprovalExpiredError: The approval ran out.
+            GovernanceHaltError: Somebody halted what waits.
             ApprovalTimeoutError: Nobody decided in time.
             GovernanceUnavailableError: Core does not take the question.
             OpenBoxAuthError: Core answered 401 or 403.

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from .._halt import Halt
-from .approvals import Approval, State, UndecidableApprovalError
+from .approvals import HALTED, Approval, State, UndecidableApprovalError
 from .halts import all_subjects_of
 from .store import EventStore
 from .wire import Event
@@ -75,7 +75,7 @@ class ApprovalDesk:
             if (halt.kind, halt.value) in all_subjects_of(
                 approval.run_id, approval.event, self._store.opening
             ):
-                note = f"the run was halted: {halt.why}"
+                note = f"{HALTED}{halt.why}"
                 self._store.decide(approval.id, "expired", note=note, by=halt.by, now=self._clock())
 
     def pending(self) -> list[Approval]:

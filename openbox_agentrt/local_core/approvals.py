@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, assert_never
+from typing import Any, Final, Literal, assert_never
 
 from .._plain.times import rfc3339
 from ..evidence.redacted_records import redact_record
 from ..evidence.redaction import Redactor
 
 State = Literal["pending", "approved", "rejected", "expired"]
+
+HALTED: Final = "the run was halted: "
+"""What the note of an approval that a halt has ended begins with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +90,8 @@ class Approval:
         reason = self.note or self.reason
         if reason:
             answer["reason"] = reason
+        if self.state == "expired" and self.note.startswith(HALTED):
+            answer["halted"] = self.note.removeprefix(HALTED)
         if self.decided_by:
             answer["decided_by"] = self.decided_by
         if self.decided_at is not None:

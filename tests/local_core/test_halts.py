@@ -135,6 +135,29 @@ async def test_what_waits_in_a_nested_run_does_not_run_once_the_run_around_it_is
             assert isinstance(await _refused_in(governance), GovernanceHaltError)
 
 
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_call_that_waits_for_a_person_is_told_of_the_halt_over_http(name: str) -> None:
+    """It has not expired: somebody halted it, and the decision says so too."""
+    decisions: list[Any] = []
+    with LocalCore(_asks_about_refunds) as core, running(core) as url:
+        governance = await create_openbox_agentrt(
+            api_url=url, api_key=core.api_key, approval_poll_interval_ms=20, on_decision=decisions.append
+        )
+        async with governance:
+            scope = governance.run_scope("work", agent_name="desk", session_id="s-1")
+            async with _ends_halted(scope) as run:
+                waits = asyncio.create_task(_refused_in(governance, "refund"))
+                await core.await_approval()
+                core.halt(**_named(run, name), reason="it runs wild", by="ops-lead")
+
+                error = await waits
+                assert isinstance(error, GovernanceHaltError)
+                assert str(error).startswith("'refund' was halted: it runs wild (halted by ops-lead)")
+                told = next(one for one in decisions if one.event == "refund")
+                assert (told.verdict, told.source, told.approval) == (Verdict.HALT, "halted", None)
+                assert isinstance(await _refused_in(governance), GovernanceHaltError)
+
+
 def _asks_about_refunds(event: dict[str, Any]) -> str | None:
     return "REQUIRE_APPROVAL" if event.get("activity_type") == "refund" else None
 
