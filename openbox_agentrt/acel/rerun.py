@@ -42,6 +42,8 @@ class RerunReport:
         problems: Sessions that could not be followed to their end, and why, one line each.
         sessions: How many sessions there are.
         rules: The hashes of their rules.
+        without_contracts: True if the log keeps steps and says itself that no contracts were in force: then
+            there is nothing to derive.
     """
 
     derived: int
@@ -57,11 +59,13 @@ class RerunReport:
     problems: tuple[str, ...]
     sessions: int
     rules: tuple[str, ...]
+    without_contracts: bool = False
 
     @property
     def ok(self) -> bool:
-        """True if there are decisions, and each that can be derived is what was recorded."""
-        return not self.differences and not self.problems and self.derived + self.not_derivable > 0
+        """True if all that can be derived is what was recorded, and there is some, or were no contracts."""
+        has_any = self.derived + self.not_derivable > 0
+        return not self.differences and not self.problems and (has_any or self.without_contracts)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON data."""
@@ -74,6 +78,8 @@ class _Log:
     rules: dict[str, dict[str, Any]] = field(default_factory=dict)
     runs: dict[str, list[tuple[int, dict[str, Any]]]] = field(default_factory=dict)
     on_core: int = 0
+    keeps_steps: bool = False
+    told: set[Any] = field(default_factory=set)
     found: Comparison = field(default_factory=Comparison)
     answers: list[AnsweredPlan] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -208,6 +214,8 @@ def _report(log: _Log) -> RerunReport:
         problems=tuple(log.problems),
         sessions=len(log.runs),
         rules=tuple(known),
+        # A session says under which rules it runs, and by a violation that there were some.
+        without_contracts=log.keeps_steps and not log.runs and not log.rules and log.told == {None},
     )
 
 
@@ -217,5 +225,13 @@ def _sort_in(log: _Log, entry: Entry) -> None:
         log.runs.setdefault(data["run"], []).append((entry.number, data))
     elif entry.type == "rules" and isinstance(data.get("hash"), str):
         log.rules[data["hash"]] = data
+    elif entry.type == "header":
+        log.keeps_steps = data.get("record") == "steps"
+        if data.get("rules_hash") is not None:
+            log.told.add(data["rules_hash"])
+    elif entry.type == "session":
+        log.told.add(data.get("rules_hash"))
+    elif entry.type == "violation" or data.get("source") == "contracts":
+        log.told.add("a contract")
     elif entry.type == "decision":
         log.on_core += data.get("source") not in (None, "contracts", "session", "disabled", "skipped")

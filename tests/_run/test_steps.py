@@ -21,6 +21,7 @@ from openbox_agentrt.acel import (
     must_precede,
 )
 from openbox_agentrt.acel.rerun import rerun_file
+from openbox_agentrt.cli import main
 from openbox_agentrt.errors import OptionError
 from openbox_agentrt.evidence import EvidenceFile, EvidenceLog, read_entries, verify_file
 from openbox_agentrt.evidence.calls import calls_in
@@ -65,6 +66,29 @@ async def test_the_decisions_of_a_run_follow_from_its_log(make_stage: Any, tmp_p
     assert report.derived >= 10
     assert report.sessions == 1
     assert report.on_core > 0
+
+
+async def test_a_log_of_runs_without_contracts_has_nothing_to_derive(
+    make_stage: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That is fine and is said, alone and beside others; not where certain rules were asked for."""
+    for name, contracts in (("without", ()), ("with", RULES)):
+        stage = await make_stage(
+            evidence=tmp_path / name / "e.jsonl",
+            record="steps",
+            **({"contracts": contracts} if contracts else {}),
+        )
+        async with stage.governance.run_scope():
+            assert await call(stage, "backup", {})
+        await stage.governance.aclose()
+    without, rules = str(tmp_path / "without" / "e.jsonl"), tmp_path / "rules.json"
+    rules.write_text('{"contracts": [{"template": "must_precede", "args": ["a", "b"]}]}', encoding="utf-8")
+
+    assert main(["verify", "--rerun", without]) == 0
+    assert "no contracts were in force" in capsys.readouterr().out
+    assert main(["verify", "--rerun", str(tmp_path)]) == 0
+    assert main(["verify", "--rerun", "--rules", str(rules), without]) == 1
+    assert not rerun_file(tmp_path / "with" / "e.jsonl").without_contracts
 
 
 async def test_what_core_redacts_is_in_no_step(make_stage: Any, tmp_path: Path) -> None:
