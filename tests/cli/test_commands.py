@@ -452,13 +452,14 @@ def test_validate_reports_suspicious_names(run: Run, tmp_path: Path, arguments: 
 
 
 def test_validate_warns_without_a_line_where_there_is_none(run: Run, tmp_path: Path) -> None:
-    """JSON that the line finder does not understand has warnings without lines."""
+    """JSON that the line finder does not understand, as a key too long for it, has warnings without lines."""
+    name = "g" * 1100
     (tmp_path / "odd.json").write_text(
-        '{"groups":\t{"\\/": []}, "contracts": [{"template": "init", "args": ["a"]}]}'
+        f'{{"groups": {{"{name}": []}}, "contracts": [{{"template": "init", "args": ["a"]}}]}}'
     )
 
-    assert run("validate", "odd.json")[2] == "warning: odd.json: group '/' is empty\n"
-    assert run("replay", "good.json", "--rules", "odd.json")[2] == "warning: odd.json: group '/' is empty\n"
+    for command in (["validate", "odd.json"], ["replay", "good.json", "--rules", "odd.json"]):
+        assert run(*command)[2].startswith("warning: odd.json: group 'ggg"), command
 
 
 def test_schema(run: Run) -> None:
