@@ -72,6 +72,7 @@ class ShadowReport:
 
     Attributes:
         summary: As ``openbox-agentrt report --json`` gives it.
+        would_refuse: How many calls enforcing would have refused, each once however many contracts it broke.
         calls: How many calls the logs know of.
         has_steps: Whether each call is in them, and not only those that were judged by Core or refused.
     """
@@ -79,15 +80,11 @@ class ShadowReport:
     summary: Summary
     rows: list[Row]
     never: list[NeverBroken]
+    would_refuse: int
     calls: int
     sessions: int
     first: float
     has_steps: bool
-
-    @property
-    def would_refuse(self) -> int:
-        """Count what enforcing would have refused."""
-        return sum(row.would_refuse for row in self.rows)
 
 
 @dataclass(slots=True)
@@ -97,15 +94,20 @@ class _Tally:
     tools: Counter[str] = field(default_factory=Counter)
     decided: Counter[str] = field(default_factory=Counter)
     sessions: set[str | None] = field(default_factory=set)
+    would_refuse: set[tuple[Any, ...]] = field(default_factory=set)
     first: str = ""
 
     def passing(self, entries: Iterable[tuple[str, Entry]]) -> Iterator[Entry]:
-        for _, entry in entries:
+        for file, entry in entries:
             self.first = self.first or entry.time
             if entry.type == "step" and entry.data.get("e") == "reserve":
                 self.tools[str(entry.data.get("tool"))] += 1
             elif entry.type == "decision":
                 self.decided[str(entry.data.get("event"))] += 1
+            elif entry.type == "violation" and entry.data.get("mode") == "shadow":
+                # What was refused unread has no step.
+                step = entry.data.get("step") or (entry.number,)
+                self.would_refuse.add((file, entry.session_id, step, entry.data.get("tool")))
             if entry.session_id is not None:
                 self.sessions.add(entry.session_id)
             yield entry
@@ -137,9 +139,11 @@ class Shadow:
         logs = [log.path for log in self._sources.logs if log.problem is None]
         try:
             summary = summarise(tally.passing(merged_entries(logs) if logs else ()))
+            would_refuse = len(tally.would_refuse)
         except EvidenceError:
             # It was cut or changed meanwhile: verification says so, and what was counted before stands.
             summary = self._made.summary if self._made is not None else summarise(())
+            would_refuse = self._made.would_refuse if self._made is not None else 0
         steps = tally.tools
         tools = steps or tally.decided
         contracts = self._contracts()
@@ -147,6 +151,7 @@ class Shadow:
             summary=summary,
             rows=[self._row(one, contracts, tools) for one in summary.contracts if one.would_refuse],
             never=list(_never(self._named(), tools)) if steps else [],
+            would_refuse=would_refuse,
             calls=sum(number for name, number in tools.items() if name not in _NO_CALLS),
             sessions=len(tally.sessions),
             first=words.moment_of(tally.first),

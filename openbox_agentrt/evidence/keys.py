@@ -31,6 +31,7 @@ _KEY_BYTES = 32
 _LEAST_REDACTION_KEY = 16
 _MOST_KEY_FILE = 4096
 _DIGITS = frozenset("0123456789abcdefABCDEF")
+_SHOWN = "public key:"
 _HOW_TO_GIVE = "give its 64 hexadecimal digits or a file that holds them, see openbox-agentrt keys show"
 
 
@@ -134,7 +135,7 @@ def read_public_key(given: str) -> str:
     Give a public key in hexadecimal.
 
     Args:
-        given: Its 64 digits, or a file that holds them, or the file of the private key.
+        given: Its 64 digits, a file that holds them or what ``keys show`` prints, or the private key's file.
 
     Raises:
         InvalidKeyError: If it is none of these.
@@ -160,6 +161,8 @@ def read_public_key(given: str) -> str:
     if len(data) == _KEY_BYTES:
         return ed25519_signer(path)[1]
     text = data.decode("ascii", "replace").strip()
+    if text.startswith(_SHOWN):
+        text = text.splitlines()[0].removeprefix(_SHOWN).strip()
     if not _is_key(text):
         raise KeyFileError("key file holds no Ed25519 key", path=str(path))
     return text

@@ -141,7 +141,7 @@ def format_of(path: Path) -> Literal[1, 2]:
     if start.startswith(b'{"body":'):
         # A log of format 2 whose first line was tampered with: verification says so.
         return 2
-    reason = "file is empty" if not start else "file must contain a JSON list of evidence bundles"
+    reason = "file is empty" if not start else "file is no evidence log"
     raise UnreadableLogError(reason, path=str(path))
 
 

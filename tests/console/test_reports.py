@@ -182,6 +182,27 @@ def test_the_begin_and_the_end_of_a_run_are_no_calls_of_the_shadow_report(
     assert "Enforcing would have refused 0 of 1 calls" in page
 
 
+def test_a_call_that_breaks_two_contracts_is_one_call_of_the_shadow_report(
+    open_desk: OpenDesk, log: Path
+) -> None:
+    """The headline counts calls; each contract has its own line."""
+    contracts = [
+        at_most_n_times("refund", n=0, mode="shadow"),
+        must_precede("verify", "refund", mode="shadow"),
+    ]
+    with EvidenceFile(log, record="steps") as evidence:
+        session = Session(contracts=contracts, evidence=evidence, session_id="s-1")
+        for _ in range(2):
+            session.reserve("refund", {"amount": 5}).commit()
+
+    desk = open_desk(evidence=[log])
+    _verified(desk, 5)
+    with desk.client() as client:
+        page = client.get("/shadow").text
+
+    assert "Enforcing would have refused 2 of 2 calls" in page
+
+
 def test_a_break_is_shown_at_its_line(open_desk: OpenDesk, log: Path) -> None:
     """With both hashes, what holds before it, and nothing trusted after it."""
     signer, public_key = ed25519_signer()

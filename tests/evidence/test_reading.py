@@ -61,8 +61,8 @@ def test_entries_of_format_2(tmp_path: Path, violation: MakeViolation) -> None:
     [
         pytest.param(b"", "file is empty", id="empty"),
         pytest.param(b"  \n", "file is empty", id="blank"),
-        pytest.param(b"{}", "must contain a JSON list of evidence bundles", id="object"),
-        pytest.param(b"hello", "must contain a JSON list of evidence bundles", id="text"),
+        pytest.param(b"{}", "is no evidence log", id="object"),
+        pytest.param(b"hello", "is no evidence log", id="text"),
         pytest.param(b"[1,", r"file is not JSON .line 1.", id="cut json"),
         pytest.param(b"[\xff]", "file is not UTF-8", id="not utf-8"),
         pytest.param(b"[" * 100_000, "file is not JSON", id="deep"),
