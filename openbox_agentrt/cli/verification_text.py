@@ -27,6 +27,7 @@ class Outcome:
         again: What deriving its decisions again found, if that was asked for.
         rules: The rules that were asked for.
         wrong_checkpoints: What is wrong with checkpoints, one line each.
+        held_checkpoints: What was found to be right of checkpoints, one line each.
         has_key: Whether a public key was given.
     """
 
@@ -34,6 +35,7 @@ class Outcome:
     again: RerunReport | None
     rules: list[Rules]
     wrong_checkpoints: list[str]
+    held_checkpoints: list[str]
     has_key: bool
 
     @property
@@ -77,6 +79,8 @@ def print_outcome(name: str, outcome: Outcome, *, as_json: bool) -> None:
         for note in _notes(outcome):
             say(note, error=True)
         _print_result(name, outcome)
+        for held in outcome.held_checkpoints:
+            say(f"OK — {held}.")
         if outcome.again is not None:
             _print_rerun(outcome.again)
     for problem in outcome.wrong_checkpoints:

@@ -180,7 +180,14 @@ class _Question:
         wrong = []
         if report.ok:
             wrong = list(self._wrong_checkpoints(Path(log).expanduser(), report.handed_over))
-        return Outcome(report, again, self.rules, wrong, has_key=self.public_key is not None)
+        held = list(self._held_checkpoints()) if report.ok and not wrong else []
+        return Outcome(report, again, self.rules, wrong, held, has_key=self.public_key is not None)
+
+    def _held_checkpoints(self) -> Iterator[str]:
+        for name, checkpoint in self.checkpoints.items():
+            yield f"{name}: the log begins with the {checkpoint.size} line(s) of the checkpoint"
+            for witness in self.witnesses:
+                yield f"{name}: witness {witness.name!r} has seen the checkpoint"
 
     def _wrong_checkpoints(self, log: Path, handed_over: tuple[str, ...]) -> Iterator[str]:
         for name, checkpoint in self.checkpoints.items():

@@ -35,6 +35,11 @@ class NoteSignature:
     key_id: bytes
     data: bytes
 
+    @property
+    def key(self) -> tuple[str, bytes]:
+        """Name the key by which it was made."""
+        return self.name, self.key_id
+
     def line(self) -> str:
         """Write the line, with its end."""
         return f"— {self.name} {base64.b64encode(self.key_id + self.data).decode()}\n"
@@ -109,7 +114,7 @@ class NoteKey:
         """
         verify = ed25519_verifier(self.public_key_hex)
         for signature in note.signatures:
-            if (signature.name, signature.key_id) != (self.name, self.key_id):
+            if signature.key != (self.name, self.key_id):
                 continue
             if self.kind == SIGNATURE and verify(note.text.encode(), signature.data.hex()):
                 return 0

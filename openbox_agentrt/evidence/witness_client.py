@@ -46,7 +46,7 @@ def ask_witness(
 
 def cosigned_checkpoint(checkpoint: Checkpoint, line: str) -> Checkpoint:
     """
-    Add the signature line that a witness gave to a checkpoint.
+    Add the signature line that a witness gave to a checkpoint, in the place of an earlier one of its key.
 
     Raises:
         WitnessRefusedError: It is no signature line, or more than that.
@@ -57,8 +57,11 @@ def cosigned_checkpoint(checkpoint: Checkpoint, line: str) -> Checkpoint:
         raise WitnessRefusedError("the witness gave no signature line") from error
     if read.text != checkpoint.note.text:
         raise WitnessRefusedError("the witness gave more than a signature line")
-    known = [each for each in checkpoint.note.signatures if each not in read.signatures]
-    note = Note(text=checkpoint.note.text, signatures=(*known, *read.signatures))
+    # The first is the log's own, which no witness replaces.
+    own, *others = checkpoint.note.signatures
+    new = {each.key: each for each in read.signatures if each != own}
+    known = [each for each in others if each.key not in new]
+    note = Note(text=checkpoint.note.text, signatures=(own, *known, *new.values()))
     return parse_checkpoint(note.write().encode())
 
 

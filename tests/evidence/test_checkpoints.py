@@ -41,6 +41,7 @@ from openbox_agentrt.evidence.merkle import consistency_proof
 from openbox_agentrt.evidence.notes import NoteKey, cosign, parse_note, sign
 from openbox_agentrt.evidence.proofs import check_proof, prove_line
 from openbox_agentrt.evidence.witness import Witness, write_request
+from openbox_agentrt.evidence.witness_client import cosigned_checkpoint
 
 MakeViolation = Callable[..., Violation]
 
@@ -218,6 +219,28 @@ def test_what_a_witness_does_not_take(witness: Witness, log: Path, key: Ed25519S
         Witness(witness._state, key, "second", [])
 
 
+def test_a_witness_that_signs_again_stands_once(log: Path, key: Ed25519Signer) -> None:
+    """With its latest signature; it replaces neither another witness's nor the log's own."""
+    made, (other, _) = make_checkpoint(log, key), ed25519_signer()
+    lines = [
+        cosign(made.note, "w", key, lambda: 7).line(),
+        cosign(made.note, "v", other, lambda: 7).line(),
+        cosign(made.note, "w", key, lambda: 8).line(),
+        sign(made.note.text, made.origin, key).signatures[0].line(),
+    ]
+    signed = made
+    for line in lines:
+        signed = cosigned_checkpoint(signed, line)
+
+    assert signed.note.signatures[0] == made.note.signatures[0]
+    assert len(signed.note.signatures) == 3
+    at = [
+        NoteKey(name=name, kind=4, public_key_hex=one.public_key_hex).signed_at(signed.note)
+        for name, one in (("w", key), ("v", other))
+    ]
+    assert at == [8, 7]
+
+
 def test_a_witness_that_cannot_remember_signs_nothing(
     witness: Witness, log: Path, key: Ed25519Signer
 ) -> None:
@@ -306,10 +329,17 @@ def test_the_whole_way(
     asked: list[str] = []
     for _ in range(2):
         assert main(["evidence", "checkpoint", str(log), "--key", str(private)]) == 0
-        assert main(["evidence", "submit", str(log), "--witness", address]) == 0
+        for _ in range(2):
+            assert main(["evidence", "submit", str(log), "--witness", address]) == 0
         kept = str(shutil.copy(f"{log}.checkpoint", tmp_path / "kept"))
         asked = ["verify", str(log), "--key", key.public_key_hex, "--checkpoint", kept, "--witness", own]
+        note = parse_checkpoint(Path(kept).read_bytes()).note
+        assert len(note.signatures) == 2  # the log's own, and the witness's once
+        capsys.readouterr()
         assert main(asked) == 0
+        said = capsys.readouterr().out
+        assert f"OK — {kept}: the log begins with the" in said
+        assert f"OK — {kept}: witness {NoteKey.read(own).name!r} has seen the checkpoint" in said
         grow(log, key, violation)
     assert main(["evidence", "prove", str(log), "--seq", "3"]) == 0
     (tmp_path / "proof").write_text(capsys.readouterr().out.splitlines()[-1])
