@@ -774,6 +774,44 @@ def test_what_was_halted_by_what_is_hidden_is_halted(tmp_path: Path, halting: st
     assert (report.differences, report.problems, report.not_derivable) == ((), (), 1)
 
 
+def refused_anyway(session: Session) -> None:
+    session.reserve("drop", {"card": "ann"})
+
+
+def ended_otherwise(session: Session) -> None:
+    session.reserve("buy", {"items": []}).commit(args={"items": [{"card": 2}]})
+
+
+def judged_again(session: Session) -> None:
+    call = session.reserve("pay", {"card": "ann"})
+    session.call("look")
+    assert call.recheck()
+
+
+@pytest.mark.parametrize("act", [refused_anyway, ended_otherwise, judged_again], ids=lambda act: act.__name__)
+def test_what_only_seems_to_be_broken_halts_no_session(
+    tmp_path: Path, act: Callable[[Session], None]
+) -> None:
+    """A marker is not what a contract requires; how the call went, and that nothing halted, the log says."""
+    path = tmp_path / "e.jsonl"
+    known = "args.card == 'ann' || session.look == 0"
+    rules = [
+        never("drop"),
+        requires("drop", "args.card == 'ann'", on_violation="halt"),
+        requires("pay", known, on_violation="halt", recheck=True),
+        at_most_total("buy", "items.*.card", 5, on_violation="halt"),
+        at_most_n_times("look", 9),
+    ]
+    with EvidenceFile(path, record="steps", redact_fields=["card"]) as evidence:
+        session = Session(contracts=rules, evidence=evidence)
+        act(session)
+        assert session.reserve("look").allowed
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems) == ((), ())
+    assert (report.derived > 0, report.not_derivable > 0) == (True, True)
+
+
 def test_what_is_hidden_of_a_call_under_way_is_still_hidden_when_rules_are_replaced(tmp_path: Path) -> None:
     """It is judged by what it was let through by, whether that stayed or is no more."""
     for later in ([at_most_n_times("look", 3)], []):

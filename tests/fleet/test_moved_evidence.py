@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from benchmarks.rechaining import rechained
-from openbox_agentrt.acel import ContractViolation, Session, at_most_total, must_precede
+from openbox_agentrt.acel import ContractViolation, Session, at_most_total, came_from, must_precede
+from openbox_agentrt.acel.contracts.template import Template
 from openbox_agentrt.acel.rerun import RerunReport, rerun_file, rerun_files
 from openbox_agentrt.cli import main
 from openbox_agentrt.evidence import EvidenceFile, read_entries
 from openbox_agentrt.fleet import SqliteFleet
+from openbox_agentrt.testing import ManualClock
 
 KEY = b"the same for all workers"
 
@@ -245,6 +247,50 @@ def test_what_cannot_be_compared_is_no_difference(tmp_path: Path) -> None:
     assert [each.differences for each in reports] == [(), ()]
     assert reports[1].not_derivable == 2
     assert clean([*hiding.derived("a")])
+
+
+def held(log: Path, store: Path, contract: Template, act: Callable[[Session], object], **more: Any) -> None:
+    """Hold one session of one contract, and leave it."""
+    hides = more.pop("hides", False)
+    options: dict[str, Any] = {"redact_fields": ["to"], "redaction_key": KEY} if hides else {}
+    with EvidenceFile(log, record="steps", **options) as evidence, closing(SqliteFleet(store)) as fleet:
+        session = Session(
+            contracts=[contract], fleet=fleet, durable=True, session_id="s-1", evidence=evidence, **more
+        )
+        act(session)
+        session.release()
+
+
+def test_what_the_last_worker_did_not_count_is_unknown_where_it_is_hidden(tmp_path: Path) -> None:
+    """It was kept for whoever counts it, and the worker between has left what it knew itself."""
+    first, limit = must_precede("verify", "pay"), at_most_total("look", "amount", 5)
+    logs = [tmp_path / f"{name}.jsonl" for name in "abc"]
+    store = tmp_path / "fleet.db"
+    held(logs[0], store, first, lambda session: session.call("verify", {"to": "ann"}), hides=True)
+    held(logs[1], store, limit, lambda session: session.call("look", {"to": "ann", "amount": 1}), hides=True)
+    held(logs[2], store, first, lambda session: session.call("pay", {"to": "ann"}), hides=True)
+
+    reports = rerun_files(logs)
+    assert [(each.differences, each.problems) for each in reports] == [((), ())] * 3
+    assert [each.not_derivable for each in reports] == [0, 0, 1]
+
+
+def test_words_that_no_longer_count_are_no_part_of_a_memory(tmp_path: Path) -> None:
+    """A question that is not recorded forgets them in the one, and nothing does in the other."""
+    clock = ManualClock()
+    rule = came_from("pay", "to", sources=[{"tool": "say", "named": True}], within=5)
+    logs = [tmp_path / f"{name}.jsonl" for name in "ab"]
+
+    def act(session: Session) -> None:
+        session.call("say", {}, result="to ann please")
+        clock.advance(9)
+        session.reserve("say").abort()
+        session.would("pay", {"to": "ann"})
+
+    for log in logs:
+        held(log, tmp_path / "fleet.db", rule, act, clock=clock.time)
+
+    assert [(each.differences, each.problems) for each in rerun_files(logs)] == [((), ())] * 2
 
 
 def test_steps_of_a_version_without_marks_are_followed_as_before(workers: Workers) -> None:

@@ -22,7 +22,9 @@ class FollowedStore(SessionStore):
 
     def halt_if_broken(self, breaches: Sequence[Breach], *, refused: bool) -> None:
         """Admit nothing more if what is broken halts the session, or if every call that is `refused` does."""
-        if self.shut is None and ((refused and self._halts) or any(breach.halts() for breach in breaches)):
+        # A person's halt may be lifted; what a call that ran has broken halts for good.
+        is_open = self.shut is None or (self.shut.by_person and not refused)
+        if is_open and ((refused and self._halts) or any(breach.halts() for breach in breaches)):
             self.shut = HALTED
 
     def learn_known(self, call: PlannedCall, found: Mapping[str, Any]) -> None:

@@ -88,6 +88,11 @@ class FollowedMemory:
             for name in _different(left.memory, shown, left.cells, make):
                 self._found.differ(number, step, f"remembers {name}", "not as it was left in another log")
         self._go_on(number, memory, store)
+        if left is not None and shown is None and memory is not None:
+            with store.lock:
+                # What whoever left it does not count was kept for it all the same.
+                kept = cells_of(store).keys() - left.cells
+            self._unseen.hide_cells(kept, store.book.rules)
 
     def _as_rebuilt(self, memory: Mapping[str, Any]) -> dict[str, Any]:
         """Name contracts as they are called that were built again; a log names them as they were written."""

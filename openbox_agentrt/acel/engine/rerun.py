@@ -231,21 +231,28 @@ class Rerun(Comparison):
             unknown = self._unseen.hide(call, seen, keys)
             self._fleet.hide(call, seen, keys)
         self.count_watched(is_watched=call.watched, breaches=breaches)
-        self._compare(number, step, allowed, call.admitted, breaches, unknown | self._unseen.about(call))
+        unknown |= self._unseen.about(call)
+        self._compare(number, step, allowed, call.admitted, breaches, unknown)
+        if self._is_unknown(unknown) or (allowed and not call.admitted):
+            # What was let through has halted nothing, and what is unknown only if the log says so.
+            store.shut = shut
         if call.admitted is not allowed:
-            # What was let through has halted nothing.
-            store.shut = shut if allowed else store.shut
             call = self._follow_record(call, allowed)
         if allowed:
             self._flying[call.step] = call
         else:
-            self._halt_as_recorded(step, refused=True)
+            self._halt_as_recorded(step, breaches, refused=True)
 
-    def _halt_as_recorded(self, step: Mapping[str, Any], *, refused: bool) -> None:
+    def _halt_as_recorded(self, step: Mapping[str, Any], found: list[Breach], *, refused: bool) -> None:
         """Let what the log says to be broken halt the session, also where that cannot be derived."""
         assert self._store is not None
-        named = self._rules.known([name for name in step.get("broken", ()) if isinstance(name, int)])
-        self._store.halt_if_broken([Breach(contract=contract) for contract in named], refused=refused)
+        told = step.get("broken", ())
+        named = self._rules.known([name for name in told if isinstance(name, int)])
+        # A contract that is no more has no place; several may be called the same.
+        same = [breach for breach in found if self._rules.name(breach) in told]
+        self._store.halt_if_broken(
+            [*(Breach(contract=contract) for contract in named), *same], refused=refused
+        )
 
     def _follow_record(self, call: PlannedCall, allowed: bool) -> PlannedCall:
         assert self._store is not None
@@ -281,11 +288,15 @@ class Rerun(Comparison):
         ran = call.as_ran()
         if ran is not None:
             ran.memo = dict(step.get("keys", {}))
+        shut = self._store.shut
         over = self._settle(call, step, end)
+        unknown |= self._unseen.about(call)
+        if end != "abort" and self._is_unknown(unknown):
+            self._store.shut = shut
         if end != "abort" and not call.watched:
-            self._halt_as_recorded(step, refused=False)
+            self._halt_as_recorded(step, over or [], refused=False)
         if call.question is None and (over or "broken" in step):
-            self._compare(number, step, True, True, over or [], unknown | self._unseen.about(call))
+            self._compare(number, step, True, True, over or [], unknown)
 
     def _settle(self, call: PlannedCall, step: Mapping[str, Any], end: str) -> list[Breach] | None:
         assert self._store is not None
@@ -302,11 +313,17 @@ class Rerun(Comparison):
     def _recheck(self, number: int, step: Mapping[str, Any]) -> None:
         assert self._store is not None
         call = self._begun(number, step, "a call was judged again")
+        shut = self._store.shut
         breaches = self._store.recheck(call)
         self.count_watched(is_watched=call.watched, breaches=breaches)
         derived = call.watched or not blocked_by(breaches)
         known = len(self.differences)
-        self._compare(number, step, bool(step["allowed"]), derived, breaches, self._unseen.about(call))
+        unknown = self._unseen.about(call)
+        self._compare(number, step, bool(step["allowed"]), derived, breaches, unknown)
+        if self._is_unknown(unknown):
+            self._store.shut = shut
+            if not step["allowed"]:
+                self._halt_as_recorded(step, breaches, refused=True)
         self._stop(step, known)
 
     def _stop(self, step: Mapping[str, Any], known: int) -> None:
@@ -325,8 +342,11 @@ class Rerun(Comparison):
         breaches: list[Breach],
         unknown: set[int],
     ) -> None:
-        is_unknown = bool(unknown) or self.is_memory_hidden
+        is_unknown = self._is_unknown(unknown)
         self.compare(number, step, allowed, derived, breaches, is_word=self._is_word, is_unknown=is_unknown)
+
+    def _is_unknown(self, unknown: set[int]) -> bool:
+        return bool(unknown) or self.is_memory_hidden
 
     def _begun(self, number: int, step: Mapping[str, Any], what: str) -> PlannedCall:
         call = self._flying.get(step["step"])

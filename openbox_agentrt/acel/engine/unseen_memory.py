@@ -55,6 +55,11 @@ class UnseenMemory:
         """Take note that all that was learnt from a call is shown by now."""
         self._of_calls.pop(step, None)
 
+    def hide_cells(self, names: Collection[str], like: RuleSet) -> None:
+        """Take note of cells of which no step shows what they held when the session went on."""
+        hidden = frozenset(cell for cell in like.cells() if _is_among(names, cell.unique_name()))
+        self._tainted |= self._places_with(hidden, like)
+
     @property
     def is_any(self) -> bool:
         """Tell whether there is anything that is not known."""
@@ -112,3 +117,8 @@ def _movers(bound: BoundContract) -> Iterator[Mover]:
     for rule in bound.every_rule():
         yield from rule.movers
     yield from bound.watched()
+
+
+def _is_among(names: Collection[str], cell: str) -> bool:
+    # That of a contract that was added on the way says when.
+    return any(name == cell or name.startswith(f"{cell} since ") for name in names)

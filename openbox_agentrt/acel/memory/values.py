@@ -196,8 +196,7 @@ class Words(LearningCell):
 
     def vouches_for(self, asked: AskedValue) -> bool:
         """Tell whether a text that a call has found out names the value."""
-        while self._texts and not self._counts(self._texts[0][0]):
-            self._forget()
+        self._forget_past()
         words = asked.words
         if not words:
             return False
@@ -230,6 +229,10 @@ class Words(LearningCell):
         while self._size > MAX_WORDS:
             self._forget()
 
+    def _forget_past(self) -> None:
+        while self._texts and not self._counts(self._texts[0][0]):
+            self._forget()
+
     def _forget(self) -> None:
         _, start, words = self._texts.popleft()
         self._size -= len(words)
@@ -246,6 +249,7 @@ class Words(LearningCell):
         self._size = 0
 
     def idle(self) -> bool:
+        self._forget_past()
         return not self._texts
 
     def dump(self) -> list[list[Any]]:
