@@ -141,8 +141,8 @@ def format_of(path: Path) -> Literal[1, 2]:
     if start.startswith(b'{"body":'):
         # A log of format 2 whose first line was tampered with: verification says so.
         return 2
-    reason = "file is empty" if not start else "file is no evidence log"
-    raise UnreadableLogError(reason, path=str(path))
+    reason = "is no evidence log: it must contain a JSON list or lines" if start else "is empty"
+    raise UnreadableLogError(f"file {reason}", path=str(path))
 
 
 def read_bundles(path: Path) -> list[Any]:

@@ -122,7 +122,9 @@ def of_another(data: bytes) -> bytes:
     return first.replace(b'"log_id":"', b'"log_id":"00')[: len(first)] + b"\n" + rest
 
 
-@pytest.mark.parametrize("change", [cut, changed_end, of_another, lambda data: b""], ids=str)
+@pytest.mark.parametrize(
+    "change", [cut, changed_end, of_another, lambda data: b""], ids=["cut", "changed", "another", "empty"]
+)
 def test_a_log_that_does_not_end_as_its_head_says_is_refused(
     path: Path, violation: MakeViolation, change: Any
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -70,19 +72,23 @@ def test_a_zone_that_is_none_is_said() -> None:
 
 
 @pytest.fixture(params=["memory", "sqlite", "redis"])
-def clocked(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[StoreLine, list[int]]:
+def clocked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[StoreLine, list[int]]]:
     """A store and its clock."""
     now = [at("2026-03-28T23:59:59.999")]
 
     def clock() -> int:
         return now[0]
 
+    line: StoreLine
     if request.param == "memory":
-        return MemoryLine(clock=clock), now
-    if request.param == "sqlite":
-        return SqliteLine(tmp_path / "fleet.db", timeout_seconds=20, clock=clock), now
-    url = request.getfixturevalue("shared_server").url
-    return RedisLine(url, uuid.uuid4().hex, timeout_seconds=20, clock=clock), now
+        line = MemoryLine(clock=clock)
+    elif request.param == "sqlite":
+        line = SqliteLine(tmp_path / "fleet.db", timeout_seconds=20, clock=clock)
+    else:
+        url = request.getfixturevalue("shared_server").url
+        line = RedisLine(url, uuid.uuid4().hex, timeout_seconds=20, clock=clock)
+    with closing(line):
+        yield line, now
 
 
 def test_a_cell_begins_anew_with_its_day(clocked: tuple[StoreLine, list[int]]) -> None:

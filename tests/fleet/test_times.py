@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import random
 import uuid
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -56,18 +58,22 @@ class Store:
 
 
 @pytest.fixture(params=["memory", "sqlite", "redis"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     now = [BEGIN]
 
     def clock() -> int:
         return now[0]
 
+    line: StoreLine
     if request.param == "memory":
-        return Store(MemoryLine(clock=clock), now)
-    if request.param == "sqlite":
-        return Store(SqliteLine(tmp_path / "fleet.db", timeout_seconds=20, clock=clock), now)
-    url = request.getfixturevalue("shared_server").url
-    return Store(RedisLine(url, uuid.uuid4().hex, timeout_seconds=20, clock=clock), now)
+        line = MemoryLine(clock=clock)
+    elif request.param == "sqlite":
+        line = SqliteLine(tmp_path / "fleet.db", timeout_seconds=20, clock=clock)
+    else:
+        url = request.getfixturevalue("shared_server").url
+        line = RedisLine(url, uuid.uuid4().hex, timeout_seconds=20, clock=clock)
+    with closing(line):
+        yield Store(line, now)
 
 
 def window(kind: str, n: int = 1) -> FleetPlan:
