@@ -118,6 +118,7 @@ def test_a_database_that_is_not_there_yet_is_said(tmp_path: Path) -> None:
     db = tmp_path / "coer.sqlite3"
     with _program("console", "--db", str(db), "--port", "0") as program:
         program.wait_for(LINK.pattern)
+        program.wait_for("no such file, so it is made")
         assert program.stop() == 0
 
     assert f"console: database {db}: no such file, so it is made\n" in program.lines
