@@ -82,6 +82,22 @@ def test_a_call_that_waited_is_judged_again_by_what_it_began_by(again: bool) -> 
     assert session.in_flight == 0
 
 
+@pytest.mark.parametrize("added", [False, True], ids=["from the start", "added on the way"])
+def test_a_contract_that_cannot_be_added_changes_nothing(added: bool) -> None:
+    """Calls of tools that were called before are judged as they were."""
+    rule = at_most_n_times("pay", 2)
+    session = Session(contracts=() if added else (rule,))
+    if added:
+        session.add_contract(rule)
+    assert session.reserve("pay").allowed
+
+    with pytest.raises(ValueError, match="already added"):
+        session.add_contract(rule)
+
+    assert session.reserve("pay").allowed
+    assert not session.reserve("pay").allowed
+
+
 def test_a_call_under_way_settles_what_it_moved() -> None:
     """Its place is given back where the limit is still the same memory."""
     session = Session(contracts=[at_most_n_times("pay", 1), must_precede("check", "pay")])

@@ -66,8 +66,7 @@ class PlanBook:
 
         The lock is held by the caller. What was planned before lets nothing through any more.
         """
-        for plan in self.plans.values():
-            plan.retire()
+        self._retire_plans()
         if self._owned:
             self.rules.add(contract)
         else:
@@ -77,7 +76,6 @@ class PlanBook:
             self.since = {**self.since, id(contract): step}
         if self.rules.keeps_times:
             self.memory.keep_times()
-        self.plans.clear()
 
     def replace(self, rules: RuleSet) -> None:
         """
@@ -85,12 +83,10 @@ class PlanBook:
 
         The lock is held by the caller. What was planned before lets nothing through any more.
         """
-        for plan in self.plans.values():
-            plan.retire()
+        self._retire_plans()
         self.rules = rules
         self._owned = not isinstance(rules, SharedRules)
         self.since = {key: step for key, step in self.since.items() if key in rules.order}
-        self.plans.clear()
         self._bound.clear()
         self.memory.keep_only(rules.cells())
         if rules.keeps_times:
@@ -98,9 +94,7 @@ class PlanBook:
 
     def renew(self) -> None:
         """Bind the same contracts to new memory. The lock is held by the caller."""
-        for plan in self.plans.values():
-            plan.retire()
-        self.plans.clear()
+        self._retire_plans()
         self._bound.clear()
         self.since = _NONE_SINCE
         self.memory.forget()
@@ -191,6 +185,12 @@ class PlanBook:
     def _owed(self, bound: BoundContract) -> list[CellGuard]:
         asked = not bound.contract.asked_at_end or bound.when is None or _is_asked(bound.when)
         return bound.at_end() if asked else []
+
+    def _retire_plans(self) -> None:
+        for plan in self.plans.values():
+            plan.retire()
+        # At once: whoever finds a retired plan here asks for another, without end.
+        self.plans.clear()
 
     def _plan(self, tool: str) -> Plan:
         outline = self.rules.outline(tool)
