@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from . import peers
+from .held import held_by
 from .tables import Row, Table
 
 
@@ -22,7 +21,7 @@ def measure(quick: bool) -> Table:
     }
     for name, make in makers.items():
         make(10, 1)  # what is loaded for the first is not what contracts hold
-        size = _held(partial(make, contracts, 1))
+        size = held_by(partial(make, contracts, 1))
         rows.append((f"{contracts:,} contracts", name, size / 1024, size / contracts))
     cases: dict[str, tuple[str, Callable[[], Any]]] = {
         "the whole trace": ("openbox_agentrt", lambda: _lived(peers.our_session(10, 3), calls)),
@@ -33,7 +32,7 @@ def measure(quick: bool) -> Table:
         "its trace": ("acel-core", lambda: _acel_lived(calls)),
     }
     for case, (name, live) in cases.items():
-        size = _held(live)
+        size = held_by(live)
         rows.append((f"{calls:,} calls, {case}", name, size / 1024, size / calls))
     return Table(
         name="memory",
@@ -57,16 +56,3 @@ def _acel_lived(calls: int) -> Any:
     for _ in range(calls):
         call()
     return session
-
-
-def _held(make: Callable[[], Any]) -> int:
-    gc.collect()
-    tracemalloc.start()
-    try:
-        kept = make()
-        gc.collect()
-        size = tracemalloc.get_traced_memory()[0]
-        del kept
-        return size
-    finally:
-        tracemalloc.stop()

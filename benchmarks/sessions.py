@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import tracemalloc
 from collections.abc import Callable
 from statistics import median
 from time import perf_counter_ns
@@ -11,6 +9,7 @@ from typing import Any
 
 import openbox_agentrt.acel as ours
 
+from .held import held_by
 from .tables import Row, Table
 from .timing import OURS, interleaved
 
@@ -108,13 +107,4 @@ def _with_first_call(name: str, make: Callable[[], Any]) -> Callable[[], Any]:
 
 def _held(make: Callable[[], Any], count: int) -> float:
     make()
-    gc.collect()
-    tracemalloc.start()
-    try:
-        kept = [make() for _ in range(count)]
-        gc.collect()
-        size = tracemalloc.get_traced_memory()[0]
-        del kept
-        return size / count / 1024
-    finally:
-        tracemalloc.stop()
+    return held_by(lambda: [make() for _ in range(count)]) / count / 1024

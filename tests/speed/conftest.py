@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dis
-import gc
 import sys
 import tracemalloc
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 import openbox_agentrt
+from benchmarks import held
 
 PACKAGE = str(Path(openbox_agentrt.__file__).parent)
 
@@ -72,18 +72,9 @@ def allocated_by(call: Callable[[], object]) -> int:
 
 
 def held_by(make: Callable[[], object]) -> int:
-    """The memory that stays of what one call gives, in bytes."""
+    """The memory that stays of what one call gives, in bytes, once others were made."""
     make()
-    gc.collect()
-    tracemalloc.start()
-    try:
-        kept = make()
-        gc.collect()
-        size = tracemalloc.get_traced_memory()[0]
-        del kept
-        return size
-    finally:
-        tracemalloc.stop()
+    return held.held_by(make)
 
 
 @pytest.fixture(name="work_of")
