@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..._plain.digest import sha256
+from ..._plain.digest import sha256, text_digest
 
 _MOST = 2**256
 
@@ -40,5 +40,4 @@ class PieceMarks:
 
 
 def _hashed(name: str, text: str) -> int:
-    data = f"{len(name)}:{name}{text}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(sha256(data).digest(), "big")
+    return int(text_digest(f"{len(name)}:{name}{text}"), 16)
