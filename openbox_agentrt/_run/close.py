@@ -55,12 +55,7 @@ def close_run(run: RunState, error: BaseException | None) -> BaseException | Non
     unmet = conclude_contracts(run, error)
     if run.services.options.send_run_end_event:
         run.reports.post(_terminal_event(run, error or unmet))
-    run.ended = True
-    spans, span = run.services.observers.spans, run.span
-    if spans is not None and span is not None:
-        spans.end(span, error or unmet)
-    if not run.parent_shares_session:
-        run.services.sessions.leave(run.member, run.session, rests=run.rests)
+    _end(run, error or unmet)
     return unmet
 
 
@@ -82,10 +77,11 @@ def let_go(run: RunState) -> None:
     run.suspended = False
     for activity in tuple(run.open_activities.values()):
         activity.let_go()
-    run.ended = True
-    spans, span = run.services.observers.spans, run.span
-    if spans is not None and span is not None:
-        spans.end(span, None)
+    _end(run, None)
+
+
+def leave_session(run: RunState) -> None:
+    """Leave the session of `run`, unless a run around it goes on with that."""
     if not run.parent_shares_session:
         run.services.sessions.leave(run.member, run.session, rests=run.rests)
 
@@ -98,6 +94,14 @@ async def settle_run(run: RunState, error: BaseException | None) -> None:
     hurried = hurried or getattr(run.result, "termination_reason", None) in HURRIED_REASONS
     await _close_streams(run)
     await run.reports.settle(seconds=GRACE_SECONDS if hurried else None)
+
+
+def _end(run: RunState, error: BaseException | None) -> None:
+    run.ended = True
+    spans, span = run.services.observers.spans, run.span
+    if spans is not None and span is not None:
+        spans.end(span, error)
+    leave_session(run)
 
 
 async def _close_streams(run: RunState) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .._wire.identity import RunIdentity
 from ..acel.match.keys import read_subject
 from ..errors import UngovernedCallError
+from .close import leave_session
 from .contract_events import tell_ended
 from .conversations import Conversation
 from .current import POSITION, Position
@@ -140,8 +141,7 @@ class Runs:
             try:
                 parked.enter(run)
             except BaseException:
-                if not run.parent_shares_session:
-                    services.sessions.leave(run.member, session)
+                leave_session(run)
                 raise
         self.refusals.watch(run)
         self.halts.watch(run)
