@@ -101,7 +101,6 @@ class Parking:
         run.parked, run.carried = {}, None
         if any(activity.answer is None for _, activity in waiting):
             return
-        run.parking = self
         hash_key = secrets.token_hex(16)
         try:
             run.carried = _carried(run, messages, waiting, hash_key)

@@ -118,11 +118,12 @@ class Runs:
                 multi_agent_session_id=None if around is None else around.run.share_session(),
             )
         )
-        # One that was nested in a run of another process goes on in the session of that.
-        member = identity if parked is None else replace(identity, session_id=parked.note.session)
-        session, conversation = self._membership(member, None if own is None else own.run)
         if own is not None:
             member = own.run.member
+        else:
+            # One that was nested in a run of another process goes on in the session of that.
+            member = identity if parked is None else replace(identity, session_id=parked.note.session)
+        session, conversation = self._membership(member, None if own is None else own.run)
         run = RunState(
             identity=identity,
             prompt=prompt,
@@ -135,9 +136,9 @@ class Runs:
             session=session,
             subject=subject,
             member=member,
+            parking=self.parking,
         )
         if parked is not None:
-            run.parking = self.parking
             try:
                 parked.enter(run)
             except BaseException:

@@ -98,7 +98,7 @@ class RunState:
         admitted: Whether the contracts have seen the run start.
         member: The run as a member of its session, which it leaves at its end.
         parked: What is kept in the store of the fleet of the calls that wait, by their rows.
-        parking: Who keeps it there; None where nobody does.
+        parking: Who keeps it there; None without a store of the fleet.
         carried: What the checkpoint carries of what was redacted, while the run waits there.
         nested_leases: Leases in that store of runs nested in this one, from before another process took it.
         rests: Whether it waits for a person, and has left a session that is kept in a store to others.
@@ -117,12 +117,13 @@ class RunState:
         services: Services,
         reports: Outbox,
         conversation: Conversation,
+        member: RunIdentity,
         session: ContractSession | None = None,
         parent: RunState | None = None,
         parent_activity: OpenActivity | None = None,
         pausable: bool = False,
         subject: Mapping[str, Any] | None = None,
-        member: RunIdentity | None = None,
+        parking: RunKeeper | None = None,
     ) -> None:
         self.identity = identity
         self.prompt = prompt
@@ -133,7 +134,7 @@ class RunState:
         self.result: Any = None
         self.services = services
         self.session = NO_SESSION if session is None else session
-        self.member = member or identity
+        self.member = member
         self.contracts: Session | None = self.session.contracts
         self.keeps_decisions = self.session.recorder is not None and services.observers.keeps_all
         self.admitted = False
@@ -153,7 +154,7 @@ class RunState:
         self.pausable = pausable
         self.paused: dict[str, list[Any]] = {}
         self.parked: dict[str, Lease] = {}
-        self.parking: RunKeeper | None = None
+        self.parking = parking
         self.carried: Carried | None = None
         self.nested_leases: tuple[str, ...] = ()
         self.taken_over: dict[str, list[Any]] = {}
