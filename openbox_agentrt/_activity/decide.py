@@ -129,8 +129,8 @@ async def take_over(activity: Activity, call: ParkedCall) -> None:
     activity.move("ask")
     activity.answer = call.answer
     activity.facts.update(facts_of(call.answer))
-    if call.carried is not None and call.carried[1] is not None:
-        activity.use(call.carried[1])
+    if call.carried is not None and call.carried.used is not None:
+        activity.use(call.carried.used)
     if activity.run.keeps_decisions:
         activity.digest_arguments()
     activity.move("wait")

@@ -201,7 +201,7 @@ async def call_tool(
             row = None if parked is None else parked.activity_id
             if parked is not None and parked.carried is not None:
                 # By what contracts have judged before, which was not redacted yet as it is now.
-                judged = parked.carried[0]
+                judged = parked.carried.judged
                 arguments = call.arguments if judged is None else told_again(judged, call.arguments)
             copied, is_private = snapshot(arguments)
             request = tool_request(run, call.name, copied, side_effect=side_effect, activity_id=row)

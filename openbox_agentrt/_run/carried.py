@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .._plain.digest import text_digest
 from .._plain.same import same_text
@@ -27,10 +27,20 @@ if TYPE_CHECKING:
 Carried = Mapping[str, Any]
 """`redacted`: what stands for what, by keyed hashes; `inputs`: for each row, what was judged and is used."""
 
-CarriedInput = tuple[Told | None, Mapping[str, Any] | None]
-"""What contracts have judged, if not what the model asks for; and what is used, if not what they judged."""
-
 _MOST_VALUES: Final = 100_000
+
+
+class CarriedInput(NamedTuple):
+    """
+    Hold the input of a call that waits, as far as it is another one than before.
+
+    Attributes:
+        judged: What contracts have judged, if not what the model asks for.
+        used: What is used, if not what they judged.
+    """
+
+    judged: Told | None
+    used: Mapping[str, Any] | None
 
 
 def carry(
@@ -69,7 +79,7 @@ def relearn(redactions: Redactions, messages: Sequence[Any], carried: Carried, k
 def input_of(carried: Carried | None, row: str) -> CarriedInput | None:
     """Give the input of a call that waits, if it is carried."""
     found = None if carried is None else carried["inputs"].get(row)
-    return None if found is None else (found[0], found[1])
+    return None if found is None else CarriedInput(*found)
 
 
 def carried_digest(carried: object) -> str | None:

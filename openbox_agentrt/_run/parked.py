@@ -18,11 +18,13 @@ from ..lifecycle_events import activity_completed
 from .carried import Carried, CarriedInput, input_of, relearn
 
 if TYPE_CHECKING:
+    from openbox_core.contracts.events import EventEnvelope
+
     from ..errors import GovernanceError
     from ..fleet.answers import Finished, How, Lease, Reserved
     from .state import RunState
 
-UNUSED: Final = error_info(
+_UNUSED: Final = error_info(
     type="AbandonedActivity", message="the run was resumed and ended before the call was made again"
 )
 
@@ -130,10 +132,7 @@ class ParkedCall:
         """Close its row and give back its lease: the run ends and has not made the call. Does not wait."""
         self.run.open_activities.pop(self.activity_id, None)
         self.store.finish(self.lease, "undo")
-        ended = activity_completed(
-            self.run.identity, self.activity_id, self.event, status="failed", error=UNUSED
-        )
-        self.run.reports.post(ended)
+        self.run.reports.post(never_made(self.run.identity, self.activity_id, self.event))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -191,6 +190,11 @@ class ParkedRun:
             )
             run.open_activities[note.activity_id] = call
             run.taken_over.setdefault(note.call, []).append(call)
+
+
+def never_made(run: RunIdentity, activity_id: str, event: str) -> EventEnvelope:
+    """Make the end of the row of a call that waited in `run`, and that nobody has made."""
+    return activity_completed(run, activity_id, event, status="failed", error=_UNUSED)
 
 
 def read_note(text: str) -> ParkedNote | None:

@@ -27,11 +27,11 @@ from .._plain.digest import text_digest
 from .._plain.same import same_text
 from ..fleet.errors import FleetError
 from ..fleet.plan import FleetPlan
-from ..lifecycle_events import activity_completed, workflow_completed
+from ..lifecycle_events import workflow_completed
 from ..message_extraction import last_user_text
 from .carried import Carried, CarriedInput, carried_digest, carry
 from .close import close_run, let_go
-from .parked import UNUSED, LeaseStore, ParkedNote, ParkedRun, read_note
+from .parked import LeaseStore, ParkedNote, ParkedRun, never_made, read_note
 from .told_input import Told, told_by
 
 if TYPE_CHECKING:
@@ -178,15 +178,14 @@ class Parking:
         calls: list[tuple[ParkedNote, Lease]] = []
         try:
             for name in leases:
-                lease = await self._store.aadopt(name)
-                note = None if lease is None else read_note(lease.note)
-                if lease is not None and note is not None:
-                    calls.append((note, lease))
+                call = await self._adopt(name)
+                if call is not None:
+                    calls.append(call)
                 if (
-                    note is None
-                    or (note.conversation, note.carried) != (conversation, digest)
-                    or note.run != calls[0][0].run
-                    or (inside and note.run.parent_workflow_id is None)
+                    call is None
+                    or (call[0].conversation, call[0].carried) != (conversation, digest)
+                    or call[0].run != calls[0][0].run
+                    or (inside and call[0].run.parent_workflow_id is None)
                 ):
                     for back, held in calls:
                         await self._park_again(held, back)
@@ -237,21 +236,25 @@ class Parking:
         ended: dict[str, RunIdentity] = {}
         try:
             for name in leases:
-                lease = await self._store.aadopt(name)
-                note = None if lease is None else read_note(lease.note)
-                if lease is None or note is None:
+                call = await self._adopt(name)
+                if call is None:
                     continue  # it went on somewhere, or has ended
+                note, lease = call
                 self._give_back([lease])
                 ended[note.run.run_id] = note.run
-                run.reports.post(
-                    activity_completed(note.run, note.activity_id, note.event, status="failed", error=UNUSED)
-                )
+                run.reports.post(never_made(note.run, note.activity_id, note.event))
                 await self._end_nested(run, note.nested)
         except FleetError as error:
             log.warning("a nested run that waits is left to its deadline: %s", error)
         if run.services.options.send_run_end_event:
             for identity in ended.values():
                 run.reports.post(workflow_completed(identity, termination_reason="waiting_for_approval"))
+
+    async def _adopt(self, name: str) -> tuple[ParkedNote, Lease] | None:
+        """Take over a lease that a call of a run was parked with; None if there is none to be taken."""
+        lease = await self._store.aadopt(name)
+        note = None if lease is None else read_note(lease.note)
+        return None if lease is None or note is None else (note, lease)
 
     async def _park(
         self, run: RunState, key: str, activity: _Waiting, about: Mapping[str, Any]
@@ -301,14 +304,15 @@ def _conversation(agent_name: str | None, session_id: str | None, messages: Sequ
 
 
 def _carried(
-    run: RunState, messages: Sequence[Any], waiting: Iterable[tuple[str, _Waiting]], hash_key: str
+    run: RunState, messages: Sequence[Any], waiting: Sequence[tuple[str, _Waiting]], hash_key: str
 ) -> Carried | None:
     """Write down what the checkpoint has to say of redactions; None where nothing was redacted."""
-    waiting = list(waiting)
     if run.redactions.is_empty and not any(activity.is_redacted() for _, activity in waiting):
         return None
-    inputs: dict[str, CarriedInput] = {
-        activity.id: (_judged(key, activity), activity.content if activity.is_redacted() else None)
+    inputs = {
+        activity.id: CarriedInput(
+            judged=_judged(key, activity), used=activity.content if activity.is_redacted() else None
+        )
         for key, activity in waiting
     }
     return carry(run.redactions, messages, inputs, hash_key)
