@@ -78,7 +78,11 @@ class Redactions:
 
     def text(self, text: str) -> str:
         """Redact a text; the same object when there is nothing to take out."""
-        return self._inside_of(self._whole.get(text, text))
+        text = self._whole.get(text, text)
+        for raw, redacted in self._inside:
+            if raw in text:
+                text = text.replace(raw, redacted)
+        return text
 
     def value(self, value: _T) -> _T:
         """
@@ -284,12 +288,6 @@ class Redactions:
                 clean = self.text(repr(value))
                 return value if clean == repr(value) else clean
         return value
-
-    def _inside_of(self, text: str) -> str:
-        for raw, redacted in self._inside:
-            if raw in text:
-                text = text.replace(raw, redacted)
-        return text
 
     def _octets(self, value: bytes | bytearray) -> Any:
         try:
