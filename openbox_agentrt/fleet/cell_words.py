@@ -9,7 +9,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from .amounts import from_units
-from .periods import SECOND, edges_around
+from .periods import SECOND, end_of_period
 from .survey import CellStand
 
 _COUNTED: Final[Mapping[str, str]] = {
@@ -83,8 +83,7 @@ def resets_at(cell: CellStand) -> datetime | None:
     about = cell.about
     if about is None or about.per is None or cell.period is None:
         return None
-    edges = edges_around(about.per, about.tz, cell.period)
-    end = next(edge for edge in edges if edge > cell.period)
+    end = end_of_period(about.per, about.tz, cell.period)
     return datetime.fromtimestamp(end / SECOND, ZoneInfo(about.tz))
 
 

@@ -50,6 +50,11 @@ def edges_around(per: Per, tz: str, now: int) -> tuple[int, ...]:
     return _edges(per, tz, now // (900 * SECOND))
 
 
+def end_of_period(per: Per, tz: str, now: int) -> int:
+    """Tell when the period is over that `now` is in."""
+    return next(edge for edge in edges_around(per, tz, now) if edge > now)
+
+
 @lru_cache(256)
 def _edges(per: Per, tz: str, quarter: int) -> tuple[int, ...]:
     # No zone changes its offset within a quarter of an hour, so within one the edges are the same.

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 
 from .errors import FleetConfigError
 from .opening import sqlite_path
-from .periods import edges_around
+from .periods import end_of_period
 from .redis.fleet import split_url, without_password
 from .redis.line import RedisLine
 from .sqlite import SqliteLine
@@ -90,6 +90,14 @@ class Health:
     facts: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+
+
+class _Gone(NamedTuple):
+    """Count what has left a window since a call looked at it, `before` which nothing counts."""
+
+    before: int
+    values: int = 0
+    amount: int = 0
 
 
 class Survey(ABC):
@@ -193,20 +201,16 @@ class SqliteSurvey(Survey):
         with self.line.transaction() as tables:
             rows = tables.read(sql, key, most)
             told = {name: _ABOUT.decode(text) for name, text in tables.read("select id, told from about")}
-            now, over = (
-                self.now(),
-                "select count(*), coalesce(sum(value), 0) from bucket where cell=? and edge<?",
-            )
+            now = self.now()
+            ended = "select count(*), coalesce(sum(value), 0) from bucket where cell=? and edge<?"
             gone = {
-                name: tables.read(over, name, before)[0]
+                name: _Gone(before, *tables.read(ended, name, before)[0])
                 for name, _, _, _, at, _, _ in rows
                 if (before := _before(told.get(name.partition(":")[0]), at, now)) is not None
             }
         held = self.outstanding()
         for name, live, total, unread, at, period, values in rows:
-            yield _stand(
-                name, (live, total, unread, at, period), values, told, held, now, gone.get(name, (0, 0))
-            )
+            yield _stand(name, (live, total, unread, at, period), values, told, held, now, gone.get(name))
 
 
 class RedisSurvey(Survey):
@@ -291,17 +295,16 @@ class RedisSurvey(Survey):
                 ]
             )
             before = _before(told.get(name.partition(":")[0]), int(stored[3] or 0), now)
-            gone = (0, 0) if before is None else self._over(name, before)
+            gone = None if before is None else self._gone(name, before)
             yield _stand(name, stored, values, told, held, now, gone)
 
-    def _over(self, name: str, before: int) -> tuple[int, int]:
-        """Count what has left a window since a call looked at it, and add up its amounts."""
+    def _gone(self, name: str, before: int) -> _Gone:
         ended = self.line.execute([("ZRANGEBYSCORE", f"{self._prefix}:z:{name}", "-inf", f"({before}")])[0]
         if not ended:
-            return 0, 0
+            return _Gone(before)
         fields = [b"b" + at for at in ended]
         amounts = self.line.execute([("HMGET", f"{self._prefix}:c:{name}", *fields)])[0]
-        return len(ended), sum(int(amount or 0) for amount in amounts)
+        return _Gone(before, len(ended), sum(int(amount or 0) for amount in amounts))
 
     def _told(self, digits: Iterable[str]) -> dict[str, CellDescription]:
         names = list(digits)
@@ -332,7 +335,7 @@ def _stand(
     told: Mapping[str, CellDescription],
     held: Mapping[str, int],
     now: int,
-    gone: tuple[int, int],
+    gone: _Gone | None,
 ) -> tuple[str, CellStand]:
     """
     Put together what a store keeps of one cell, without what was over before any call looked at it again.
@@ -345,10 +348,9 @@ def _stand(
     if _is_over(about, period, now):
         live = total = values = 0
         unread = period = None
-    before = _before(about, int(at or 0), now)
-    if before is not None:
-        values, total = values - gone[0], int(total or 0) - gone[1]
-        if unread is not None and _time_of(unread) < before:
+    if gone is not None:
+        values, total = values - gone.values, int(total or 0) - gone.amount
+        if unread is not None and _time_of(unread) < gone.before:
             unread = None
     return digits, CellStand(
         id=name,
@@ -376,8 +378,7 @@ def _is_over(about: CellDescription | None, period: Any, now: int) -> bool:
     """Tell whether the period is over in which a cell was counted last."""
     if about is None or about.per is None or not period:
         return False
-    edges = edges_around(about.per, about.tz, int(period))
-    return now >= next(edge for edge in edges if edge > int(period))
+    return now >= end_of_period(about.per, about.tz, int(period))
 
 
 def _spent(about: CellDescription | None, live: int, total: int, values: int) -> int:
