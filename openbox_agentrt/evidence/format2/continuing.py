@@ -54,14 +54,7 @@ def continue_log(
             f"the log cannot be continued: {report.reason}", path=str(log), remedy=SET_ASIDE
         )
     line = parse_line(end.raw)
-    header = header_of(last) or {}
-    kept = LogIdentity(
-        log_id=head.log_id,
-        session_id=header.get("session_id"),
-        rules_hash=header.get("rules_hash"),
-        key_id=wanted.key_id,
-        record=wanted.record,
-    )
+    kept = wanted.continuing(head.log_id, header_of(last) or {})
     writer = LogWriter(log, kept, part=_part_of(last), count=line.seq + 1, prev=line.hash, **settings)
     torn = torn_end_of(last)
     left = _last_bytes(last, torn)

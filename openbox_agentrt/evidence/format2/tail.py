@@ -45,13 +45,7 @@ def continue_at_end(
         return None
     if header.get("part") != head.part:
         return None
-    kept = LogIdentity(
-        log_id=head.log_id,
-        session_id=header.get("session_id"),
-        rules_hash=header.get("rules_hash"),
-        key_id=wanted.key_id,
-        record=wanted.record,
-    )
+    kept = wanted.continuing(head.log_id, header)
     writer = LogWriter(log, kept, part=head.part, count=head.count, prev=head.hash, **settings)
     writer.continue_file(torn=0)
     writer.note_resumed(wanted, found=head.count, sealed=head.count)

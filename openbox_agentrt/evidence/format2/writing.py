@@ -8,8 +8,9 @@ Writing a log of format 2, one line after the other.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from ..._values import dataclass
 from ..._version import __version__
@@ -41,6 +42,16 @@ class LogIdentity:
             "key_id": self.key_id,
             "record": self.record,
         }
+
+    def continuing(self, log_id: str, header: Mapping[str, Any]) -> LogIdentity:
+        """Give the identity that a log goes on with: its own, under this key and with these records."""
+        return LogIdentity(
+            log_id=log_id,
+            session_id=header.get("session_id"),
+            rules_hash=header.get("rules_hash"),
+            key_id=self.key_id,
+            record=self.record,
+        )
 
 
 class LogWriter:
