@@ -15,7 +15,8 @@ from .checkpoints import Checkpoint, checkpoint_path, leaves_of, origin_of, sign
 from .errors import UnreadableLogError
 from .failures import Failures
 from .format2.heads import Head
-from .format2.parts import MAX_LINE, header_of, part_path
+from .format2.lines import MAX_LINE
+from .format2.parts import header_of, part_path
 from .keys import Ed25519Signer
 from .merkle import MerkleRange, leaf_hash
 from .witness_client import ask_witness

@@ -29,6 +29,9 @@ LineType: TypeAlias = Literal[
     "header", "violation", "decision", "outcome", "session", "gap", "resumed", "rules", "step", "key"
 ]
 
+MAX_LINE = 64 << 20
+"""So many bytes of a line are read, with its end: no longer one is written."""
+
 
 @functools.lru_cache(maxsize=256)
 def session_text(session_id: str | None) -> str:

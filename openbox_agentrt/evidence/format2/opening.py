@@ -14,13 +14,12 @@ from ..canonical import canonical
 from ..errors import DamagedLogError
 from ..keys import Ed25519Signer
 from .heads import Head, read_head
-from .lines import session_text
+from .lines import MAX_LINE, session_text
 from .tail import continue_at_end
 from .writing import SET_ASIDE, LogIdentity, LogWriter
 
 # How every log begins, as far as a crash in the first write may have left it.
 _BEGINNING = b'{"body":{"format":2,'
-_LONGEST = 64 << 20
 
 
 def open_log(
@@ -90,7 +89,7 @@ def _check_overwritten(log: str) -> None:
     with open(log, "rb") as stream:
         start = stream.read(len(_BEGINNING))
         stream.seek(0)
-        ends = [stream.readline(_LONGEST).endswith(b"\n") for _ in range(2)]
+        ends = [stream.readline(MAX_LINE).endswith(b"\n") for _ in range(2)]
     if all(ends):
         # A crash at the very beginning leaves a header without a head; anything more had one.
         raise DamagedLogError("the head of the log is missing", path=log, remedy=SET_ASIDE)

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UnreadableLogError
+from .lines import MAX_LINE
 from .parsing import parse_line
-
-MAX_LINE = 64 << 20
 
 
 def part_path(log: Path, part: int) -> Path:
