@@ -121,8 +121,11 @@ class Replica:
     def _go_on_with_calls(self) -> None:
         """Take up the calls that the snapshot has under way, as far as it has what that needs."""
         snapshot = self._history.snapshot
-        for entry in _open_calls(snapshot):
-            kept = {} if snapshot is None else snapshot.get("under_way", {}).get(entry["call"])
+        if snapshot is None:
+            return
+        under_way = snapshot.get("under_way", {})
+        for entry, _ in snapshot["calls"]["open"]:
+            kept = under_way.get(entry["call"])
             if not kept:
                 self._unended.add(entry["call"])
                 continue
@@ -193,11 +196,6 @@ class Replica:
             "session": self.session.snapshot(),
             "under_way": under_way,
         }
-
-
-def _open_calls(snapshot: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """List the calls that were under way when a snapshot was taken."""
-    return [] if snapshot is None else [entry for entry, _ in snapshot["calls"]["open"]]
 
 
 def _first_line_under(rules: str, history: History) -> int:
