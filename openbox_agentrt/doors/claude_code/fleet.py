@@ -12,9 +12,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.acel.session import Session, engine_of
-from openbox_agentrt.doors.claude_code.fleet_answers import HeardStore
+from openbox_agentrt.doors.claude_code.fleet_answers import HeardStore, lease_in, lease_line
 from openbox_agentrt.doors.claude_code.folder import HookFault
-from openbox_agentrt.fleet import FleetError, Lease, open_fleet
+from openbox_agentrt.fleet import FleetError, open_fleet
 from openbox_agentrt.fleet.halts import halts_in_force
 from openbox_agentrt.fleet.opening import open_halts
 
@@ -60,7 +60,7 @@ def reserve_in_fleet(
             if reservation.allowed:
                 # Its end is for another process to tell.
                 reservation.claim()
-            leased = {} if reservation.lease is None else {"lease": _lease_line(reservation.lease)}
+            leased = {} if reservation.lease is None else {"lease": lease_line(reservation.lease)}
             return reservation, {**leased, **heard.line(reservation.question)}
         finally:
             store.close()
@@ -83,11 +83,6 @@ def halted_in_fleet(url: str, session_id: str) -> str | None:
     return next((halt.why for halt in halts if (halt.kind, halt.value) == ("session", session_id)), None)
 
 
-def _lease_line(lease: Lease) -> dict[str, Any]:
-    """Give a lease as a line of the log holds it."""
-    return {"id": lease.id, "worker": lease.worker, "cells": list(lease.cells)}
-
-
 def finish_in_fleet(line: Mapping[str, Any], url: str | None, how: How) -> None:
     """
     Tell the store how a call ended.
@@ -97,7 +92,7 @@ def finish_in_fleet(line: Mapping[str, Any], url: str | None, how: How) -> None:
     """
     if url is None:
         raise HookFault("the call is reserved in a store, and none is given", remedy="--fleet URL")
-    lease = Lease(id=line["id"], worker=line["worker"], cells=tuple(line["cells"]))
+    lease = lease_in(line)
     try:
         store = open_fleet(url, timeout_seconds=SECONDS)
         try:

@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 _NOTHING = asdict(BrokenGuard(guard=0))
 
 
+def lease_line(lease: Lease) -> dict[str, Any]:
+    """Give a lease as a line of the log holds it."""
+    return {"id": lease.id, "worker": lease.worker, "cells": list(lease.cells)}
+
+
+def lease_in(line: Mapping[str, Any]) -> Lease:
+    """Read a lease that `lease_line` gave."""
+    return Lease(id=line["id"], worker=line["worker"], cells=tuple(line["cells"]))
+
+
 class HeardStore:
     """
     Ask a store, and remember what it answered.
@@ -90,7 +100,7 @@ class AnsweringStore:
             raise FleetError(answer["unavailable"])
         lease = self.line.get("lease")
         return Reserved(
-            lease=None if lease is None else Lease(**{**lease, "cells": tuple(lease["cells"])}),
+            lease=None if lease is None else lease_in(lease),
             broken=tuple(BrokenGuard(**each) for each in answer.get("broken", ())),
             now=answer.get("now", 0),
             generation=answer.get("generation", ""),
