@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -92,8 +92,9 @@ def serve(
         conclude = partial(_conclude, served.session, log or evidence)
         # Before anything is said: whoever reads the first line may end it.
         stopping = _Stopping(conclude)
+        code = 0
         try:
-            code = _serve(ref, served, shadow=shadow, stopping=stopping)
+            _serve(ref, served, shadow=shadow, stopping=stopping)
         except _Stopped as stopped:
             code = stopped.code
         conclude()
@@ -123,9 +124,10 @@ class _Stopping:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, self._stop)
 
-    async def until_hung_up(self, serving: asyncio.Future[None]) -> None:
-        """Wait until the client hangs up; leaves the process if it is told to stop."""
+    async def until_hung_up(self, serve: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Serve until the client hangs up; leaves the process if it is told to stop."""
         loop = asyncio.get_running_loop()
+        serving = asyncio.ensure_future(serve())
 
         def cancel(code: int) -> None:
             loop.call_soon_threadsafe(serving.cancel)
@@ -154,16 +156,11 @@ class _Stopping:
         os._exit(code)
 
 
-def _serve(ref: str, served: Served, *, shadow: bool, stopping: _Stopping) -> int:
+def _serve(ref: str, served: Served, *, shadow: bool, stopping: _Stopping) -> None:
     if shadow and not served.takes_mode:
         _say(f"warning: build_server() of {ref!r} takes no mode, so --shadow is ignored")
     _announce(served)
-
-    async def until_hung_up() -> None:
-        await stopping.until_hung_up(asyncio.ensure_future(served.server.run_stdio_async()))
-
-    asyncio.run(until_hung_up())
-    return 0
+    asyncio.run(stopping.until_hung_up(served.server.run_stdio_async))
 
 
 def _store(url: str | None, opened: ExitStack) -> Fleet | None:
