@@ -29,11 +29,6 @@ class BriefRedactor(Redactor):
     def _finds_in(self, text: str) -> bool:
         return any(pattern.search(text) is not None for pattern in self._patterns_for(text))
 
-    def _mark_found(self, text: str) -> str:
-        for pattern in self._patterns_for(text):
-            text = pattern.sub(self._mark, text)
-        return text
-
     def _patterns_for(self, text: str) -> tuple[Any, ...]:
         found = self._searched.get(text)
         if found is None:

@@ -124,9 +124,12 @@ class Redactor:
         return bool(self._given) and (self._any is None or self._any.search(text) is not None)
 
     def _mark_found(self, text: str) -> str:
-        for pattern in self._compiled or self._compile():
+        for pattern in self._patterns_for(text):
             text = pattern.sub(self._mark, text)
         return text
+
+    def _patterns_for(self, text: str) -> tuple[Any, ...]:
+        return self._compiled or self._compile()
 
     def _compile(self) -> tuple[Any, ...]:
         self._compiled = tuple(compiled(pattern) for pattern in self._given)
