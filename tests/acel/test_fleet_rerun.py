@@ -300,20 +300,30 @@ def test_redacted_keys_follow_and_redacted_amounts_do_not(fleet: SqliteFleet, tm
     assert (report.on_fleet, report.not_derivable) == (3, 2)
 
 
-def worker(log: Path, store: Path, calls: int, rules: tuple[Template, ...]) -> RerunReport:
-    """Let one worker of a store call as often as that, and follow its log."""
+def in_fleet(log: Path, store: Path, rules: tuple[Template, ...], tools: list[str]) -> list[bool]:
+    """Let one worker of a store call these tools, and follow its log."""
     fleet = SqliteFleet(store, timeout_seconds=20)
+    said: list[bool] = []
 
     def act(session: Session) -> None:
-        for number in range(calls):
-            call = session.reserve("pay", {"amount": 100, "to": f"{log.stem}{number}"})
+        for number, tool in enumerate(tools):
+            call = session.reserve(tool, {"amount": 100, "to": f"{log.stem}{number}"})
+            said.append(call.allowed)
             if call.allowed:
-                call.commit("paid")
+                call.commit("done")
 
     try:
-        return recorded(log, lambda **o: Session(contracts=rules, fleet=fleet, **o), act)
+        assert recorded_ok(log, rules, fleet, act)
     finally:
         fleet.close()
+    return said
+
+
+def account_of(*logs: Path) -> FleetAccount:
+    account = FleetAccount()
+    for log in logs:
+        assert rerun_file(log, account=account).ok
+    return account
 
 
 def generation_of(log: Path) -> str:
@@ -336,51 +346,20 @@ def test_the_logs_of_all_workers_are_set_against_each_other(
 ) -> None:
     """Three in all, over two workers, and not three of each."""
     logs = [tmp_path / "logs" / name for name in ("a.jsonl", "b.jsonl", "c.jsonl")]
-    worker(logs[0], tmp_path / "one.db", 2, (rule,))
-    worker(logs[1], tmp_path / "one.db", 2, (rule,))
+    in_fleet(logs[0], tmp_path / "one.db", (rule,), ["pay"] * 2)
+    in_fleet(logs[1], tmp_path / "one.db", (rule,), ["pay"] * 2)
     assert main(["verify", *map(str, logs[:2]), "--rerun"]) == 0
     assert "3 grant(s) of the fleet's store, 0 contradict(s)" in capsys.readouterr().out
 
     # A log of another store that says it is of this one: by itself it is right.
-    worker(logs[2], tmp_path / "two.db", 4, (rule,))
+    in_fleet(logs[2], tmp_path / "two.db", (rule,), ["pay"] * 4)
     generation = generation_of(logs[0])
     for number in range(1, 5):
         changed(logs[2], "fleet", lambda step: step["answer"].update(generation=generation), step=number)
-    account = FleetAccount()
-    for log in logs:
-        assert rerun_file(log, account=account).ok
-    *beyond, forgotten = account.contradictions()
+    *beyond, forgotten = account_of(*logs).contradictions()
     assert ["granted" in each for each in beyond] == [True] * 3
     assert "c.jsonl, line" in forgotten
     assert "these logs show" in forgotten
-
-
-def in_fleet(
-    log: Path, store: Path, rules: tuple[Template, ...], tools: list[str], *, amount: int = 100
-) -> list[bool]:
-    """Let one worker call these tools."""
-    fleet = SqliteFleet(store, timeout_seconds=20)
-    said: list[bool] = []
-
-    def act(session: Session) -> None:
-        for tool in tools:
-            call = session.reserve(tool, {"amount": amount})
-            said.append(call.allowed)
-            if call.allowed:
-                call.commit("done")
-
-    try:
-        assert recorded_ok(log, rules, fleet, act)
-    finally:
-        fleet.close()
-    return said
-
-
-def account_of(*logs: Path) -> FleetAccount:
-    account = FleetAccount()
-    for log in logs:
-        assert rerun_file(log, account=account).ok
-    return account
 
 
 @pytest.mark.parametrize(
