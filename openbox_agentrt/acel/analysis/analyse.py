@@ -13,7 +13,16 @@ from .acceptance import told_apart, unused
 from .alphabet import alphabet_of
 from .assumed import unshown_contracts, unshown_tools
 from .budget import Budget
-from .components import MOST_VALUES, Component, components, remembers, touched, values_needed
+from .components import (
+    MOST_VALUES,
+    Component,
+    components,
+    names_about,
+    names_near,
+    remembers,
+    touched,
+    values_needed,
+)
 from .conclusions import (
     FEW_VALUES,
     SearchResult,
@@ -132,11 +141,8 @@ class _Work:
         self.states = 0
         self._names, self._has_all_names = names_of(subject.contracts, tools, budget.part(4))
         self._touched = touched(subject.contracts, self._names)
-        self._calls: dict[int, list[str]] = {}
-        for name, about in self._touched.items():
-            for place in about:
-                self._calls.setdefault(place, []).append(name)
-        self._questions = Questions(subject, self._touched, self._look_into)
+        self._calls = names_about(self._touched)
+        self._questions = Questions(subject, self._calls, self._look_into)
         self._left: dict[tuple[str, str], list[str]] = {}
 
     def findings(self) -> Iterator[Finding]:
@@ -147,7 +153,7 @@ class _Work:
         yield from watch_findings(self._subject, searched)
         for some in searched:
             yield from end_findings(self._subject, some, self._search_with_more)
-        yield from idle_contracts(self._subject, searched, self._touched, self._search_some, self._budget)
+        yield from idle_contracts(self._subject, searched, self._calls, self._search_some, self._budget)
 
     def _search_all(self) -> list[SearchResult]:
         every = range(len(self._subject.contracts))
@@ -250,8 +256,8 @@ class _Work:
         return self._explored(Component(tuple(places), tuple(names)), places, budget, look)
 
     def _search_some(self, places: Sequence[int], among: Sequence[int], budget: Budget) -> SearchResult:
-        names = tuple(dict.fromkeys(name for place in places for name in self._calls.get(place, ())))
-        return self._explored(Component(tuple(places), names), among, budget)
+        component = Component(tuple(places), names_near(self._calls, places))
+        return self._explored(component, among, budget)
 
     def _search_with_more(self, some: SearchResult, more: int) -> SearchResult | None:
         contracts = [self._subject.contracts[place] for place in some.contracts]

@@ -16,7 +16,16 @@ from .conditions import calls_counted, tools_told_by
 from .known import guards_of, rules_of
 from .tool_names import NamesByBeginning, tools_in
 
-__all__ = ("MOST_VALUES", "Component", "components", "remembers", "touched", "values_needed")
+__all__ = (
+    "MOST_VALUES",
+    "Component",
+    "components",
+    "names_about",
+    "names_near",
+    "remembers",
+    "touched",
+    "values_needed",
+)
 
 MOST_VALUES = 8
 """So many values of a key are told apart at most."""
@@ -94,6 +103,20 @@ def touched(contracts: Sequence[Declaration], names: Iterable[str]) -> dict[str,
             for name in known.fitting(tool):
                 found[name].add(place)
     return {name: sorted(places) for name, places in found.items()}
+
+
+def names_about(touched: Mapping[str, Sequence[int]]) -> dict[int, list[str]]:
+    """Find of each contract the tools whose calls it is about, in the order of `touched`."""
+    found: dict[int, list[str]] = {}
+    for name, places in touched.items():
+        for place in places:
+            found.setdefault(place, []).append(name)
+    return found
+
+
+def names_near(about: Mapping[int, Sequence[str]], places: Iterable[int]) -> tuple[str, ...]:
+    """Give the tools whose calls some contracts are about, each once, by what `names_about` found."""
+    return tuple(dict.fromkeys(name for place in places for name in about.get(place, ())))
 
 
 def remembers(contract: Declaration) -> bool:

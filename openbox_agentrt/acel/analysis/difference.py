@@ -18,7 +18,7 @@ from ..contracts.identity import meaning_of
 from ..rulesfile import Rules
 from .analyse import MAX_STATES, named_contracts
 from .budget import Budget
-from .components import Component, components, touched
+from .components import Component, components, names_about, names_near, touched
 from .known import why_unknown
 from .pair import Pair, Parted, Side
 from .tool_names import names_of
@@ -213,10 +213,7 @@ class _Comparison:
         self._old = old
         self._new = new
         self._every = every
-        self._calls: dict[int, list[str]] = {}
-        for name, places in about.items():
-            for place in places:
-                self._calls.setdefault(place, []).append(name)
+        self._calls = names_about(about)
         self._named: dict[str, set[int]] = {}
         for place, contract in enumerate(every):
             self._named.setdefault(contract.id or contract.spec, set()).add(place)
@@ -227,9 +224,8 @@ class _Comparison:
         parted, watched = Parted(), self._called_alike(changed)
         ends = any(self._every[place].at_end for place in watched)
         while True:
-            near = (name for place in sorted(watched) for name in self._calls.get(place, ()))
-            names = tuple(dict.fromkeys(near))
-            component = Component(tuple(sorted(watched)), names)
+            places = tuple(sorted(watched))
+            component = Component(places, names_near(self._calls, places))
             pair = Pair(self._old, self._new, self._every, component, budget, ends=ends)
             whole = pair.search(parted)
             more = set().union(*(self._named[name] for name in pair.in_the_way)) - watched

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from .assumed import is_shown
 from .budget import Budget
+from .components import names_near
 from .conclusions import SearchResult, Subject
 from .conditions import open_parts
 from .search import Explored, Look, row_of, way_to
@@ -50,21 +51,18 @@ class Questions:
 
     Args:
         subject: The contracts.
-        touched: Of each tool, the contracts that its calls are about.
+        calls: Of each contract, the tools whose calls it is about.
         search: What searches some of them.
     """
 
-    def __init__(self, subject: Subject, touched: Mapping[str, Sequence[int]], search: Search) -> None:
+    def __init__(self, subject: Subject, calls: Mapping[int, Sequence[str]], search: Search) -> None:
         self._subject = subject
+        self._calls = calls
         self._search = search
         self._is_open = any(map(open_parts, subject.contracts))
         self._named: dict[str, set[int]] = {}
         for place, contract in enumerate(subject.contracts):
             self._named.setdefault(contract.id or contract.spec, set()).add(place)
-        self._names_of: dict[int, list[str]] = {}
-        for name, about in touched.items():
-            for place in about:
-                self._names_of.setdefault(place, []).append(name)
 
     def is_let_through(self, tool: str, budget: Budget) -> Possibility:
         """Ask whether a call of a tool is ever let through."""
@@ -105,8 +103,7 @@ class Questions:
         while not budget.spent:
             ends = "ok" if tools else "refused"
             trying = _Trying(self._subject, self._named, sorted(watched), wanted, self._is_open, ends)
-            near = (name for place in sorted(watched) for name in self._names_of.get(place, ()))
-            names = list(dict.fromkeys((*tools, *near)))
+            names = list(dict.fromkeys((*tools, *names_near(self._calls, sorted(watched)))))
             some = self._search(sorted(watched), names, budget.at_most(_MOST_STATES), trying)
             if trying.possible:
                 return Possibility(True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .budget import Budget
@@ -28,26 +28,22 @@ class _Idle:
 def idle_contracts(
     subject: Subject,
     searched: Sequence[SearchResult],
-    touched: Mapping[str, Sequence[int]],
+    calls: Mapping[int, Sequence[str]],
     search: Search,
     budget: Budget,
 ) -> Iterator[Finding]:
     """Find contracts that never decide, and those that decide only what another decides as well."""
     gone: set[int] = set()
-    # Of two that say the same, the later one goes.
-    calls: dict[int, set[str]] = {}
-    for name, places in touched.items():
-        for place in places:
-            calls.setdefault(place, set()).add(name)
     among: dict[int, list[SearchResult]] = {}
     for some in searched:
         for place in some.contracts:
             among.setdefault(place, []).append(some)
+    # Of two that say the same, the later one goes.
     for place in reversed(range(len(subject.contracts))):
         # Calls of others count for a contract of the fleet, so what it refuses is not known from one session.
         if subject.contracts[place].reach.is_fleet:
             continue
-        for about in _showing(among.get(place, []), calls.get(place, set())):
+        for about in _showing(among.get(place, []), calls.get(place, ())):
             idle = _idle(subject, about, place, gone)
             if idle is not None and not _is_open(subject, about, place):
                 gone.add(place)
@@ -55,9 +51,9 @@ def idle_contracts(
                 break
 
 
-def _showing(about: Sequence[SearchResult], calls: set[str]) -> Iterator[list[SearchResult]]:
+def _showing(about: Sequence[SearchResult], calls: Collection[str]) -> Iterator[list[SearchResult]]:
     """Give the searches that show by themselves if a contract decides, then all of them together."""
-    yield from ([some] for some in about if some.whole and calls <= some.names)
+    yield from ([some] for some in about if some.whole and some.names.issuperset(calls))
     if about and all(some.whole for some in about):
         yield list(about)
 
