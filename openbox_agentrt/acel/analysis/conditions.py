@@ -33,6 +33,7 @@ __all__ = (
     "free_name",
     "freed",
     "open_parts",
+    "read_together",
     "tools_told_by",
 )
 
@@ -66,6 +67,14 @@ class Followed:
 def asked_by(contract: Declaration) -> tuple[Followed, ...]:
     """Give the conditions of a contract as a search asks them."""
     return tuple(map(followed, contract.conditions))
+
+
+def read_together(every: Iterable[Followed]) -> ConditionReading:
+    """Put together what is understood of several conditions."""
+    found = ConditionReading()
+    for asked in every:
+        found.take(asked.reading)
+    return found
 
 
 def open_parts(contract: Declaration) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..condition.fact import Fact
 from ..contracts.declaration import Declaration
 from .compared import ComparedValues, Domains, ReadPlace
-from .conditions import Followed, asked_by
+from .conditions import Followed, asked_by, read_together
 
 __all__ = ("domains_of", "facts_in", "joined_keys", "key_slot", "places_told", "slots_by_keys")
 
@@ -25,14 +25,8 @@ def facts_in(contracts: Iterable[Declaration]) -> list[Fact]:
 
 def domains_of(contracts: Iterable[Declaration]) -> Domains:
     """Choose the values of places that the conditions of some contracts compare with one another."""
-    compared: dict[ReadPlace, ComparedValues] = {}
-    links: dict[tuple[ReadPlace, ReadPlace], bool] = {}
-    for asked in _asked(contracts):
-        for place, values in asked.reading.compared.items():
-            compared.setdefault(place, ComparedValues()).join(values)
-        for pair, more in asked.reading.links.items():
-            links[pair] = links.get(pair, False) or more
-    return Domains(compared, links)
+    found = read_together(_asked(contracts))
+    return Domains(found.compared, found.links)
 
 
 def key_slot(fact: Fact) -> str | None:
@@ -60,12 +54,8 @@ def slots_by_keys(contracts: Iterable[Declaration]) -> Iterator[str]:
 
 def places_told(contracts: Sequence[Declaration]) -> dict[ReadPlace, ComparedValues]:
     """Find what conditions compare each value of facts with."""
-    found: dict[ReadPlace, ComparedValues] = {}
-    for asked in _asked(contracts):
-        for place, values in asked.reading.compared.items():
-            if place.of == "fact":
-                found.setdefault(place, ComparedValues()).join(values)
-    return found
+    compared = read_together(_asked(contracts)).compared
+    return {place: values for place, values in compared.items() if place.of == "fact"}
 
 
 def _asked(contracts: Iterable[Declaration]) -> Iterator[Followed]:

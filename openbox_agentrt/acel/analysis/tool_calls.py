@@ -17,7 +17,7 @@ from .budget import Budget
 from .call_kinds import CallKind
 from .compared import ComparedValues, Domains, ReadPlace
 from .components import MOST_VALUES, values_needed
-from .conditions import Followed, asked_by, free_name, tools_told_by
+from .conditions import Followed, asked_by, free_name, read_together, tools_told_by
 from .known import field_paths, key_paths, patterns_of
 from .provenance import fields_looked_for, slot_of, sources_of
 from .texts import alike_texts, combinations
@@ -107,17 +107,12 @@ class ToolCalls:
                 self.fixed[slots[path]] = (*texts, *(f"{texts[-1]} {n}" for n in range(2, count + 1)))
             else:
                 self.whole = self.whole and self._domains.is_whole(place, values)
-                every = (*map(_Choice, tried), *choices.get(path, [_Choice(_MISSING)]))
-                choices[path] = list({repr(choice): choice for choice in every}.values())
+                _offer(choices, path, tried)
 
     def _compared(self) -> dict[str, ComparedValues]:
         """Find what the conditions of those contracts that judge a call compare its arguments with."""
-        found: dict[str, ComparedValues] = {}
-        for asked in self._asked():
-            for place, values in asked.reading.compared.items():
-                if place.of == "args":
-                    found.setdefault(place.name, ComparedValues()).join(values)
-        return found
+        compared = read_together(self._asked()).compared
+        return {place.name: values for place, values in compared.items() if place.of == "args"}
 
     def _add_told(self, choices: dict[str, list[_Choice]], slots: Mapping[str, str]) -> None:
         """Add the values that a call can tell, among its arguments or in its result."""
@@ -137,8 +132,7 @@ class ToolCalls:
         self.whole = self.whole and not nested
         for path, values in told.items():
             if path not in slots and path not in nested:
-                every = (*map(_Choice, values), *choices.get(path, [_Choice(_MISSING)]))
-                choices[path] = list({repr(choice): choice for choice in every}.values())
+                _offer(choices, path, values)
 
     def _facts(self) -> list[Fact]:
         return [fact for fact in facts_in(self._about) if normal_name(self._tool) in fact.tools]
@@ -269,6 +263,12 @@ class ToolCalls:
             told=tuple(told),
             results=tuple(results.items()),
         )
+
+
+def _offer(choices: dict[str, list[_Choice]], path: str, values: Sequence[Any]) -> None:
+    """Let values be tried before what is tried already, each once."""
+    every = (*map(_Choice, values), *choices.get(path, [_Choice(_MISSING)]))
+    choices[path] = list({repr(choice): choice for choice in every}.values())
 
 
 def _is_within(path: str, other: str) -> bool:
