@@ -99,9 +99,7 @@ def _split(tokens: _Tokens, facts: Mapping[str, Fact], found: ConditionReading) 
     """Read a condition part by part, and write it again."""
     start = depth = 0
     for place, token in enumerate((*tokens, _END)):
-        depth += (token.text in _OPENS and token.kind == "mark") - (
-            token.text in _CLOSES and token.kind == "mark"
-        )
+        depth += _deeper(token)
         if token.kind == "end" or (not depth and token.text in ("&&", "||")):
             yield from _one(tokens[start:place], facts, found)
             yield from [] if token.kind == "end" else [token.text]
@@ -117,17 +115,16 @@ def _one(tokens: _Tokens, facts: Mapping[str, Fact], found: ConditionReading) ->
         yield from _split(tokens[1:-1], facts, found)
         yield ")"
         return
-    part = _Part(tokens, facts)
+    part, form = _Part(tokens, facts), " ".join(token.text for token in tokens)
     try:
         part.read()
     except NotUnderstoodError:
-        form = " ".join(token.text for token in tokens)
         name = f"open {text_digest(form)[:16]}"
         found.open[name] = form
         yield f'args["{name}"]'
         return
     found.take(part.found)
-    yield " ".join(token.text for token in tokens)
+    yield form
 
 
 def _is_enclosed(tokens: _Tokens) -> bool:
@@ -136,11 +133,15 @@ def _is_enclosed(tokens: _Tokens) -> bool:
         return False
     depth = 0
     for place, token in enumerate(tokens):
-        if token.kind == "mark":
-            depth += (token.text in _OPENS) - (token.text in _CLOSES)
+        depth += _deeper(token)
         if not depth:
             return place == len(tokens) - 1
     return False
+
+
+def _deeper(token: ConditionToken) -> int:
+    """Say by how many brackets deeper the text is after a token."""
+    return (token.text in _OPENS) - (token.text in _CLOSES) if token.kind == "mark" else 0
 
 
 class _Part:
