@@ -42,7 +42,7 @@ from .questions import Questions
 from .redundancy import idle_contracts
 from .search import Look, explore
 from .tool_names import names_of, tools_in
-from .words import readable
+from .words import first_few, readable
 from .world import World
 
 __all__ = ("MAX_STATES", "analyse", "named_contracts")
@@ -237,7 +237,7 @@ class _Work:
     def undecided(self) -> list[str]:
         """Say what was not decided, of everything that is alike in one line."""
         patterns = "which tools fit which patterns over names: there are too many patterns"
-        said = [what.format(_shown(names)) + because for (what, because), names in self._left.items()]
+        said = [what.format(first_few(names)) + because for (what, because), names in self._left.items()]
         return [*([] if self._has_all_names else [patterns]), *said]
 
     def _leave_tools(self, tools: Sequence[str], *, because: str = "") -> None:
@@ -305,7 +305,3 @@ def _either_way(contracts: Iterable[Declaration]) -> str:
     parts = list(dict.fromkeys(part for contract in contracts for part in open_parts(contract)))
     more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
     return f", since this is taken either way: {readable(parts[0]):.100}{more}" if parts else ""
-
-
-def _shown(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -24,7 +24,7 @@ from .pair import Pair, Parted, Side
 from .tool_names import names_of
 from .traces import TraceRow, shown_rows
 from .witness import UNSHOWN
-from .words import Changes, changes_between
+from .words import Changes, changes_between, first_few
 
 __all__ = ("Difference", "compare")
 
@@ -195,8 +195,7 @@ def _search(old: Side, new: Side, parted: Parted, budget: Budget, tools: Iterabl
         first = every[min(some)]
         left.append(first.id or first.spec)
     if left:
-        more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-        parted.undecided.append(f"whether they part elsewhere, around {', '.join(left[:3])}{more}")
+        parted.undecided.append(f"whether they part elsewhere, around {first_few(left)}")
 
 
 class _Comparison:

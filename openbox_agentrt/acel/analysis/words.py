@@ -12,7 +12,7 @@ from ..contracts.base import TemporalContract
 from ..contracts.identity import meaning_of
 from .findings import Named
 
-__all__ = ("Changes", "RuleChange", "changes_between", "readable")
+__all__ = ("Changes", "RuleChange", "changes_between", "first_few", "readable")
 
 
 _Formed: TypeAlias = "tuple[dict[str, Any], Named]"
@@ -134,6 +134,11 @@ def _words(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
 
 def _condition(value: Any) -> str:
     return readable(_shown(value))
+
+
+def first_few(names: Sequence[str]) -> str:
+    """Write the first of some names, and how many more there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def readable(said: str) -> str:
