@@ -191,7 +191,7 @@ class TraceJudge:
     def unmet(self) -> dict[int, set[str]]:
         """Say of each contract in which sessions something is owed at the end of the recording."""
         owing = any(contract.at_end for contract in self.contracts)
-        for kept in self._sessions.each(asked=lambda: owing):
+        for kept in self._sessions if owing else ():
             for run in sorted(kept.runs):
                 self._note_owed(kept, engine_of(kept.session).end_run(run))
             kept.runs.clear()

@@ -6,7 +6,7 @@ import pickle
 import tempfile
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import IO, Any
 
@@ -81,17 +81,19 @@ class JudgedSession:
         Raises:
             SnapshotError: Its state holds something that is no JSON.
         """
-        own = [getattr(self, part.name) for part in fields(self) if part.name not in ("session", "flying")]
+        own = [getattr(self, name) for name in _WRITTEN]
         return pickle.dumps((own, self.session.snapshot()), protocol=pickle.HIGHEST_PROTOCOL)
 
     @classmethod
     def from_bytes(cls, data: bytes, rules: SharedRules, state: Mapping[str, Any]) -> JudgedSession:
         """Go on with what `to_bytes` wrote."""
         own, snapshot = pickle.loads(data)
-        names = [part.name for part in fields(cls) if part.name not in ("session", "flying")]
-        kept = cls(**dict(zip(names, own, strict=True)))
+        kept = cls(**dict(zip(_WRITTEN, own, strict=True)))
         kept.open(rules, state, snapshot)
         return kept
+
+
+_WRITTEN = tuple(part.name for part in fields(JudgedSession) if part.name not in ("session", "flying"))
 
 
 class JudgedSessions:
@@ -127,12 +129,10 @@ class JudgedSessions:
             self._open.move_to_end(name)
         return kept
 
-    def each(self, *, asked: Callable[[], bool]) -> Iterator[JudgedSession]:
-        """Give every session; of those in the file only while `asked` says that they matter."""
+    def __iter__(self) -> Iterator[JudgedSession]:
         yield from list(self._open.values())
-        if asked():
-            for name in list(self._parked):
-                yield self._found(name)
+        for name in list(self._parked):
+            yield self._found(name)
 
     def _found(self, name: str) -> JudgedSession:
         place = self._parked.get(name)
