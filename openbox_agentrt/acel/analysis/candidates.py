@@ -141,7 +141,7 @@ def _follows(
 ) -> tuple[Counter[bool], list[str]]:
     held: Counter[bool] = Counter()
     counter = []
-    for _, calls in index.both(first, then, needed=then):
+    for calls in index.both(first, then, needed=then):
         if held[False] > index.tolerated(then):
             break
         seen: set[Any] = set()
@@ -161,7 +161,7 @@ def _follows(
 def _answered(index: Index, first: str, then: str) -> tuple[Counter[bool], list[str]]:
     held: Counter[bool] = Counter()
     counter = []
-    for _, calls in index.both(first, then, needed=first):
+    for calls in index.both(first, then, needed=first):
         if held[False] > index.tolerated(first):
             break
         answered = False
@@ -188,7 +188,7 @@ def _order(index: Index, banned: str, marker: str) -> Iterator[Candidate]:
 
 
 def _exclusion(index: Index, one: str, other: str) -> Iterator[Candidate]:
-    if index.sessions_of[one] * index.sessions_of[other] / len(index.sessions) < _EXPECTED:
+    if index.sessions_of[one] * index.sessions_of[other] / index.sessions < _EXPECTED:
         return
     held: Counter[bool] = Counter()
     counter = []
@@ -202,7 +202,7 @@ def _exclusion(index: Index, one: str, other: str) -> Iterator[Candidate]:
 
 
 def _limits(index: Index, tool: str, effect: bool) -> Iterator[Candidate]:
-    calls = [[call for _, call in by_tool[tool]] for _, by_tool in index.sessions if tool in by_tool]
+    calls = index.each(tool)
     most = max(map(len, calls))
     reached = sum(len(some) == most for some in calls)
     if effect or (most <= _FEW and reached * 2 >= len(calls)):

@@ -7,7 +7,6 @@ another session would have had them clearly less often.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -94,11 +93,10 @@ def _take(
 ) -> tuple[_Found, _Said]:
     """Note the uses of values in a session, and give what its calls found and its user said."""
     known: _Found = {}
-    prompts = deque(session.prompts)
     said = _Said()
-    for number, call in enumerate(session.calls):
-        while prompts and prompts[0][0] <= number:
-            said.add(prompts.popleft()[1])
+    for number, (texts, call) in enumerate(session.with_prompts()):
+        for text in texts:
+            said.add(text)
         if not effects or call.tool in effects:
             for field, value in _values(call):
                 nobody: set[_Source] = set()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..events import USER_PROMPT, ToolCallEvent
 
 __all__ = ("Index", "Recorded", "spelt")
+
+_PlacedCalls: TypeAlias = list[tuple[int, ToolCallEvent]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +34,16 @@ class Recorded:
 
     def events(self) -> Iterator[ToolCallEvent]:
         """Give what happened in its order, what the user said among the calls."""
-        prompts = deque(self.prompts)
-        for number, call in enumerate(self.calls):
-            while prompts and prompts[0][0] <= number:
-                yield ToolCallEvent(USER_PROMPT, {"prompt": prompts.popleft()[1]}, ts=call.ts)
+        for texts, call in self.with_prompts():
+            yield from (ToolCallEvent(USER_PROMPT, {"prompt": text}, ts=call.ts) for text in texts)
             yield call
+
+    def with_prompts(self) -> Iterator[tuple[list[str], ToolCallEvent]]:
+        """Give each call, after the texts of the user since the call before it."""
+        said: dict[int, list[str]] = {}
+        for number, text in self.prompts:
+            said.setdefault(number, []).append(text)
+        return ((said.get(number, []), call) for number, call in enumerate(self.calls))
 
     def where(self, number: int) -> str:
         """Say where a call stands, for people: its place, or the session where that is not known."""
@@ -52,17 +59,17 @@ class Index:
         confidence: So large a share of times at least a suggestion has to hold.
 
     Attributes:
-        sessions: Of each session its name, and of each tool its calls with their places.
+        sessions: How many sessions there are.
         sessions_of: In how many sessions each tool is called.
         values: Of each tool and each argument that is a text or a whole number, its values.
     """
 
     def __init__(self, sessions: Sequence[Recorded], *, confidence: float) -> None:
         self._confidence = confidence
-        self.sessions: list[tuple[str, dict[str, list[tuple[int, ToolCallEvent]]]]] = []
+        self.sessions = len(sessions)
         self.sessions_of: Counter[str] = Counter()
         self.values: dict[str, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
-        self._of: dict[str, list[tuple[str, dict[str, list[tuple[int, ToolCallEvent]]]]]] = defaultdict(list)
+        self._of: dict[str, list[dict[str, _PlacedCalls]]] = defaultdict(list)
         self._places: dict[int, str] = {}
         self._calls: Counter[str] = Counter()
         self._after: dict[str, Counter[str]] = defaultdict(Counter)
@@ -70,16 +77,20 @@ class Index:
         for session in sessions:
             self._take(session)
 
-    def both(self, one: str, other: str, *, needed: str) -> Iterator[tuple[str, list[ToolCallEvent]]]:
+    def each(self, tool: str) -> list[list[ToolCallEvent]]:
+        """Give the calls of a tool in each session in which it is called."""
+        return [[call for _, call in by_tool[tool]] for by_tool in self._of[tool]]
+
+    def both(self, one: str, other: str, *, needed: str) -> Iterator[list[ToolCallEvent]]:
         """Give the calls of two tools in the sessions in which `needed` is called, in their order."""
-        for name, by_tool in self._of[needed]:
+        for by_tool in self._of[needed]:
             calls = by_tool.get(one, []) + by_tool.get(other, [])
             calls.sort(key=_place)
-            yield name, [call for _, call in calls]
+            yield [call for _, call in calls]
 
-    def calls_of(self, one: str, other: str) -> Iterator[tuple[list[tuple[int, ToolCallEvent]], ...]]:
+    def calls_of(self, one: str, other: str) -> Iterator[tuple[_PlacedCalls, ...]]:
         """Give the calls of two tools, with their places, in the sessions in which both are called."""
-        for _, by_tool in self._of[one]:
+        for by_tool in self._of[one]:
             if other in by_tool:
                 yield by_tool[one], by_tool[other]
 
@@ -106,7 +117,7 @@ class Index:
         return (count + 1) / (total + 2)
 
     def _take(self, session: Recorded) -> None:
-        by_tool: dict[str, list[tuple[int, ToolCallEvent]]] = {}
+        by_tool: dict[str, _PlacedCalls] = {}
         for place, call in enumerate(session.calls):
             by_tool.setdefault(call.tool, []).append((place, call))
             self._places[id(call)] = session.where(place)
@@ -114,9 +125,8 @@ class Index:
             for name, value in call.args.items():
                 if type(value) in (str, int) and "." not in name:
                     self.values[call.tool][name].add(spelt(value))
-        self.sessions.append((session.name, by_tool))
         for tool in by_tool:
-            self._of[tool].append(self.sessions[-1])
+            self._of[tool].append(by_tool)
         self.sessions_of.update(by_tool.keys())
         for tool, calls in by_tool.items():
             first, last = calls[0][0], calls[-1][0]
