@@ -10,12 +10,11 @@ from typing import Annotated
 import typer
 
 from ..acel.analysis import Analysis, analyse
-from ..acel.policy_tests import said_names
-from ..acel.rulesfile import contract_lines, read_rules
-from ..acel.rulesfile.policy_tests import read_policy_tests
+from ..acel.rulesfile import contract_lines, read_document, rules_of
 from .options import AsJson, RulesArgument, Seconds, Tools
 from .running import write_output
 from .sarif import sarif_of
+from .test import read_all_tests
 from .text import print_result, print_warnings
 from .tool_names import read_tool_names
 
@@ -41,12 +40,12 @@ def analyse_rules(
 ) -> int:
     """Search what sessions under rules can do, and say what is probably not meant. Nothing is run."""
     began = time.monotonic()
-    understood = read_rules(rules)
+    document = read_document(rules)
+    understood = rules_of(document)
     print_warnings(rules, understood.warnings)
     names = None if tools is None else read_tool_names(tools)
-    lines = contract_lines(rules)
-    known = {name for contract in understood.contracts for name in said_names(contract)}
-    examples = [test for file in (rules, *(tests or ())) for test in read_policy_tests(file, known)]
+    lines = contract_lines(document)
+    examples = read_all_tests(understood, document, tests or ())
     # Reading the file takes of the time, too.
     left = max(0.0, seconds - (time.monotonic() - began))
     found = analyse(understood, tools=names, lines=lines, tests=examples, seconds=left)

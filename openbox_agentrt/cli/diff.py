@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ..acel.analysis import compare
-from ..acel.rulesfile import contract_lines, read_rules
+from ..acel.rulesfile import Rules, contract_lines, read_document, rules_of
 from .options import AsJson, Seconds, Tools
 from .text import say
 from .tool_names import read_tool_names
@@ -27,12 +27,11 @@ def diff(
 ) -> int:
     """Compare two rules files: what changed in words, and the first call on which they part, both ways."""
     began = time.monotonic()
-    before, after = read_rules(old), read_rules(new)
+    (before, was), (after, now) = _read(old), _read(new)
     names = None if tools is None else read_tool_names(tools)
-    lines = contract_lines(old), contract_lines(new)
     # Reading the files takes of the time, too.
     left = max(0.0, seconds - (time.monotonic() - began))
-    found = compare(before, after, tools=names, lines=lines, seconds=left)
+    found = compare(before, after, tools=names, lines=(was, now), seconds=left)
     if as_json:
         print(json.dumps(found.to_dict()))
     elif found.same:
@@ -41,3 +40,9 @@ def diff(
         for line in found.lines():
             say(line)
     return 0 if found.same else 1
+
+
+def _read(name: str) -> tuple[Rules, tuple[int | None, ...]]:
+    """Read a rules file once, for what it says and where."""
+    document = read_document(name)
+    return rules_of(document), contract_lines(document)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from ..acel.policy_tests import TestResult, run_policy_test, said_names, unrefused
-from ..acel.rulesfile import Rules, read_rules
-from ..acel.rulesfile.policy_tests import read_policy_tests
+from ..acel.rulesfile import Document, Rules, read_document, rules_of
+from ..acel.rulesfile.policy_tests import PolicyTest, policy_tests_of, read_policy_tests
 from .options import AsJson, RulesArgument
 from .running import InputError
 from .text import print_result, print_warnings
@@ -27,16 +27,28 @@ def run_tests(
     as_json: AsJson = False,
 ) -> int:
     """Run the tests of rules: calls, and what is expected of each. No tool is called."""
-    understood = read_rules(rules)
+    document = read_document(rules)
+    understood = rules_of(document)
     print_warnings(rules, understood.warnings)
-    known = {name for contract in understood.contracts for name in said_names(contract)}
-    found = [test for file in (rules, *(tests or ())) for test in read_policy_tests(file, known)]
+    found = read_all_tests(understood, document, tests or ())
     if not found:
         files = ", ".join(map(repr, (rules, *(tests or ()))))
         raise InputError(f"there are no tests in {files}; write them under `tests:`, or name their files")
     results = [run_policy_test(understood, test) for test in found]
     print_result(_result(understood, results), _lines(understood, results), as_json=as_json)
     return 1 if any(result.failure is not None for result in results) else 0
+
+
+def read_all_tests(rules: Rules, document: Document, files: Iterable[str]) -> list[PolicyTest]:
+    """
+    Read the tests of rules: those of their own file, and those of further files.
+
+    Raises:
+        ConfigError: If a test is not understood, or a file cannot be read.
+    """
+    known = {name for contract in rules.contracts for name in said_names(contract)}
+    others = (test for file in files for test in read_policy_tests(file, known))
+    return [*policy_tests_of(document, known), *others]
 
 
 def _lines(rules: Rules, results: Sequence[TestResult]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import typer
 
 from ..acel.analysis.inspection import matches_nothing
 from ..acel.contracts.template import Template
-from ..acel.rulesfile import Rules, RulesWarning, contract_lines, read_rules
+from ..acel.rulesfile import Document, Rules, RulesWarning, contract_lines, read_document, rules_of
 from .options import AsJson, RulesArgument
 from .text import compact_json, print_warnings, say
 
@@ -28,8 +28,9 @@ def validate(
     as_json: AsJson = False,
 ) -> int:
     """Read a rules file strictly and print the contracts that it declares."""
-    understood = read_rules(rules)
-    understood = replace(understood, warnings=(*understood.warnings, *_pointless(rules, understood)))
+    document = read_document(rules)
+    understood = rules_of(document)
+    understood = replace(understood, warnings=(*understood.warnings, *_pointless(document, understood)))
     failed = strict and bool(understood.warnings)
     print_warnings(rules, understood.warnings)
     if as_json:
@@ -41,12 +42,12 @@ def validate(
     return 2 if failed else 0
 
 
-def _pointless(name: str, rules: Rules) -> Iterator[RulesWarning]:
+def _pointless(document: Document, rules: Rules) -> Iterator[RulesWarning]:
     """Warn of patterns that are in no text, as far as looking at them tells."""
     lines: tuple[int | None, ...] | None = None
     for place, contract in enumerate(rules.contracts):
         for pattern, field in matches_nothing(contract):
-            lines = contract_lines(name) if lines is None else lines
+            lines = contract_lines(document) if lines is None else lines
             message = f"no text contains /{pattern}/, so it matches no {field}; see openbox-agentrt analyse"
             yield RulesWarning(message=message, line=lines[place])
 

@@ -8,7 +8,7 @@ dropped guards nothing.
 from .document import Document, parse_document, read_document
 from .errors import ConfigError
 from .oddities import RulesWarning
-from .rules import Rules, contract_lines, parse_rules, read_rules
+from .rules import Rules, contract_lines, parse_rules, read_rules, rules_of
 
 __all__ = (
     "ConfigError",
@@ -20,4 +20,5 @@ __all__ = (
     "parse_rules",
     "read_document",
     "read_rules",
+    "rules_of",
 )

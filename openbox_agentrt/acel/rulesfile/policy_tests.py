@@ -100,7 +100,16 @@ def read_policy_tests(path: str | os.PathLike[str], known: Collection[str]) -> t
     Raises:
         ConfigError: If anything in the tests is not understood, or names a contract that there is not.
     """
-    document = read_document(path)
+    return policy_tests_of(read_document(path), known)
+
+
+def policy_tests_of(document: Document, known: Collection[str]) -> tuple[PolicyTest, ...]:
+    """
+    Understand the tests of a file that was read.
+
+    Raises:
+        ConfigError: See `read_policy_tests`.
+    """
     listed = document.data.get("tests", [])
     if not document.data.keys() & {"tests", "contracts", "groups", "only"}:
         raise ConfigError("holds no tests", path=document.name, line=document.line_of(()))

@@ -66,15 +66,14 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
     return rules_of(read_document(path))
 
 
-def contract_lines(path: str | os.PathLike[str]) -> tuple[int | None, ...]:
+def contract_lines(document: Document) -> tuple[int | None, ...]:
     """
     Find the line of each contract of a rules file, in the order of `Rules.contracts`; None where unknown.
 
     Raises:
-        ConfigError: If the file cannot be read, or its parts are not understood.
+        ConfigError: If its parts are not understood.
     """
-    parts = Parts(read_document(path))
-    return tuple(parts.document.line_of(place) for place, _ in parts.contracts)
+    return tuple(document.line_of(place) for place, _ in Parts(document).contracts)
 
 
 def parse_rules(text: str | Mapping[str, Any], *, format: Format = "yaml", name: str | None = None) -> Rules:
