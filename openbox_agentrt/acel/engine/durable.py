@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from ...fleet.errors import SessionMemoryError
@@ -12,10 +12,12 @@ from ..memory.state import StateStore
 from .engine import Engine
 from .rule_set import RuleSet, SharedRules, shared_rules
 from .session_gate import SessionGate
-from .session_pieces import SessionPieces
 from .snapshot import SnapshotError
 from .store import SessionStore
 from .trace import Trace
+
+if TYPE_CHECKING:
+    from .session_pieces import SessionPieces
 
 _checked: WeakSet[RuleSet] = WeakSet()
 
@@ -55,6 +57,9 @@ def check_durable(contracts: tuple[TemporalContract, ...], state: Mapping[str, A
 
 
 def _pieces(store: SessionStore, rows: Trace, state: StateStore, *, checked: bool = False) -> SessionPieces:
+    # Loaded where a session is durable: a hook is a process for each call, and no session of one is.
+    from .session_pieces import SessionPieces
+
     try:
         return SessionPieces(store, rows, state, checked=checked)
     except (SnapshotError, SessionMemoryError) as error:
