@@ -6,7 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -29,27 +29,34 @@ def asks(event: Any) -> Any:
     return "REQUIRE_APPROVAL" if event.get("activity_type") == "refund" else None
 
 
-class Worker:
-    """A governance with a worker of the store, and a loop that pays back."""
+class Agent:
+    """A governance with a worker of the store, and a loop."""
 
-    def __init__(self, stage: Any, kit: Any, paid: list[int], *steps: Any) -> None:
+    def __init__(self, stage: Any, kit: Any, tools: Mapping[str, Callable[..., Any]], *steps: Any) -> None:
         self.stage, self.kit = stage, kit
-
-        def refund(amount: int) -> str:
-            paid.append(amount)
-            return "refunded"
-
-        loop = AgentLoop(ScriptedProvider(*steps), tool_registry=kit.registry({"refund": refund}))
+        self.provider = ScriptedProvider(*steps)
+        loop = AgentLoop(self.provider, tool_registry=kit.registry(tools))
         self.loop = stage.governance.govern_loop(loop)
 
-    async def begin(self) -> str:
+    async def begin(self, said: str = "Refund 300.") -> str:
         """Run until a person is asked, and give the checkpoint as text."""
-        result = await self.loop.run(self.kit.agent("Support"), [self.kit.user("Refund 300.")])
+        result = await self.loop.run(self.kit.agent("Support"), [self.kit.user(said)])
         assert result.termination_reason == "waiting_for_approval"
         return saved(result.messages)
 
     async def resume(self, checkpoint: str) -> Any:
         return await self.loop.run(self.kit.agent("Support"), [], resume_checkpoint=loaded(checkpoint))
+
+
+class Worker(Agent):
+    """One that pays back."""
+
+    def __init__(self, stage: Any, kit: Any, paid: list[int], *steps: Any) -> None:
+        def refund(amount: int) -> str:
+            paid.append(amount)
+            return "refunded"
+
+        super().__init__(stage, kit, {"refund": refund}, *steps)
 
 
 @pytest.fixture
@@ -237,25 +244,18 @@ def redacts(event: Any) -> Any:
     }
 
 
-class CardWorker(Worker):
+class CardWorker(Agent):
     """One whose user and model name a card."""
 
     def __init__(self, stage: Any, kit: Any, given: list[Any], *steps: Any) -> None:
-        super().__init__(stage, kit, [], *steps)
-
         def refund(card: str, amount: int) -> str:
             given.append((card, amount))
             return f"refunded to {SECRET}"
 
-        self.provider = ScriptedProvider(*steps)
-        loop = AgentLoop(self.provider, tool_registry=kit.registry({"refund": refund}))
-        self.loop = stage.governance.govern_loop(loop)
+        super().__init__(stage, kit, {"refund": refund}, *steps)
 
-    async def begin(self, card: str = SECRET) -> str:
-        said = self.kit.user(f"Refund 300 to {card}.")
-        result = await self.loop.run(self.kit.agent("Support"), [said])
-        assert result.termination_reason == "waiting_for_approval"
-        return saved(result.messages)
+    async def begin(self, said: str = SECRET) -> str:
+        return await super().begin(f"Refund 300 to {said}.")
 
 
 CARD_RULES = [at_most_total("refund", "amount", 500, key="card", scope="fleet", per="month")]
@@ -541,11 +541,11 @@ async def test_a_worker_that_is_killed_loses_no_yes(
     assert done.event["status"] == "completed"
 
 
-class Nested:
+class Nested(Agent):
     """An agent that asks another one, whose refund needs a person, and then needs one itself."""
 
     def __init__(self, stage: Any, kit: Any, paid: list[str], *, resumes: bool = False) -> None:
-        self.stage, self.kit, self.kept = stage, kit, ""
+        self.kept = ""
 
         def pay(whose: str) -> str:
             paid.append(whose)
@@ -558,11 +558,10 @@ class Nested:
         async def ask() -> str:
             return await (self.resume_inner() if self.kept else self.ask())
 
-        outer = {"ask": ask, "refund": pay}
+        outer: dict[str, Callable[..., Any]] = {"ask": ask, "refund": pay}
         first = [Call(name="ask"), Call(name="refund", arguments={"whose": "outer"})]
         steps = [Call(name="ask"), "done"] if resumes else first
-        loop = AgentLoop(ScriptedProvider(*steps), tool_registry=kit.registry(outer))
-        self.outer = stage.governance.govern_loop(loop)
+        super().__init__(stage, kit, outer, *steps)
 
     async def ask(self) -> str:
         result = await self.inner.run(self.kit.agent("Clerk"), [self.kit.user("Refund.")])
@@ -573,14 +572,6 @@ class Nested:
         agent = self.kit.agent("Clerk")
         result = await self.inner.run(agent, [], resume_checkpoint=loaded(self.kept, "Clerk"))
         return str(result.termination_reason)
-
-    async def begin(self) -> str:
-        result = await self.outer.run(self.kit.agent("Support"), [self.kit.user("Refund both.")])
-        assert result.termination_reason == "waiting_for_approval"
-        return saved(result.messages)
-
-    async def resume(self, checkpoint: str) -> Any:
-        return await self.outer.run(self.kit.agent("Support"), [], resume_checkpoint=loaded(checkpoint))
 
 
 @pytest.fixture
@@ -646,14 +637,13 @@ async def test_a_nested_run_ends_with_the_one_around_it_in_another_process_too(
     await first.stage.governance.aclose()
     for waiting in core.pending_approvals():
         core.approve(waiting)
-    second = Worker(await make_stage(core=core, approval_mode="pause", fleet=other), kit, [], "done")
 
     async def pay(whose: str) -> str:
         done.append(whose)
         return "paid"
 
-    loop = AgentLoop(ScriptedProvider("done"), tool_registry=kit.registry({"refund": pay}))
-    second.loop = second.stage.governance.govern_loop(loop)
+    stage = await make_stage(core=core, approval_mode="pause", fleet=other)
+    second = Agent(stage, kit, {"refund": pay}, "done")
     assert (await second.resume(checkpoint)).termination_reason == "completed"
     await second.stage.governance.aclose()
 
