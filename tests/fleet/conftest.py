@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 from openbox_agentrt.fleet import Fleet, RedisFleet, SqliteFleet
+from openbox_agentrt.fleet.judge.in_memory import MemoryLine
+from openbox_agentrt.fleet.redis.line import RedisLine
+from openbox_agentrt.fleet.sqlite import SqliteLine
+from openbox_agentrt.fleet.steps import StoreLine
 from tests.fleet.redis_server import BINARY, RedisServer
 
 
@@ -37,6 +41,26 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "redis":
         return f"{request.getfixturevalue('shared_server').url}?namespace={uuid.uuid4().hex}"
     return f"sqlite:///{tmp_path / 'fleet.db'}"
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+def clocked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[StoreLine, list[int]]]:
+    """A store that nobody used, and its clock, which is set by hand before it is asked."""
+    now = [0]
+
+    def clock() -> int:
+        return now[0]
+
+    line: StoreLine
+    if request.param == "memory":
+        line = MemoryLine(clock=clock)
+    elif request.param == "sqlite":
+        line = SqliteLine(tmp_path / "fleet.db", timeout_seconds=20, clock=clock)
+    else:
+        url = request.getfixturevalue("shared_server").url
+        line = RedisLine(url, uuid.uuid4().hex, timeout_seconds=20, clock=clock)
+    with closing(line):
+        yield line, now
 
 
 OpenFleet = Callable[[], Fleet]

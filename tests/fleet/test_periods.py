@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
-from contextlib import closing
 from datetime import datetime
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -14,11 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openbox_agentrt.fleet import FleetCell, FleetConfigError, FleetGuard, FleetMove, FleetPlan
-from openbox_agentrt.fleet.judge.in_memory import MemoryLine
 from openbox_agentrt.fleet.periods import SECOND, edges_around, zone
 from openbox_agentrt.fleet.plan import Per
-from openbox_agentrt.fleet.redis.line import RedisLine
-from openbox_agentrt.fleet.sqlite import SqliteLine
 from openbox_agentrt.fleet.steps import Beat, Reserve, StepAnswer, StoreLine
 from openbox_agentrt.fleet.wire import wire
 
@@ -71,29 +64,10 @@ def test_a_zone_that_is_none_is_said() -> None:
         zone("Berlin")
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
-def clocked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[StoreLine, list[int]]]:
-    """A store and its clock."""
-    now = [at("2026-03-28T23:59:59.999")]
-
-    def clock() -> int:
-        return now[0]
-
-    line: StoreLine
-    if request.param == "memory":
-        line = MemoryLine(clock=clock)
-    elif request.param == "sqlite":
-        line = SqliteLine(tmp_path / "fleet.db", timeout_seconds=20, clock=clock)
-    else:
-        url = request.getfixturevalue("shared_server").url
-        line = RedisLine(url, uuid.uuid4().hex, timeout_seconds=20, clock=clock)
-    with closing(line):
-        yield line, now
-
-
 def test_a_cell_begins_anew_with_its_day(clocked: tuple[StoreLine, list[int]]) -> None:
     """One millisecond before midnight the budget is used up; at midnight it is whole again, on time."""
     line, now = clocked
+    now[0] = at("2026-03-28T23:59:59.999")
     line.run([Beat(worker="w", lease_us=10**13, join=True)])
     cell = FleetCell(kind="sum", name="paid", per="day", tz=BERLIN, scale=2)
     plan = FleetPlan(
@@ -114,4 +88,3 @@ def test_a_cell_begins_anew_with_its_day(clocked: tuple[StoreLine, list[int]]) -
     assert reserve("c").said == "ok"
     # The day on which the clocks change is an hour shorter.
     assert reserve("d").broken[0].free_at == midnight + 23 * 3600 * SECOND
-    line.close()

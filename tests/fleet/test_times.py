@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import uuid
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,8 +13,6 @@ from openbox_agentrt.fleet import FleetCell, FleetGuard, FleetMove, FleetPlan
 from openbox_agentrt.fleet.client.standing import WorkerStanding
 from openbox_agentrt.fleet.judge.in_memory import MemoryLine
 from openbox_agentrt.fleet.periods import SECOND
-from openbox_agentrt.fleet.redis.line import RedisLine
-from openbox_agentrt.fleet.sqlite import SqliteLine
 from openbox_agentrt.fleet.steps import Beat, Finish, Mend, Reserve, StepAnswer, StoreLine
 from openbox_agentrt.fleet.wire import cell_id, wire
 
@@ -57,23 +51,11 @@ class Store:
         return self.line.run([Finish(lease=name, worker="w", how=how, cells=cells)])[0]  # type: ignore[arg-type]
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    now = [BEGIN]
-
-    def clock() -> int:
-        return now[0]
-
-    line: StoreLine
-    if request.param == "memory":
-        line = MemoryLine(clock=clock)
-    elif request.param == "sqlite":
-        line = SqliteLine(tmp_path / "fleet.db", timeout_seconds=20, clock=clock)
-    else:
-        url = request.getfixturevalue("shared_server").url
-        line = RedisLine(url, uuid.uuid4().hex, timeout_seconds=20, clock=clock)
-    with closing(line):
-        yield Store(line, now)
+@pytest.fixture
+def store(clocked: tuple[StoreLine, list[int]]) -> Store:
+    line, now = clocked
+    now[0] = BEGIN
+    return Store(line, now)
 
 
 def window(kind: str, n: int = 1) -> FleetPlan:
