@@ -14,11 +14,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from openbox_agentrt.acel import Session, at_most_total, must_precede
 from openbox_agentrt.acel.fleet_account import FleetAccount
 from openbox_agentrt.acel.rerun import rerun_file, rerun_files
 from openbox_agentrt.doors.claude_code.answers import HookSettings, after_tool, at_end, before_tool
-from openbox_agentrt.evidence import ed25519_signer, verify_file
+from openbox_agentrt.evidence import EvidenceFile, ed25519_signer, verify_file
 from openbox_agentrt.evidence.logs import logs_in
+from openbox_agentrt.fleet import SqliteFleet
 
 from .evidence_ground import Attacked, Ground
 from .rechaining import rechained
@@ -198,11 +200,8 @@ def _worker(folder: Path, name: str, seed: int) -> subprocess.Popen[str]:
 
 def moving_kills(ground: Ground) -> Iterator[Attacked]:
     """Let two workers take one session from each other, and kill one of them again and again."""
-    attacked, chance = (
-        Attacked("a worker killed with SIGKILL between which and another a session moves"),
-        random.Random(3),
-    )
-    moved = 0
+    attacked = Attacked("a worker killed with SIGKILL between which and another a session moves")
+    chance, moved = random.Random(3), 0
     for number in range(1 if ground.quick else 50):
         folder = ground.folder / f"moving-{number}"
         folder.mkdir()
@@ -259,15 +258,10 @@ def _pieces_left(folder: Path, amount: int) -> list[tuple[str, str]]:
 
 
 def _work(folder: Path, name: str, amount: int) -> None:
-    from openbox_agentrt.acel import Session, at_most_total, must_precede
-    from openbox_agentrt.evidence import EvidenceFile
-    from openbox_agentrt.fleet import SqliteFleet
-
     rules = [must_precede("verify", "pay", key="to"), at_most_total("pay", "amount", 10**6, key="to")]
+    path, key = folder / f"{name}.jsonl", b"k" * 32
     with (
-        EvidenceFile(
-            folder / f"{name}.jsonl", record="steps", redact_fields=["to"], redaction_key=b"k" * 32
-        ) as log,
+        EvidenceFile(path, record="steps", redact_fields=["to"], redaction_key=key) as log,
         closing(SqliteFleet(folder / "fleet.db", timeout_seconds=20)) as fleet,
     ):
         session = Session(contracts=rules, fleet=fleet, durable=True, session_id="s-1", evidence=log)

@@ -30,6 +30,7 @@ from agent_rt import (
 )
 
 from openbox_agentrt import ApprovalRejectedError, GovernanceError, create_openbox_agentrt
+from openbox_agentrt._files.whole_write import write_private
 from openbox_agentrt.acel import at_most_n_times
 from openbox_agentrt.fleet import Fleet, open_fleet
 from openbox_agentrt.local_core import DEFAULT_API_KEY, LocalCore
@@ -84,14 +85,7 @@ async def _begin(governance: Any, paid: Path) -> None:
     loop = _loop(governance, paid, Call(name="pay", arguments={"to": name, "card": CARD}))
     result = await loop.run(AGENT, [ModelMessage("user", (ContentPart("text", f"Pay {name}."),))])
     if result.termination_reason == "waiting_for_approval":
-        _keep(paid.parent / f"{name}.checkpoint", result)
-
-
-def _keep(checkpoint: Path, result: Any) -> None:
-    """Put a checkpoint in the place of what was there, whole."""
-    draft = checkpoint.with_suffix(f".{os.getpid()}")
-    draft.write_text(saved(result.messages))
-    draft.rename(checkpoint)
+        write_private(paid.parent / f"{name}.checkpoint", saved(result.messages).encode())
 
 
 async def resume(governance: Any, paid: Path, checkpoint: Path) -> None:
@@ -109,7 +103,7 @@ async def resume(governance: Any, paid: Path, checkpoint: Path) -> None:
     if result.termination_reason == "completed":
         checkpoint.unlink(missing_ok=True)  # noqa: ASYNC240
     elif result.termination_reason == "waiting_for_approval":
-        _keep(checkpoint, result)
+        write_private(checkpoint, saved(result.messages).encode())
 
 
 def _loop(governance: Any, paid: Path, *calls: Call) -> AgentLoop:
