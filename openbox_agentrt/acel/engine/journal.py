@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from ..contracts.base import PersonsHalt, SessionRule, TemporalContract
-from ..contracts.identity import meaning_of, rules_hash
+from ..contracts.identity import forms_hash, meaning_of, rules_hash
 from ..contracts.rules import Cell
 from ..match.keys import Key
 from ..memory.clock import Clock
@@ -375,9 +375,10 @@ def _folded_keys(rules: RuleSet) -> tuple[Key, ...]:
 @functools.lru_cache(maxsize=16)
 def _filed(rules: RuleSet) -> _Filed:
     several = in_log_order(rules.contracts)
+    forms = list(map(meaning_of, several))
     told = {
-        "hash": rules_hash(several),
-        "contracts": [meaning_of(contract) for contract in several],
+        "hash": forms_hash(forms),
+        "contracts": forms,
         "texts": [contract.spec for contract in several],
     }
     return _Filed(told, {id(contract): place for place, contract in enumerate(several)})
