@@ -9,9 +9,9 @@ from ...acel import ContractViolation, Session
 from ...acel.outcome import OutcomeHook
 from ..call import GovernedCall
 from .calls import CALL, ServerCall, rewritten
-from .off_schema import OFF_SCHEMA_REMEDY, report_off_schema
+from .off_schema import report_off_schema
 from .outcome import ServerReading
-from .refusal import HALT, error_result, halted, told_to_client, unjudged
+from .refusal import HALT, error_result, halted, told_to_client
 from .schema import OffSchemaError
 from .typed import ServerArguments, UnfitForServerError
 
@@ -53,9 +53,9 @@ async def judged(
     except UnfitForServerError as error:
         return finished(ctx, error_result(str(error)))
     except OffSchemaError as error:
-        report_off_schema(session, call, error)
+        told = report_off_schema(session, call, error)
         if session.mode == "enforce":
-            return answer(ctx, *unjudged(call.tool, reason=str(error), remedy=OFF_SCHEMA_REMEDY))
+            return answer(ctx, *told)
     except Exception as error:
         # Fail-closed: nobody knows what would run.
         raise could_not_be_judged(call) from error

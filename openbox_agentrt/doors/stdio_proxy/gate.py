@@ -22,9 +22,9 @@ from ...acel.engine.lifecycle import conclude
 from ...acel.halts import heed
 from ...acel.outcome import OutcomeHook
 from ..mcp.calls import CALL, ServerCall, gated_methods
-from ..mcp.off_schema import OFF_SCHEMA_REMEDY, report_off_schema
+from ..mcp.off_schema import report_off_schema
 from ..mcp.outcome import ServerReading, is_waiting_error
-from ..mcp.refusal import refused_data, text_of, unjudged, withheld_data
+from ..mcp.refusal import refused_data, text_of, withheld_data
 from ..mcp.schema import OffSchemaError
 from .listing import Listing
 from .owed import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Owed, error_of, line_of
@@ -214,9 +214,8 @@ class StdioGate:
             if entry.method == CALL:
                 call = replace(call, args=self._listing.read(call.tool, call.args))
         except OffSchemaError as error:
-            report_off_schema(self._session, call, error)
+            told = report_off_schema(self._session, call, error)
             if self._enforces:
-                told = unjudged(call.tool, reason=str(error), remedy=OFF_SCHEMA_REMEDY)
                 return entry.answer(*told)
         return self._reserve(entry, call)
 
