@@ -52,7 +52,17 @@ class Redactor:
     and one that was encoded (Base64, compression) before it got here.
     """
 
-    __slots__ = ("_any", "_compiled", "_exact", "_given", "_globs", "_has_own_key", "_key", "_remembered")
+    __slots__ = (
+        "_any",
+        "_compiled",
+        "_conceal",
+        "_exact",
+        "_given",
+        "_globs",
+        "_has_own_key",
+        "_key",
+        "_remembered",
+    )
 
     def __init__(
         self,
@@ -67,6 +77,12 @@ class Redactor:
             raise ValueError("the key of a redactor has at least 16 bytes")
         self._exact = frozenset(names) - frozenset(globs)
         self._globs = re.compile("|".join(map(fnmatch.translate, globs))) if globs else None
+        self._conceal: Any = None
+        if names:
+            # Loaded here, as below: a hook has no time for what it has no use for.
+            from .named_values import conceal_values
+
+            self._conceal = conceal_values
         self._given = tuple(patterns)
         self._any: Any = None
         self._compiled: tuple[Any, ...] | None = None
@@ -105,12 +121,9 @@ class Redactor:
 
     def redact_text(self, text: str) -> str:
         """A text with markers for the secrets in it, those inside JSON included."""
-        if self._exact or self._globs:
-            # Loaded here, as below: a hook has no time for what it has no use for.
-            from .named_values import conceal_values
-
+        if self._conceal is not None:
             text = self._redact_json(text)
-            text = conceal_values(text, self.hides, self.marker)
+            text = self._conceal(text, self.hides, self.marker)
         # Most texts hold no secret, and one look at all patterns costs what a look at each one does.
         return self._mark_found(text) if self._finds_in(text) else text
 
