@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from .amounts import from_units
-from .periods import SECOND, end_of_period
+from .periods import SECOND, end_of_period, zone
 from .survey import CellStand
 
 _COUNTED: Final[Mapping[str, str]] = {
@@ -84,7 +83,7 @@ def resets_at(cell: CellStand) -> datetime | None:
     if about is None or about.per is None or cell.period is None:
         return None
     end = end_of_period(about.per, about.tz, cell.period)
-    return datetime.fromtimestamp(end / SECOND, ZoneInfo(about.tz))
+    return datetime.fromtimestamp(end / SECOND, zone(about.tz))
 
 
 def _form(name: str) -> dict[str, Any] | None:
