@@ -104,38 +104,6 @@ def test_a_full_disk_keeps_a_session_from_going_on(tmp_path: Path) -> None:
         assert refused(heir) == "at_most_n_times(pay, n=2)"
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
-@pytest.mark.parametrize("open_one", ["sqlite", "redis"], indirect=True)
-def test_a_forked_worker_has_neither_the_session_nor_the_connection_of_its_parent(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is refused as any other worker is, whatever its copy remembers; the parent goes on."""
-    monkeypatch.setattr("openbox_agentrt.fleet.sessions.HOLD_SECONDS", 0.0)
-    session = session_of(fleet)
-    session.call("verify", result="yes")
-    waiting, parents = session.reserve("pay"), fleet.worker
-    assert waiting.written is not None
-    waiting.written.result(20)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a process with threads is forked is the point
-        child = os.fork()
-    if not child:
-        try:
-            started = waiting.start()
-            reason = None if waiting.refusal is None else waiting.refusal.broken[0].reason
-            mine = [refused(session), reason, started, fleet.worker == parents]
-            os._exit(0 if mine == ["session_busy", "session_lost", False, False] else 1)
-        finally:
-            os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-    assert fleet.worker == parents
-    assert waiting.start()
-    waiting.commit("paid")
-    assert refused(session) is None
-    assert refused(session) == "at_most_n_times(pay, n=2)"
-
-
 def in_child(work: Callable[[], object], meanwhile: Callable[[], object] = lambda: None) -> bool:
     """Fork, do `meanwhile` here and then `work` there, and tell whether that gave something true."""
     goes_on, go_on = os.pipe()
@@ -153,6 +121,34 @@ def in_child(work: Callable[[], object], meanwhile: Callable[[], object] = lambd
     os.close(go_on)
     os.close(goes_on)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.parametrize("open_one", ["sqlite", "redis"], indirect=True)
+def test_a_forked_worker_has_neither_the_session_nor_the_connection_of_its_parent(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused as any other worker is, whatever its copy remembers; the parent goes on."""
+    monkeypatch.setattr("openbox_agentrt.fleet.sessions.HOLD_SECONDS", 0.0)
+    session = session_of(fleet)
+    session.call("verify", result="yes")
+    waiting, parents = session.reserve("pay"), fleet.worker
+    assert waiting.written is not None
+    waiting.written.result(20)
+
+    def go_on() -> bool:
+        started = waiting.start()
+        reason = None if waiting.refusal is None else waiting.refusal.broken[0].reason
+        mine = [refused(session), reason, started, fleet.worker == parents]
+        return mine == ["session_busy", "session_lost", False, False]
+
+    assert in_child(go_on)
+
+    assert fleet.worker == parents
+    assert waiting.start()
+    waiting.commit("paid")
+    assert refused(session) is None
+    assert refused(session) == "at_most_n_times(pay, n=2)"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
