@@ -8,6 +8,7 @@ compiled when a text has its words. A process that goes on is better off with al
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,14 +16,15 @@ from .known_secrets import SECRET_PATTERNS
 from .redaction import Redactor, compiled
 from .secret_words import SECRET_WORDS, folded, may_find
 
+_compiled_once = functools.cache(compiled)
+
 
 class BriefRedactor(Redactor):
     """Replace secrets by markers, as `Redactor` does with `SECRET_PATTERNS`."""
 
-    __slots__ = ("_known", "_searched")
+    __slots__ = ("_searched",)
 
     def _prepare(self) -> None:
-        self._known: dict[str, Any] = {}
         # By text: the rows of a trace say much the same.
         self._searched: dict[str, tuple[Any, ...]] = {}
 
@@ -34,16 +36,11 @@ class BriefRedactor(Redactor):
         if found is None:
             words = folded(text)
             found = self._searched[text] = tuple(
-                self._compiled_once(pattern)
+                _compiled_once(pattern)
                 for pattern, groups in zip(SECRET_PATTERNS, SECRET_WORDS, strict=True)
                 if may_find(groups, words)
             )
         return found
-
-    def _compiled_once(self, pattern: str) -> Any:
-        if pattern not in self._known:
-            self._known[pattern] = compiled(pattern)
-        return self._known[pattern]
 
 
 def brief_redactor_of(fields: Iterable[str] | str | None) -> Redactor:
