@@ -153,7 +153,9 @@ class _Work:
         yield from watch_findings(self._subject, searched)
         for some in searched:
             yield from end_findings(self._subject, some, self._search_with_more)
-        yield from idle_contracts(self._subject, searched, self._calls, self._search_some, self._budget)
+        yield from idle_contracts(
+            self._subject, searched, self._calls, self._search_some, self._budget, self._leave_idle
+        )
 
     def _search_all(self) -> list[SearchResult]:
         every = range(len(self._subject.contracts))
@@ -239,6 +241,12 @@ class _Work:
         patterns = "which tools fit which patterns over names: there are too many patterns"
         said = [what.format(first_few(names)) + because for (what, because), names in self._left.items()]
         return [*([] if self._has_all_names else [patterns]), *said]
+
+    def _leave_idle(self, place: int) -> None:
+        """Name what never decided, where more values of a key could have let it."""
+        contract = self._subject.contracts[place]
+        if place not in self.open and (contract.id or contract.spec) not in self._subject.examples.decided:
+            self._leave_open(_DECIDES, [place], because=f", since {FEW_VALUES}")
 
     def _leave_tools(self, tools: Sequence[str], *, because: str = "") -> None:
         if tools:

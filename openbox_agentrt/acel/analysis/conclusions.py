@@ -120,6 +120,8 @@ def tool_findings(
             continue
         places, _ = _first_denial(shut[0], name)
         if shut[0].found.world.limited and any(may_need_more_values(subject.contracts[p]) for p in places):
+            if name not in subject.examples.let:
+                subject.unshown.append(f"whether calls of {name!r} are ever let through: {FEW_VALUES}")
             continue
         trace = subject.shown(shut[0].trace(*_first_denial(shut[0], name)[1]), places)
         yield Finding(

@@ -31,8 +31,13 @@ def idle_contracts(
     calls: Mapping[int, Sequence[str]],
     search: Search,
     budget: Budget,
+    leave: Callable[[int], None],
 ) -> Iterator[Finding]:
-    """Find contracts that never decide, and those that decide only what another decides as well."""
+    """
+    Find contracts that never decide, and those that decide only what another decides as well.
+
+    Those that more values of a key could still let decide are left undecided, by `leave`.
+    """
     gone: set[int] = set()
     among: dict[int, list[SearchResult]] = {}
     for some in searched:
@@ -43,12 +48,16 @@ def idle_contracts(
         # Calls of others count for a contract of the fleet, so what it refuses is not known from one session.
         if subject.contracts[place].reach.is_fleet:
             continue
-        for about in _showing(among.get(place, []), calls.get(place, ())):
-            idle = _idle(subject, about, place, gone)
-            if idle is not None and not _is_open(subject, about, place):
-                gone.add(place)
-                yield _finding(subject, about[0], idle, search, budget)
-                break
+        showing = _showing(among.get(place, []), calls.get(place, ()))
+        found = [(about, _idle(subject, about, place, gone)) for about in showing]
+        idle = [(about, of) for about, of in found if of is not None]
+        shown = next(((about, of) for about, of in idle if not _is_open(subject, about, place)), None)
+        if shown is not None:
+            about, of = shown
+            gone.add(place)
+            yield _finding(subject, about[0], of, search, budget)
+        elif idle and len(idle) == len(found):
+            leave(place)
 
 
 def _showing(about: Sequence[SearchResult], calls: Collection[str]) -> Iterator[list[SearchResult]]:

@@ -11,11 +11,12 @@ import pytest
 import openbox_agentrt
 from openbox_agentrt.acel import Session
 from openbox_agentrt.acel.analysis import Analysis, Finding, TraceRow, analyse, compare
+from openbox_agentrt.acel.analysis.conclusions import FEW_VALUES
 from openbox_agentrt.acel.contracts.exclusion import never
 from openbox_agentrt.acel.contracts.precedence import must_precede
 from openbox_agentrt.acel.policy_tests import said_names
-from openbox_agentrt.acel.rulesfile import parse_rules, read_rules
-from openbox_agentrt.acel.rulesfile.policy_tests import read_policy_tests
+from openbox_agentrt.acel.rulesfile import Document, parse_rules, read_rules, rules_of
+from openbox_agentrt.acel.rulesfile.policy_tests import policy_tests_of, read_policy_tests
 
 Analysed = Callable[..., Analysis]
 PACKAGE = Path(openbox_agentrt.__file__).parent
@@ -590,6 +591,59 @@ def test_a_limit_on_more_values_than_are_tried_is_open(analysed: Callable[..., A
     found = analysed(c("existence", "mail", 9), c("at_most_n_times", "mail", 1, key="to"))
 
     assert any("more values of a key" in what for what in found.undecided)
+
+
+@pytest.mark.parametrize(
+    ("contracts", "open_", "decided"),
+    [
+        pytest.param(
+            [c("at_most_n_times", "pay", 2, id="two"), c("at_most_n_times", "pay", 3, id="three")],
+            f"whether each of three ever decides, since {FEW_VALUES}",
+            2,
+            id="a contract",
+        ),
+        pytest.param(
+            [
+                c("must_precede", "ask", "read", id="asked"),
+                c("must_precede", "pay", "read", id="paid"),
+                c("at_most_n_times", {"any_of": ["ask", "pay", "read"]}, 2, id="two"),
+            ],
+            f"whether calls of 'read' are ever let through: {FEW_VALUES}",
+            4,
+            id="a tool",
+        ),
+    ],
+)
+def test_what_more_customers_might_let_happen_is_open(
+    analysed: Callable[..., Analysis], contracts: list[dict[str, Any]], open_: str, decided: int
+) -> None:
+    """What counts over all customers is not called impossible where those that are tried are used up."""
+    assert analysed(*contracts).findings
+
+    found = analysed(*contracts, c("must_precede", "look", "pay", key="k"))
+
+    assert (found.findings, found.undecided, found.decided) == ((), (open_,), decided)
+
+
+def test_a_limit_that_takes_more_customers_than_it_counts_is_open_until_a_test_shows_it() -> None:
+    """Two customers are used up before the first payment, and each payment takes another one."""
+    contracts = [
+        c("must_precede", "look", "pay"),
+        c("must_precede", "ask", "pay"),
+        c("never_after", "pay", "look", key="k"),
+        c("never_after", "pay", "ask", key="k"),
+        c("never_after", "ask", "look", key="k"),
+        c("at_most_n_times", "pay", 1, key="k"),
+        c("at_most_n_times", "pay", 2, id="two"),
+    ]
+    calls = [("look", "A"), ("ask", "B"), ("pay", "C"), ("pay", "D"), ("pay", "E")]
+    shows = {"name": "it", "calls": [{"tool": tool, "args": {"k": key}} for tool, key in calls]}
+    document = Document(data={"contracts": contracts, "tests": [shows]})
+    read, tests = rules_of(document), policy_tests_of(document, {"two"})
+
+    assert analyse(read).undecided == (f"whether each of two ever decides, since {FEW_VALUES}",)
+    assert (analyse(read).decided, analyse(read, tests=tests).decided) == (6, 7)
+    assert analyse(read, tests=tests).undecided == ()
 
 
 def test_a_refusal_makes_no_halt_idle(analysed: Callable[..., Analysis]) -> None:
