@@ -34,7 +34,7 @@ from .conclusions import (
 )
 from .conditions import open_parts
 from .examples import Examples, examples_of
-from .findings import KINDS, Analysis, Finding, Named
+from .findings import KINDS, Analysis, Finding, Named, name_of
 from .inspection import inspected
 from .known import why_unknown
 from .machine import Machine
@@ -120,7 +120,7 @@ def named_contracts(contracts: Sequence[TemporalContract], lines: Sequence[int |
     """Name contracts as reports do, by their ids where they have some."""
     known = [*lines, *[None] * (len(contracts) - len(lines))]
     return [
-        Named(name=contract.id or contract.spec, spec=contract.spec, line=line)
+        Named(name=name_of(contract), spec=contract.spec, line=line)
         for contract, line in zip(contracts, known, strict=True)
     ]
 
@@ -245,7 +245,7 @@ class _Work:
     def _leave_idle(self, place: int) -> None:
         """Name what never decided, where more values of a key could have let it."""
         contract = self._subject.contracts[place]
-        if place not in self.open and (contract.id or contract.spec) not in self._subject.examples.decided:
+        if place not in self.open and name_of(contract) not in self._subject.examples.decided:
             self._leave_open(_DECIDES, [place], because=f", since {FEW_VALUES}")
 
     def _leave_tools(self, tools: Sequence[str], *, because: str = "") -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .conclusions import SearchResult, Subject
 from .conditions import open_parts
+from .findings import name_of
 from .search import row_of, way_to
 from .state import Transition
 from .traces import TraceRow
@@ -38,7 +39,7 @@ def unshown_contracts(subject: Subject, some: SearchResult) -> Iterator[int]:
     for own, place in enumerate(some.contracts):
         if subject.contracts[place].mode != "enforce":
             continue
-        names = {subject.contracts[place].id or subject.contracts[place].spec}
+        names = {name_of(subject.contracts[place])}
         if names <= subject.examples.decided:
             continue
         refusing = [way for blocking, way in some.found.refused.items() if own in blocking]
@@ -65,7 +66,7 @@ def is_shown(subject: Subject, rows: Sequence[TraceRow], ends: str, by: Iterable
         by: Names of contracts that object to the last row.
     """
     done = played(rows, subject.every, subject.state)
-    known = {contract.id or contract.spec for contract in subject.contracts}
+    known = {name_of(contract) for contract in subject.contracts}
     wanted = [*(row.outcome for row in rows[:-1]), ends]
     for row, outcome in zip(done, wanted, strict=True):
         if row.outcome != outcome:

@@ -16,7 +16,7 @@ from ..._plain.amounts import show
 from ..contracts.declaration import Declaration
 from .conditions import calls_counted
 from .examples import Examples
-from .findings import Finding, Named
+from .findings import Finding, Named, name_of
 from .known import guards_of
 from .provenance import sources_of
 from .search import Explored, row_of, way_to
@@ -63,7 +63,7 @@ class Subject:
 
     def shown(self, rows: Sequence[TraceRow], by: Iterable[int]) -> tuple[TraceRow, ...] | None:
         """Let a session of all contracts show a trace, to whose last row one of some contracts objects."""
-        names = {_name(self.contracts[place]) for place in by}
+        names = {name_of(self.contracts[place]) for place in by}
         found = (confirmed(rows, self.every, self.state, by=name) for name in sorted(names))
         return next((trace for trace in found if trace is not None), None)
 
@@ -335,10 +335,6 @@ def may_need_more_values(contract: Declaration) -> bool:
         )
         for guard in guards_of(contract)
     )
-
-
-def _name(contract: Declaration) -> str:
-    return contract.id or contract.spec
 
 
 def _amounts_note(subject: Subject, some: SearchResult) -> str | None:

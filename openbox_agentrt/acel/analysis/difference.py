@@ -19,6 +19,7 @@ from ..rulesfile import Rules
 from .analyse import MAX_STATES, named_contracts
 from .budget import Budget
 from .components import Component, components, names_about, names_near, touched
+from .findings import name_of
 from .known import why_unknown
 from .pair import Pair, Parted, Side
 from .tool_names import names_of
@@ -132,7 +133,7 @@ def compare(
         named_contracts(after.every, lines[1]),
     )
     unknown = [
-        f"{contract.id or contract.spec}: {why}"
+        f"{name_of(contract)}: {why}"
         for contract in (*before.every, *after.every)
         if (why := why_unknown(contract))
     ]
@@ -192,8 +193,7 @@ def _search(old: Side, new: Side, parted: Parted, budget: Budget, tools: Iterabl
             parted.take(found)
             if found.whole:
                 continue
-        first = every[min(some)]
-        left.append(first.id or first.spec)
+        left.append(name_of(every[min(some)]))
     if left:
         parted.undecided.append(f"whether they part elsewhere, around {first_few(left)}")
 
@@ -215,7 +215,7 @@ class _Comparison:
         self._calls = names_about(about)
         self._named: dict[str, set[int]] = {}
         for place, contract in enumerate(every):
-            self._named.setdefault(contract.id or contract.spec, set()).add(place)
+            self._named.setdefault(name_of(contract), set()).add(place)
 
     def search(self, changed: set[int], budget: Budget) -> Parted:
         """Look for where they part, until nothing more stands in the way or the budget is spent."""
@@ -243,5 +243,5 @@ class _Comparison:
         return parted
 
     def _called_alike(self, places: Iterable[int]) -> set[int]:
-        names = {self._every[place].id or self._every[place].spec for place in places}
+        names = {name_of(self._every[place]) for place in places}
         return set().union(*(self._named[name] for name in names))

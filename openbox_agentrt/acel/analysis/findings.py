@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
+from ..contracts.base import SessionRule, TemporalContract
 from .traces import TraceRow, shown_rows
 
-__all__ = ("KINDS", "Analysis", "Finding", "FindingKind", "Named")
+__all__ = ("KINDS", "Analysis", "Finding", "FindingKind", "Named", "name_of")
 
 FindingKind: TypeAlias = Literal[
     "tool-never-allowed",
@@ -25,6 +26,11 @@ FindingKind: TypeAlias = Literal[
     "acceptance-unused",
 ]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
+
+
+def name_of(contract: TemporalContract | SessionRule) -> str:
+    """Name a contract as reports do: by its id, or by its text where it has none."""
+    return contract.id or contract.spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

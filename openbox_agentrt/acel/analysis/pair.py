@@ -12,6 +12,7 @@ from ..contracts.declaration import Declaration
 from .alphabet import alphabet_of
 from .budget import Budget
 from .components import Component, values_needed
+from .findings import name_of
 from .machine import Machine
 from .naming import Names
 from .search import Called, row_of
@@ -42,12 +43,12 @@ class Side:
 
     def broken(self, contracts: Iterable[TemporalContract]) -> dict[str, str]:
         """Name those of some contracts that are in force, by names that are alike on both sides."""
-        names = (_name(contract) for contract in contracts if contract.mode == "enforce")
+        names = (name_of(contract) for contract in contracts if contract.mode == "enforce")
         return {self.called.get(name, name): name for name in names}
 
     def unmet(self, end: TraceRow) -> dict[str, str]:
         """Name those that are unmet at the end of a trace."""
-        return self.broken(contract for contract in self.every if _name(contract) in end.by)
+        return self.broken(contract for contract in self.every if name_of(contract) in end.by)
 
 
 @dataclass(slots=True)
@@ -112,8 +113,8 @@ class Pair:
         before = [every[place] for place in component.contracts if place < len(old.known)]
         after = [every[place] for place in component.contracts if place >= len(old.known)]
         self._sides = before, after
-        self._watched = frozenset(contract.id or contract.spec for contract in some)
-        self._known = frozenset(contract.id or contract.spec for contract in every)
+        self._watched = frozenset(name_of(contract) for contract in some)
+        self._known = frozenset(name_of(contract) for contract in every)
         alphabet = alphabet_of(some, component.names, budget.part(2))
         self._whole = alphabet.whole
         machines = [Machine(before, alphabet, old.state), Machine(after, alphabet, new.state)]
@@ -253,10 +254,6 @@ class Pair:
             rows.append(row_of(self._world, step, called, outcome))
             called.rename(names)
         return rows, called
-
-
-def _name(contract: TemporalContract) -> str:
-    return contract.id or contract.spec
 
 
 def _alike(old: Sequence[TraceRow], new: Sequence[TraceRow]) -> bool:

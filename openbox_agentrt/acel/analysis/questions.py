@@ -17,6 +17,7 @@ from .budget import Budget
 from .components import names_near
 from .conclusions import SearchResult, Subject
 from .conditions import open_parts
+from .findings import name_of
 from .search import Explored, Look, row_of, way_to
 from .state import Transition, Try
 from .traces import TraceRow
@@ -62,7 +63,7 @@ class Questions:
         self._is_open = any(map(open_parts, subject.contracts))
         self._named: dict[str, set[int]] = {}
         for place, contract in enumerate(subject.contracts):
-            self._named.setdefault(contract.id or contract.spec, set()).add(place)
+            self._named.setdefault(name_of(contract), set()).add(place)
 
     def is_let_through(self, tool: str, budget: Budget) -> Possibility:
         """Ask whether a call of a tool is ever let through."""
@@ -78,7 +79,7 @@ class Questions:
     def decides(self, place: int, budget: Budget) -> Possibility:
         """Ask whether a contract ever decides: it alone refuses, or would if it watches."""
         contract = self._subject.contracts[place]
-        if (contract.id or contract.spec) in self._subject.examples.decided:
+        if name_of(contract) in self._subject.examples.decided:
             return Possibility(True)
         watches = contract.mode != "enforce"
 

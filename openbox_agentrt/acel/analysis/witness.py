@@ -16,6 +16,7 @@ from ..memory.periodic import span_of
 from ..reservation import Reservation
 from ..session import Session, engine_of
 from .alphabet import unit_of
+from .findings import name_of
 from .subjects import subject_of
 from .traces import TraceRow
 
@@ -56,7 +57,7 @@ class _Player:
             return self._written(row, *row.entry)
         if row.kind == "end":
             unmet = engine_of(self._session).store.unmet()
-            return replace(row, by=tuple(_name(breach.contract) for breach in unmet))
+            return replace(row, by=tuple(name_of(breach.contract) for breach in unmet))
         return self._ended(row) if row.kind == "finish" else self._called(row)
 
     def _ended(self, row: TraceRow) -> TraceRow:
@@ -143,9 +144,8 @@ def _until_refused(
     return found
 
 
-def _near(rows: Iterable[TraceRow], contracts: Iterable[TemporalContract]) -> list[TemporalContract]:
+def _near(rows: Sequence[TraceRow], contracts: Iterable[TemporalContract]) -> list[TemporalContract]:
     """Leave out the contracts that no row is about: of many, a session takes long to make."""
-    rows = list(rows)
     tools = {normal_name(row.tool) for row in rows if row.tool}
     ends = any(row.kind == "end" for row in rows)
     return [contract for contract in contracts if _is_near(contract, tools, ends)]
@@ -186,7 +186,3 @@ def _same_call(one: TraceRow, other: TraceRow) -> bool:
 
 def _ending(row: TraceRow) -> tuple[str, tuple[str, ...]]:
     return row.outcome, row.by
-
-
-def _name(contract: Any) -> str:
-    return str(contract.id or contract.spec)
