@@ -113,12 +113,8 @@ def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
     """
     if not isinstance(raw, Mapping):
         return PollAnswer(state=ApprovalState.UNANSWERED)
-    reason = raw.get("reason")
-    reason = reason if isinstance(reason, str) and reason.strip() else None
-    who = raw.get("decided_by")
-    who = who if isinstance(who, str) and who.strip() else None
-    halted = raw.get("halted")
-    if isinstance(halted, str) and halted.strip():
+    reason, who, halted = (_text_in(raw, name) for name in ("reason", "decided_by", "halted"))
+    if halted is not None:
         return PollAnswer(state=ApprovalState.HALTED, reason=halted)
     words = [word(raw.get(name)) for name in ("action", "verdict")]
     said = {*words, *(word(raw.get(name)) for name in ("status", "decision"))}
@@ -133,6 +129,11 @@ def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
     if decided in ("allow", "continue"):
         return PollAnswer(state=ApprovalState.APPROVED, reason=reason, decided_by=who)
     return PollAnswer(state=ApprovalState.PENDING, reason=reason)
+
+
+def _text_in(raw: Mapping[str, Any], name: str) -> str | None:
+    value = raw.get(name)
+    return value if isinstance(value, str) and value.strip() else None
 
 
 def _says_expired(raw: Mapping[str, Any]) -> bool:
