@@ -77,14 +77,16 @@ def is_otlp(first: Any) -> bool:
 def read_otlp(source: RecordedFile) -> Iterator[TraceEvent]:
     """Read the calls of a file in the order in which they began and ended."""
     ends: list[tuple[int, int, Ended]] = []
-    began: tuple[int, set[str]] = (0, set())
+    start, begun = 0, set[str]()
     for span in _in_order(_spans(source)):
         # An exporter that heard no answer sends a span again, and both begin at one time.
-        began = began if began[0] == span.start else (span.start, set())
-        if span.id in began[1]:
+        if span.start != start:
+            start, begun = span.start, set()
+        if span.id in begun:
             source.unread["an id that stands twice"] += 1
             continue
-        began[1].update([span.id] if span.id else [])
+        if span.id:
+            begun.add(span.id)
         while ends and ends[0][0] <= span.start:
             yield heapq.heappop(ends)[2]
         call = Began(
