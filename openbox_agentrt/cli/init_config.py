@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from .running import InputError
-from .text import printable
+from .text import say
 
 app = typer.Typer(add_completion=False)
 
@@ -26,7 +26,5 @@ def init_config(
             file.write(starter)
     except FileExistsError as error:
         raise InputError(f"{path} already exists (use --force to overwrite)") from error
-    print(
-        printable(f"Wrote a starter rules file to {path}. Edit it, then try: openbox-agentrt validate {path}")
-    )
+    say(f"Wrote a starter rules file to {path}. Edit it, then try: openbox-agentrt validate {path}")
     return 0

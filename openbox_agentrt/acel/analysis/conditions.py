@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +84,10 @@ def open_parts(contract: Declaration) -> list[str]:
 
 def tools_told_by(contract: Declaration) -> frozenset[str]:
     """Find the tools whose calls change the answers of conditions that are followed."""
-    return frozenset(_told_by(contract))
+    asked = asked_by(contract)
+    counted = (normal_name(tool) for each in asked for tool in each.reading.counts)
+    told = (tool for each in asked for fact in each.facts for tool in fact.tools)
+    return frozenset((*counted, *told))
 
 
 def calls_counted(contract: Declaration) -> int:
@@ -134,17 +137,6 @@ def followed(condition: Condition) -> Followed:
 def _as_free(condition: Condition) -> Followed:
     reading = ConditionReading(open={free_name(condition): condition.form})
     return Followed(_FreeCondition(condition), reading, is_free=True)
-
-
-def _told_by(contract: Declaration) -> Iterator[str]:
-    for asked in asked_by(contract):
-        yield from map(normal_name, asked.reading.counts)
-        yield from _tools_of(asked.facts)
-
-
-def _tools_of(facts: Iterable[Fact]) -> Iterator[str]:
-    for fact in facts:
-        yield from fact.tools
 
 
 class _FreeCondition(Condition):
