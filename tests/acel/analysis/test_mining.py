@@ -167,15 +167,16 @@ def test_where_values_came_from_is_suggested() -> None:
     assert (suggestion.support, suggestion.refused, suggestion.kept_back) == (16, 0, 4)
 
 
+def _paid(number: int, args: dict[str, Any], said: str, *, after: int = 0) -> Recorded:
+    """Record a session of one payment, and what the user said after so many calls."""
+    call = ToolCallEvent("pay", args, ts=0.0)
+    return Recorded(name=str(number), calls=(call,), prompts=((after, said),))
+
+
 def test_a_value_that_the_user_named_came_from_the_prompt() -> None:
     """What the user's text names is a source; sessions that were kept back have their prompts too."""
     sessions = [
-        Recorded(
-            name=str(n),
-            calls=(ToolCallEvent("pay", {"to": f"account-{n}"}, ts=0.0),),
-            prompts=((0, f"Hello. Please pay account-{n}, it is due."),),
-        )
-        for n in range(20)
+        _paid(n, {"to": f"account-{n}"}, f"Hello. Please pay account-{n}, it is due.") for n in range(20)
     ]
     (found,) = [
         s for s in mine(sessions, effects=["pay"]).suggestions if s.contract["template"] == "came_from"
@@ -187,27 +188,13 @@ def test_a_value_that_the_user_named_came_from_the_prompt() -> None:
 
 def test_what_any_user_says_is_no_source() -> None:
     """A word that stands in the text of another session too says nothing about where a value came from."""
-    sessions = [
-        Recorded(
-            name=str(n),
-            calls=(ToolCallEvent("pay", {"in": "EUR" if n % 2 else "USD"}, ts=0.0),),
-            prompts=((0, "Pay in EUR or USD"),),
-        )
-        for n in range(20)
-    ]
+    sessions = [_paid(n, {"in": "EUR" if n % 2 else "USD"}, "Pay in EUR or USD") for n in range(20)]
 
     assert all(s.contract["template"] != "came_from" for s in mine(sessions).suggestions)
 
 
 def test_what_the_user_says_after_a_call_is_no_source_of_it() -> None:
-    sessions = [
-        Recorded(
-            name=str(n),
-            calls=(ToolCallEvent("pay", {"to": f"account-{n}"}, ts=0.0),),
-            prompts=((1, f"Now account-{n}"),),
-        )
-        for n in range(20)
-    ]
+    sessions = [_paid(n, {"to": f"account-{n}"}, f"Now account-{n}", after=1) for n in range(20)]
 
     assert all(s.contract["template"] != "came_from" for s in mine(sessions).suggestions)
 
