@@ -9,8 +9,8 @@ import time
 from typing import Any
 
 from openbox_agentrt.acel.analysis import analyse, compare
-from openbox_agentrt.acel.analysis.mining import mine
-from openbox_agentrt.acel.analysis.recorded import Recorded
+from openbox_agentrt.acel.analysis.mining.mine import mine
+from openbox_agentrt.acel.analysis.mining.recorded_sessions import Recorded
 from openbox_agentrt.acel.events import ToolCallEvent
 from openbox_agentrt.acel.rulesfile import Rules, parse_rules
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..acel.analysis.mining import Mined, Suggestion, mine
-from ..acel.analysis.recorded import Recorded
+from ..acel.analysis.mining.mine import Mined, Suggestion, mine
+from ..acel.analysis.mining.recorded_sessions import Recorded
 from ..acel.events import LIFECYCLE, USER_PROMPT, Outcome, ToolCallEvent
 from ..traces.events import Began, Ended, Resumed, TraceEvent, Unrecorded
 from ..traces.formats import Recordings

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from .._version import __version__
 from ..acel.analysis import Analysis, Finding
-from ..acel.analysis.findings import KINDS
+from ..acel.analysis.findings.finding import KINDS
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..acel.analysis.inspection import matches_nothing
+from ..acel.analysis.findings.unmatchable import matches_nothing
 from ..acel.contracts.template import Template
 from ..acel.rulesfile import Document, Rules, RulesWarning, contract_lines, read_document, rules_of
 from .options import AsJson, RulesArgument

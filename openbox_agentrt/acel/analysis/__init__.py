@@ -6,8 +6,8 @@ in another way than a session does. Every trace that is shown was tried on a rea
 """
 
 from .analyse import analyse
-from .difference import Difference, compare
-from .findings import Analysis, Finding, Named
-from .traces import TraceRow
+from .difference.compare import Difference, compare
+from .findings.finding import Analysis, Finding, Named
+from .search.trace_row import TraceRow
 
 __all__ = ("Analysis", "Difference", "Finding", "Named", "TraceRow", "analyse", "compare")

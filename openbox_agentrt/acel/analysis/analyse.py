@@ -9,11 +9,28 @@ from ..contracts.declaration import Declaration
 from ..match.matchers import is_glob
 from ..rulesfile import Rules
 from ..rulesfile.policy_tests import PolicyTest
-from .acceptance import told_apart, unused
-from .alphabet import alphabet_of
-from .assumed import unshown_contracts, unshown_tools
 from .budget import Budget
-from .components import (
+from .calls.alphabet import alphabet_of
+from .conditions.followed import open_parts
+from .difference.changes_in_words import first_few, readable
+from .findings.accepted import told_apart, unused
+from .findings.conclusions import (
+    FEW_VALUES,
+    SearchResult,
+    Subject,
+    end_findings,
+    source_findings,
+    tool_findings,
+    watch_findings,
+)
+from .findings.finding import KINDS, Analysis, Finding, Named, name_of
+from .findings.questions import Questions
+from .findings.redundant_contracts import idle_contracts
+from .findings.shown_by_tests import Examples, examples_of
+from .findings.unmatchable import inspected
+from .findings.unshown import unshown_contracts, unshown_tools
+from .rules.analysable import why_unknown
+from .rules.components import (
     MOST_VALUES,
     Component,
     components,
@@ -23,27 +40,10 @@ from .components import (
     touched,
     values_needed,
 )
-from .conclusions import (
-    FEW_VALUES,
-    SearchResult,
-    Subject,
-    end_findings,
-    source_findings,
-    tool_findings,
-    watch_findings,
-)
-from .conditions import open_parts
-from .examples import Examples, examples_of
-from .findings import KINDS, Analysis, Finding, Named, name_of
-from .inspection import inspected
-from .known import why_unknown
-from .machine import Machine
-from .questions import Questions
-from .redundancy import idle_contracts
-from .search import Look, explore
-from .tool_names import names_of, tools_in
-from .words import first_few, readable
-from .world import World
+from .rules.tool_names import names_of, tools_in
+from .search.engine_machine import Machine
+from .search.explore import Look, explore
+from .search.next_steps import World
 
 __all__ = ("MAX_STATES", "analyse", "named_contracts")
 

@@ -9,7 +9,7 @@ import pytest
 
 from openbox_agentrt.acel import Session
 from openbox_agentrt.acel.analysis import Analysis, analyse, compare
-from openbox_agentrt.acel.analysis.condition_texts import read_condition
+from openbox_agentrt.acel.analysis.conditions.reading import read_condition
 from openbox_agentrt.acel.condition.source import tokens_of
 from openbox_agentrt.acel.rulesfile import Rules, parse_rules
 

@@ -14,8 +14,8 @@ import openbox_agentrt
 from openbox_agentrt.acel import Session, at_most_n_times
 from openbox_agentrt.acel.analysis import Difference, compare
 from openbox_agentrt.acel.analysis.budget import Budget
-from openbox_agentrt.acel.analysis.components import Component
-from openbox_agentrt.acel.analysis.pair import Pair, Parted, Side
+from openbox_agentrt.acel.analysis.difference.side_by_side import Pair, Parted, Side
+from openbox_agentrt.acel.analysis.rules.components import Component
 from openbox_agentrt.acel.contracts.declaration import Declaration
 from openbox_agentrt.acel.rulesfile import Rules, parse_rules, read_rules
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from openbox_agentrt.acel import Session
-from openbox_agentrt.acel.analysis.mining import Mined, mine
-from openbox_agentrt.acel.analysis.recorded import Recorded
+from openbox_agentrt.acel.analysis.mining.mine import Mined, mine
+from openbox_agentrt.acel.analysis.mining.recorded_sessions import Recorded
 from openbox_agentrt.acel.contracts.spec import build_contract
 from openbox_agentrt.acel.events import ToolCallEvent
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openbox_agentrt.acel.analysis.automata import UnknownPatternError, of_name, of_pattern
 from openbox_agentrt.acel.analysis.budget import Budget
-from openbox_agentrt.acel.analysis.texts import alike_texts, combinations
+from openbox_agentrt.acel.analysis.patterns.automaton import UnknownPatternError, of_name, of_pattern
+from openbox_agentrt.acel.analysis.patterns.shortest_texts import alike_texts, combinations
 from openbox_agentrt.acel.match.matchers import name_matches
 from openbox_agentrt.acel.match.patterns import compile_pattern
 

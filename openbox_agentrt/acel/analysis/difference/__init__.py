@@ -1,0 +1,1 @@
+"""What a change of rules changes: in words, and the first call on which both part."""

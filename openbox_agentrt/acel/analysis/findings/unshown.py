@@ -1,0 +1,83 @@
+"""
+What a search found possible where a condition is taken either way, and no session shows.
+
+A part of a condition that is not followed may say anything in a search. So that a tool is let through then,
+or that a contract decides, is known only once a session of all contracts goes along with a trace of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..conditions.followed import open_parts
+from ..search.explore import row_of, way_to
+from ..search.state import Transition
+from ..search.trace_row import TraceRow
+from .conclusions import SearchResult, Subject
+from .finding import name_of
+from .witness import played
+
+__all__ = ("is_shown", "unshown_contracts", "unshown_tools")
+
+_MOST_TRIED = 8
+
+
+def unshown_tools(subject: Subject, some: SearchResult) -> Iterator[str]:
+    """Find the tools that a search let through, and no session does."""
+    if not _is_open(subject, some):
+        return
+    for name in sorted((some.found.allowed & some.found.denied.keys()) - subject.examples.let):
+        ways = some.found.let[name]
+        if not any(is_shown(subject, _rows(some, *way), "ok", ()) for way in ways):
+            yield name
+
+
+def unshown_contracts(subject: Subject, some: SearchResult) -> Iterator[int]:
+    """Find the contracts that refuse in a search, and in no session."""
+    if not _is_open(subject, some):
+        return
+    for own, place in enumerate(some.contracts):
+        if subject.contracts[place].mode != "enforce":
+            continue
+        names = {name_of(subject.contracts[place])}
+        if names <= subject.examples.decided:
+            continue
+        refusing = [way for blocking, way in some.found.refused.items() if own in blocking]
+        ends = [state for state, unmet in enumerate(some.found.unmet) if own in unmet]
+        ways = [_rows(some, *way) for way in refusing[:_MOST_TRIED]]
+        ends_shown = [[*some.trace(state), TraceRow(kind="end")] for state in ends[:_MOST_TRIED]]
+        if (ways or ends_shown) and not (
+            any(is_shown(subject, rows, "refused", names) for rows in ways)
+            or any(is_shown(subject, rows, "ok", names) for rows in ends_shown)
+        ):
+            yield place
+
+
+def is_shown(subject: Subject, rows: Sequence[TraceRow], ends: str, by: Iterable[str]) -> bool:
+    """
+    Tell whether a session of all contracts goes along with a trace.
+
+    Where one stands in its way that is not analysed, nobody can tell; everything said holds whatever it says.
+
+    Args:
+        subject: The contracts.
+        rows: The trace.
+        ends: How its last row ends.
+        by: Names of contracts that object to the last row.
+    """
+    done = played(rows, subject.every, subject.state)
+    known = {name_of(contract) for contract in subject.contracts}
+    wanted = [*(row.outcome for row in rows[:-1]), ends]
+    for row, outcome in zip(done, wanted, strict=True):
+        if row.outcome != outcome:
+            return not known.issuperset(row.by)
+    return set(by) <= set(done[-1].by)
+
+
+def _is_open(subject: Subject, some: SearchResult) -> bool:
+    return any(open_parts(subject.contracts[place]) for place in some.contracts)
+
+
+def _rows(some: SearchResult, place: int, step: Transition) -> list[TraceRow]:
+    rows, called = way_to(some.found, place)
+    return [*rows, row_of(some.found.world, step, called, "ok")]

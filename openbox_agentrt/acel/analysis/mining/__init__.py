@@ -1,0 +1,1 @@
+"""Contracts and sources that recorded sessions suggest."""

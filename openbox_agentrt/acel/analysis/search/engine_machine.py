@@ -1,0 +1,339 @@
+"""
+Our own engine, one call after another, from any state to the next.
+
+A state is what the cells of the engine remember, see `memory_view`. To try a call, the cells are set to a
+state, the store of the engine judges and settles the call, and the cells are read again. So nothing that is
+found here can be another reading of a contract than the one that is in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ....fleet.plan import Per
+from ...contracts.base import HALTED
+from ...contracts.declaration import Declaration
+from ...contracts.rules import Guard
+from ...engine.planned_call import PlannedCall
+from ...engine.rule_set import RuleSet
+from ...engine.store import SessionStore
+from ...match.keys import About
+from ...memory.cell import LiveCell
+from ...memory.keyed import Keyed
+from ...memory.state import StateStore
+from ..calls.alphabet import Alphabet, unit_of
+from ..calls.call_kind import CallKind, with_values
+from ..conditions.followed import freed
+from ..rules.analysable import guards_of
+from ..rules.found_values import alike_sources, result_with, slots_of_cells
+from ..rules.subject import subject_of
+from .alike_values import Names, groups_of, names_in, related_groups, renamed_names
+from .memory_view import views_of
+from .state import (
+    Answer,
+    Outcome,
+    State,
+    Transition,
+    Try,
+    aged_flights,
+    sort_flights,
+    with_flight,
+    without_flight,
+)
+
+__all__ = ("Entries", "Machine")
+
+_NOW = 0.0
+_STEP = 100_000
+# With a period of the calendar, those end that it is made of.
+_ENDS_WITH: dict[Per, frozenset[Per]] = {
+    "hour": frozenset({"hour"}),
+    "day": frozenset({"hour", "day"}),
+    "week": frozenset({"hour", "day", "week"}),
+    "month": frozenset({"hour", "day", "month"}),
+}
+
+
+@dataclass(slots=True)
+class _Letter:
+    args: dict[str, Any]
+    plan: Any
+    extra: Any
+    result: Any
+
+
+@dataclass(slots=True)
+class Entries:
+    """
+    List the entries of a session's state that contracts read.
+
+    Attributes:
+        values: Of each entry, the values that are tried.
+        groups: Of each entry that is a mapping, the group of its names.
+        oldest: The age from which all are alike.
+    """
+
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)
+    groups: dict[str, str | None] = field(default_factory=dict)
+    oldest: float = 0.0
+
+
+class Machine:
+    """
+    Try calls in any state of a session that watches some contracts.
+
+    Args:
+        contracts: The contracts. They are copied.
+        alphabet: The calls.
+        state: The state that a session begins with.
+
+    Attributes:
+        entries: The entries of the state that contracts look at.
+        related: The groups of values of which one cell knows several.
+    """
+
+    def __init__(
+        self,
+        contracts: Sequence[Declaration],
+        alphabet: Alphabet,
+        state: Mapping[str, Any],
+    ) -> None:
+        own = [freed(contract) for contract in contracts]
+        self._index = {id(contract): place for place, contract in enumerate(own)}
+        self._store = SessionStore(RuleSet(own, alone=True), StateStore(state), lambda: _NOW, max_keys=10_000)
+        self._store.memory.timeline.advance(_NOW)
+        self._views = views_of(own, self._store.memory, unit_of(own))
+        slots = slots_of_cells(own)
+        for view in self._views:
+            if view.cell in slots:
+                view.texts = alphabet.found[alphabet.groups[slots[view.cell]]]
+        places = {view.cell: place for place, view in enumerate(self._views)}
+        self._alike = [[places[cell] for cell in cells] for cells in alike_sources(own) if len(cells) > 1]
+        self._alphabet = alphabet
+        self._letters: dict[tuple[CallKind, tuple[tuple[str, str], ...]], _Letter] = {}
+        self.entries = _wanted(own, alphabet)
+        self._initial = dict(state)
+        self._about = About(subject=subject_of(own))
+        self._blank = tuple(_hashable(view.freeze()) for view in self._views)
+        windows = (view.cell.within for view in self._views if view.cell.kind == "flights")
+        self._oldest_flight = max((window + 1 for window in windows if window is not None), default=0.0)
+        self._groups = [groups_of(view, alphabet) for view in self._views]
+        self.related = related_groups(self._views, self._groups)
+        self._halts = any(contract.on_violation == "halt" for contract in own)
+        self._late = any(guard.kind == "overdue" for contract in own for guard in guards_of(contract))
+        self._ends = any(contract.at_end for contract in own)
+        # Whether a contract is asked depends on more than the arguments.
+        self._asks_anew = any(c.is_asked_when and c.when is not None and c.when.reads.changing for c in own)
+
+    def first(self) -> State:
+        """Give the state of a new session."""
+        written = [(name, value) for name, value in self._initial.items() if name in self.entries.values]
+        entries = tuple((name, _hashable(value), 0.0) for name, value in sorted(written))
+        return State(tuple(_hashable(view.freeze()) for view in self._views), entries)
+
+    def answer(self, state: State, step: Transition) -> Answer:
+        """Tell what a step comes to in a state."""
+        if step.kind is None:
+            return None, {"ok": self._moved(state, step)}
+        if step.ended:
+            return None, {"ok": without_flight(state, step.kind, step.values)}
+        letter = self._letter(step.kind, step.values)
+        tried, call = self._judge(state, step.kind.tool, letter)
+        if not tried.admitted:
+            return tried, {"refused": self._read(state)} if self._halts or self._late else {}
+        self._store.commit(call, result=letter.result)
+        succeeded = self._read(state)
+        _, call = self._judge(state, step.kind.tool, letter)
+        self._store.abort(call, ran=True)
+        ends: dict[Outcome, State] = {"ok": succeeded, "failed": self._read(state)}
+        if step.kind.tool in self._alphabet.flying and len(state.flying) < self._alphabet.most_flying:
+            # It is known to have begun. What is known of how it ended is that it failed, see `memory_view`.
+            ends["started"] = with_flight(ends["failed"], (0.0, step.kind, step.values))
+        return tried, ends
+
+    def unmet(self, state: State) -> frozenset[int]:
+        """Tell which contracts are unmet if a session ends in a state."""
+        if not self._ends:
+            return frozenset()
+        self._load(state)
+        return frozenset(self._index[id(breach.contract)] for breach in self._store.unmet())
+
+    # Judging
+
+    def _judge(self, state: State, tool: str, letter: _Letter) -> tuple[Try, PlannedCall]:
+        self._load(state)
+        call = self._call(tool, letter)
+        breaches = self._store.reserve(call) or []
+        known = [(self._index.get(id(breach.contract)), breach) for breach in breaches]
+        return (
+            Try(
+                frozenset(place for place, _ in known if place is not None),
+                frozenset(place for place, breach in known if place is not None and breach.blocks()),
+                call.admitted,
+            ),
+            call,
+        )
+
+    def _call(self, tool: str, letter: _Letter) -> PlannedCall:
+        call = PlannedCall(tool, letter.args, letter.plan)
+        call.extra, call.about = letter.extra, self._about
+        return call
+
+    def _letter(self, kind: CallKind, values: tuple[tuple[str, str], ...]) -> _Letter:
+        letter = self._letters.get((kind, values))
+        if letter is None:
+            args = {**with_values(kind, dict(values)), **dict(kind.answers)}
+            plan = self._store.book.plan(kind.tool)
+            result = result_with(kind.results, dict(values), kind.told)
+            extra = plan.ask(args) if plan.asked and not self._asks_anew else None
+            letter = _Letter(args, plan, extra, result)
+            self._letters[kind, values] = letter
+        return letter
+
+    def _load(self, state: State) -> None:
+        store = self._store
+        store.step, store.flying, store.shut = _STEP, 0, HALTED if state.shut else None
+        store.violated = frozenset()
+        for view, frozen in zip(self._views, state.cells, strict=True):
+            view.load(dict(frozen) if view.is_mapping else frozen)
+        for age, kind, values in state.flying:
+            self._fly(age, kind, values)
+        if self.entries.values:
+            memory = store.memory.state
+            memory.load({name: _usable(value) for name, value, _ in state.entries})
+            memory.resume({name: -age for name, _, age in state.entries})
+
+    def _read(self, before: State) -> State:
+        return State(self._frozen(), before.entries, self._store.shut is not None, before.flying)
+
+    def _frozen(self) -> tuple[Any, ...]:
+        cells = [_hashable(view.freeze()) for view in self._views]
+        for first, *others in self._alike:
+            # Whichever of them has found a value, it is as well known: by the latest of them.
+            latest: dict[str, float] = {}
+            for place in (first, *others):
+                for age, text in cells[place]:
+                    latest[text] = min(age, latest.get(text, age))
+                cells[place] = ()
+            cells[first] = tuple(sorted((age, text) for text, age in latest.items()))
+        return tuple(cells)
+
+    def _moved(self, state: State, step: Transition) -> State:
+        if step.period is not None:
+            return replace(state, cells=self._renewed(state.cells, *step.period))
+        if step.entry is None:
+            aged = [
+                _hashable(view.aged(dict(frozen) if view.is_mapping else frozen, step.seconds))
+                for view, frozen in zip(self._views, state.cells, strict=True)
+            ]
+            most = self.entries.oldest
+            later = tuple((name, value, min(age + step.seconds, most)) for name, value, age in state.entries)
+            flying = aged_flights(state.flying, step.seconds, self._oldest_flight)
+            self._load(State(tuple(aged), later))
+            return State(self._frozen(), later, state.shut, flying)
+        name, value, of = step.entry
+        known = {entry: (value, age) for entry, value, age in state.entries}
+        if of is not None:
+            before = known.get(name, ((), 0.0))[0]
+            inner = dict(before) if isinstance(before, tuple) else {}
+            value = _hashable({**inner, of: value})
+        known[name] = (value, 0.0)
+        entries = tuple((entry, value, age) for entry, (value, age) in sorted(known.items()))
+        return replace(state, entries=entries)
+
+    def _renewed(self, cells: tuple[Any, ...], per: Per, tz: str) -> tuple[Any, ...]:
+        """Let those cells begin anew whose period ends with another."""
+        ends = _ENDS_WITH[per]
+        return tuple(
+            blank if view.cell.per in ends and view.cell.tz == tz else frozen
+            for view, frozen, blank in zip(self._views, cells, self._blank, strict=True)
+        )
+
+    # Calls that are under way
+
+    def _fly(self, age: float, kind: CallKind, values: tuple[tuple[str, str], ...]) -> None:
+        """Let a call be under way as far as those contracts see it that count such calls."""
+        call = self._call(kind.tool, self._letter(kind, values))
+        if call.plan.asked and call.extra is None:
+            # What counts such calls asks of their arguments alone, see `analysable`.
+            call.extra = call.plan.ask(call.args)
+            call.plan.decide(call, call.extra)
+        for view in self._views:
+            cell: Any = view.live.whole()
+            if view.cell.kind != "flights" or not self._moves(call, view.live):
+                continue
+            if isinstance(cell, Keyed):
+                key = call.key(cell.key)
+                entry = cell.open(key) if isinstance(key, str) else None
+                cell = None if entry is None else entry.cell
+            if cell is not None:
+                cell.load([*cell.dump(), (len(cell.dump()), -age)])
+
+    def _moves(self, call: PlannedCall, cell: LiveCell) -> bool:
+        return any(getattr(mover, "cell", mover) is cell for mover in call.movers())
+
+    # Values of keys
+
+    def present(self, state: State) -> Iterator[tuple[str, str, Any]]:
+        """Find the values that a state knows: the group of each, and what is said of it."""
+        for place, (groups, frozen) in enumerate(zip(self._groups, state.cells, strict=True)):
+            for position, group, name, about in names_in(groups, frozen):
+                yield group, name, (place, position, about)
+        for _, kind, values in state.flying:
+            of_path = dict(kind.slots)
+            yield from ((of_path[path], value, (kind.tool, repr(kind.args), path)) for path, value in values)
+        for entry, value, _ in state.entries:
+            of = self.entries.groups.get(entry)
+            for inner, said in value if of is not None and isinstance(value, tuple) else ():
+                yield str(of), inner, (entry, said)
+
+    def renamed(self, state: State, names: Names) -> State:
+        """Call the values of a state by other names."""
+        cells = tuple(
+            renamed_names(groups, frozen, names)
+            for groups, frozen in zip(self._groups, state.cells, strict=True)
+        )
+        entries = tuple(
+            (name, self._entry_renamed(name, value, names), age) for name, value, age in state.entries
+        )
+        flying = (
+            (age, kind, tuple((p, names.get(dict(kind.slots)[p], {}).get(v, v)) for p, v in values))
+            for age, kind, values in state.flying
+        )
+        return State(cells, entries, state.shut, sort_flights(flying))
+
+    def _entry_renamed(self, name: str, value: Any, names: Names) -> Any:
+        group = self.entries.groups.get(name)
+        if group is None or not isinstance(value, tuple):
+            return value
+        known = names.get(group, {})
+        return _hashable({known.get(inner, inner): said for inner, said in value})
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(sorted(value.items())) if isinstance(value, dict) else value
+
+
+def _usable(value: Any) -> Any:
+    return dict(value) if isinstance(value, tuple) else value
+
+
+def _wanted(contracts: Sequence[Declaration], alphabet: Alphabet) -> Entries:
+    found = Entries()
+    for contract in contracts:
+        for guard in guards_of(contract):
+            if guard.kind == "state":
+                _note_entry(found, guard, alphabet)
+    for values in found.values.values():
+        other: Any = False if any(value is True for value in values.values()) else None
+        values.setdefault(repr(other), other)
+    return found
+
+
+def _note_entry(found: Entries, guard: Guard, alphabet: Alphabet) -> None:
+    found.values.setdefault(guard.entry, {})[repr(guard.value)] = guard.value
+    form = None if guard.key is None else guard.key.form()
+    found.groups.setdefault(guard.entry, None if form is None else alphabet.groups.get(str(form)))
+    found.oldest = max(found.oldest, 0.0 if guard.within is None else guard.within + 1)
