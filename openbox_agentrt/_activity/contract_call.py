@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._plain.freezing import freeze
 from .._run.contract_events import broken_result
-from ..acel.engine.lifecycle import aconclude
+from ..acel.engine.call.lifecycle import aconclude
 from ..decision import Verdict
 from ..evidence.markers import redaction_marker
 from .refused_input import refused_input

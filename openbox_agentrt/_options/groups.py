@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from openbox_core.runtime import OpenBoxRuntime
 
     from ..acel.contracts.base import TemporalContract
-    from ..acel.engine.fleet_gate import FleetStore
-    from ..acel.engine.records import Meter, ViolationRecorder
+    from ..acel.engine.fleet.fleet_gate import FleetStore
+    from ..acel.engine.record.records import Meter, ViolationRecorder
     from ..acel.outcome import OutcomeHook
     from ..acel.session import Session
     from ..decision import ApprovalRequest, Decision

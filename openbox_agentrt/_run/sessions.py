@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from ..acel.engine.session_gate import KeptSession
+from ..acel.engine.call.session_gate import KeptSession
 from ..acel.session import engine_of
 from ..errors import GovernanceBlockedError
 from .conversations import Conversation, Quotes

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .contracts.spec import build_contract as build_contract
     from .contracts.state import requires_state as requires_state
     from .contracts.tools import ToolSpec as ToolSpec
-    from .engine.snapshot import SnapshotError as SnapshotError
+    from .engine.snapshot.snapshot import SnapshotError as SnapshotError
     from .events import ToolCallEvent as ToolCallEvent
     from .events import TraceError as TraceError
     from .evidence import EvidenceBundle as EvidenceBundle
@@ -108,7 +108,7 @@ _MODULES = {
     "contracts.spec": ("build_contract",),
     "reservation": ("Reservation", "ReservationError"),
     "session": ("Session",),
-    "engine.snapshot": ("SnapshotError",),
+    "engine.snapshot.snapshot": ("SnapshotError",),
     "memory.state": ("StateStore", "StateView"),
     "contracts.tools": ("ToolSpec",),
     "verdict": ("Verdict",),

@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from ..fleet.plan import FleetGuard, FleetMove
 from ..fleet.wire import cell_id
-from .engine.fleet_answer import AnsweredPlan
+from .engine.fleet.fleet_answer import AnsweredPlan
 from .fleet_cells import CellAccount
 
 __all__ = ("FleetAccount",)

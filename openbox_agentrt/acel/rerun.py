@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..evidence import Entry, read_entries
-from .engine.comparison import Comparison
-from .engine.divergence import Divergence
-from .engine.fleet_answer import AnsweredPlan
-from .engine.followed_rules import RerunError
-from .engine.moves import Moves
-from .engine.rerun import Rerun
+from .engine.fleet.fleet_answer import AnsweredPlan
+from .engine.rerun.comparison import Comparison
+from .engine.rerun.divergence import Divergence
+from .engine.rerun.journal_rules import RerunError
+from .engine.rerun.moved_sessions import Moves
+from .engine.rerun.rerun import Rerun
 from .fleet_account import FleetAccount
 
 __all__ = ("Divergence", "RerunReport", "rerun_file", "rerun_files")

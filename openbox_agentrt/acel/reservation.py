@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypedDict, Unpack
 
 from .._plain.arguments import plain_args
-from .engine.plan import Plan
-from .engine.planned_call import PlannedCall
+from .engine.plan.plan import Plan
+from .engine.plan.planned_call import PlannedCall
 from .refusal import Refusal
 from .violations import Violation
 

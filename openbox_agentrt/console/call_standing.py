@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from .._plain.amounts import show, subtract
 from .._plain.arguments import plain_args
 from ..acel.contracts.base import TemporalContract
-from ..acel.engine.fleet_plan import FleetQuestion, question_of
-from ..acel.engine.planned_call import PlannedCall
-from ..acel.engine.standing import CallStanding, standings_for
+from ..acel.engine.fleet.fleet_question import FleetQuestion, question_of
+from ..acel.engine.plan.planned_call import PlannedCall
+from ..acel.engine.store.standing import CallStanding, standings_for
 from ..acel.match.names import normal_name
 from ..fleet.amounts import from_units
 from ..fleet.periods import PRESENT

@@ -16,13 +16,13 @@ from typing import Any
 
 from .._plain.arguments import plain_args
 from ..acel.contracts.base import SessionRule, TemporalContract
-from ..acel.engine import findings
-from ..acel.engine.followed_rules import RerunError
-from ..acel.engine.planned_call import PlannedCall
-from ..acel.engine.rerun import Rerun
-from ..acel.engine.rule_set import RuleSet
-from ..acel.engine.standing import Standing, standings
-from ..acel.engine.store import SessionStore
+from ..acel.engine.plan.planned_call import PlannedCall
+from ..acel.engine.plan.rule_set import RuleSet
+from ..acel.engine.record.found_breach import of_breach
+from ..acel.engine.rerun.journal_rules import RerunError
+from ..acel.engine.rerun.rerun import Rerun
+from ..acel.engine.store.session_store import SessionStore
+from ..acel.engine.store.standing import Standing, standings
 from ..acel.match.names import normal_name
 from ..acel.memory.state import StateStore
 from ..acel.refusal import Refusal
@@ -72,7 +72,7 @@ class KnownSession:
         with self.lock:
             call = PlannedCall(normal_name(tool), plain_args(args), self.store.book.plan(tool))
             breaches = [breach for breach in self.store.would(call) if breach.blocks()]
-            found = [(breach.contract, findings.of_breach(breach, "enforce").broken) for breach in breaches]
+            found = [(breach.contract, of_breach(breach, "enforce").broken) for breach in breaches]
         broken = tuple(replace(one, contract=self.text_of(contract)) for contract, one in found)
         return Refusal(tool=call.tool, step=call.step, broken=broken) if broken else None
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openbox_agentrt.acel import ContractViolation
-from openbox_agentrt.acel.engine.lifecycle import aconclude, conclude
+from openbox_agentrt.acel.engine.call.lifecycle import aconclude, conclude
 from openbox_agentrt.acel.halts import heed
 from openbox_agentrt.doors.arguments import ChangedArgumentsError, UnfitArgumentsError
 from openbox_agentrt.doors.deferred import has_yet_to_run, when_it_has_run

@@ -14,9 +14,9 @@ from typing import Any, Final
 from ..acel.contracts.declaration import scope_of
 from ..acel.contracts.rules import Cell
 from ..acel.contracts.template import Template
-from ..acel.engine.outline import FiledContract
-from ..acel.engine.reads import contracts_guarding, contracts_reading, reads_arguments
-from ..acel.engine.rule_set import SharedRules, shared_rules
+from ..acel.engine.plan.outline import FiledContract
+from ..acel.engine.plan.reads import contracts_guarding, contracts_reading, reads_arguments
+from ..acel.engine.plan.rule_set import SharedRules, shared_rules
 from ..acel.events import USER_PROMPT
 from ..acel.refusal import Broken
 from ..acel.reservation import Reservation

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import IO, Any
 
-from ..acel.engine.rule_set import SharedRules
-from ..acel.engine.snapshot import SnapshotError
+from ..acel.engine.plan.rule_set import SharedRules
+from ..acel.engine.snapshot.snapshot import SnapshotError
 from ..acel.reservation import Reservation
 from ..acel.session import Session
 from .events import Began

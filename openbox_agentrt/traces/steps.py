@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from .._plain.freezing import thawed
 from .._plain.times import seconds_of
-from ..acel.engine.hidden import has_hidden
+from ..acel.engine.rerun.hidden_parts import has_hidden
 from ..acel.events import Outcome
 from ..acel.match.keys import About
 from ..evidence.reading import Entry, read_entries

@@ -22,8 +22,8 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
 from openbox_agentrt.acel.contracts.rules import MAX_IN_WINDOW
-from openbox_agentrt.acel.engine.plan_book import MAX_PLANS
-from openbox_agentrt.acel.engine.rule_set import MAX_KEPT_NAME
+from openbox_agentrt.acel.engine.plan.plan_book import MAX_PLANS
+from openbox_agentrt.acel.engine.plan.rule_set import MAX_KEPT_NAME
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.testing import ManualClock
 

@@ -12,7 +12,7 @@ from openbox_agentrt.acel.contracts.identity import meaning_of
 from openbox_agentrt.acel.contracts.rebuilding import rebuilt
 from openbox_agentrt.acel.contracts.registry import CLASSES
 from openbox_agentrt.acel.contracts.shapes import SpecError
-from openbox_agentrt.acel.engine.rule_set import RuleSet
+from openbox_agentrt.acel.engine.plan.rule_set import RuleSet
 from openbox_agentrt.acel.temporal import at_most_n_times, at_most_total, must_precede
 
 FLEET: dict[str, list[Any]] = {

@@ -27,7 +27,7 @@ from openbox_agentrt.acel import (
     response,
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
-from openbox_agentrt.acel.engine.trace import BLOCK
+from openbox_agentrt.acel.engine.record.trace import BLOCK
 from openbox_agentrt.acel.memory.state import StateDraft
 from openbox_agentrt.acel.session import engine_of
 from tests.acel.trace_hash import hash_of

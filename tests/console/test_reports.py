@@ -20,7 +20,7 @@ from openbox_agentrt.acel import (
     rate_limit,
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
-from openbox_agentrt.acel.engine.standing import standings
+from openbox_agentrt.acel.engine.store.standing import standings
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.cli import main
 from openbox_agentrt.console.sessions import LiveSessions

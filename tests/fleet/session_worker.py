@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from openbox_agentrt.acel import Session, at_most_n_times, must_precede
-from openbox_agentrt.acel.engine.durable import kept_of
+from openbox_agentrt.acel.engine.durable.keep import kept_of
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.fleet import Fleet, open_fleet
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from openbox_agentrt.acel import Session, at_most_n_times, must_precede
-from openbox_agentrt.acel.engine.durable import kept_of
+from openbox_agentrt.acel.engine.durable.keep import kept_of
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.fleet import Fleet, RedisFleet, SqliteFleet
 from tests.fleet.redis_server import RedisServer, free_port

@@ -17,7 +17,7 @@ from openbox_agentrt.acel.rerun import rerun_files
 from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.fleet import Fleet, RedisFleet, SqliteFleet
 from openbox_agentrt.testing import ManualClock
-from tests.acel.test_snapshot import SPECS
+from tests.acel.engine.snapshot.test_snapshot import SPECS
 from tests.fleet.redis_server import RedisServer
 
 _names = count()

@@ -9,7 +9,7 @@ import pytest
 
 from openbox_agentrt import ContractRefusedError
 from openbox_agentrt.acel import ContractViolation, Metrics, Refusal, Session, at_most_n_times
-from openbox_agentrt.acel.engine.durable import kept_of
+from openbox_agentrt.acel.engine.durable.keep import kept_of
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.doors.mcp.refusal import text_of
 from openbox_agentrt.fleet import Fleet, SessionMemoryError

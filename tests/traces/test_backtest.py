@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from openbox_agentrt.acel import Session
-from openbox_agentrt.acel.engine.rule_set import shared_rules
+from openbox_agentrt.acel.engine.plan.rule_set import shared_rules
 from openbox_agentrt.acel.match.keys import About
 from openbox_agentrt.acel.rulesfile import Rules, parse_rules
 from openbox_agentrt.acel.session import engine_of

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..._plain.amounts import Amount
 from ..condition.condition import Condition
-from ..engine.rule_set import RuleSet
-from ..engine.store import SessionStore
+from ..engine.plan.rule_set import RuleSet
+from ..engine.store.session_store import SessionStore
 from ..match.matchers import Args
 from ..match.selector import Selector
 from ..verdict import Verdict

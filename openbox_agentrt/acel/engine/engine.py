@@ -22,17 +22,17 @@ from ..memory.state import StateStore
 from ..reservation import Reservation
 from ..verdict import Mode
 from ..violations import RUN_END, SESSION_END, Violation
-from . import findings
-from .admission import Admission
-from .plan import NONE
-from .records import Meter, Records, ViolationRecorder
-from .rule_set import RuleSet
-from .session_gate import SessionGate
-from .store import SessionStore
-from .trace import Trace
+from .call.admission import Admission
+from .call.session_gate import SessionGate
+from .plan.plan import NONE
+from .plan.rule_set import RuleSet
+from .record import found_breach
+from .record.records import Meter, Records, ViolationRecorder
+from .record.trace import Trace
+from .store.session_store import SessionStore
 
 if TYPE_CHECKING:
-    from .fleet_gate import FleetGate, FleetStore
+    from .fleet.fleet_gate import FleetGate, FleetStore
 
 
 class Engine(Admission):
@@ -73,7 +73,7 @@ class Engine(Admission):
         kept = StateStore(state)
         store: SessionStore
         if getattr(evidence, "records_steps", False):
-            from .journal import JournaledStore
+            from .journal.journal import JournaledStore
 
             sink: Any = evidence
             store = JournaledStore(
@@ -222,15 +222,15 @@ class Engine(Admission):
     def _unmet_at(self, event: str, breaches: list[Breach]) -> list[Violation]:
         found: list[Violation] = []
         for breach in breaches:
-            end = self.enter(event, findings.values_of(breach))
+            end = self.enter(event, found_breach.values_of(breach))
             end.step = self.store.step
             end.claim()
-            found += self.records.record(end, [findings.of_breach(breach, self._mode)])
+            found += self.records.record(end, [found_breach.of_breach(breach, self._mode)])
         return found
 
     def report_unjudged(self, call: JudgedCall, reason: SessionRule, fault: str) -> None:
         """Record a call that is refused before it can be judged; in shadow mode, that it would be."""
-        finding = findings.of_breach(Breach(contract=reason, fault=fault), self._mode)
+        finding = found_breach.of_breach(Breach(contract=reason, fault=fault), self._mode)
         self.records.record(call, [finding], blocked=self._mode == "enforce")
 
     def report_replayed(
@@ -254,6 +254,6 @@ class Engine(Admission):
 
 def _gate_of(fleet: FleetStore) -> FleetGate:
     # Loaded here: most sessions have no store, and some processes live for one call.
-    from .fleet_gate import FleetGate
+    from .fleet.fleet_gate import FleetGate
 
     return FleetGate(fleet)

@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..callbacks import is_awaitable
+from ..engine.call.lifecycle import aconclude, conclude, running
 from ..engine.engine import Engine
-from ..engine.lifecycle import aconclude, conclude, running
 from ..gate import Gate
 from ..match.keys import About
 from ..refusal import Refusal

@@ -9,7 +9,7 @@ from ..contracts.base import TemporalContract
 from ..contracts.conditions import collect_checks
 from ..contracts.tools import CommitFn, tool_spec
 from ..engine.engine import Engine
-from ..engine.rule_set import RuleSet, shared_rules
+from ..engine.plan.rule_set import RuleSet, shared_rules
 from ..verdict import Verdict
 from ..wording import shown
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from ..._halt import halt_of
 from ..contracts.base import ENDED, PersonsHalt, TemporalContract
 from ..contracts.checks import check_count
-from ..engine.durable import keep_in_store, kept_of
+from ..engine.durable.keep import keep_in_store, kept_of
 from ..engine.engine import Engine
-from ..engine.records import Meter, ViolationRecorder
+from ..engine.plan.rule_set import RuleSet
+from ..engine.record.records import Meter, ViolationRecorder
 from ..engine.replay import replay_events
-from ..engine.rule_set import RuleSet
-from ..engine.snapshot import read_session_id, restore_snapshot, take_snapshot
+from ..engine.snapshot.snapshot import read_session_id, restore_snapshot, take_snapshot
 from ..events import ToolCallEvent
 from ..match.keys import About, read_subject
 from ..memory.clock import Clock
@@ -28,7 +28,7 @@ from .calls import SessionCalls
 from .contracts import HasContracts, SessionContracts, compiled
 
 if TYPE_CHECKING:
-    from ..engine.fleet_gate import FleetStore
+    from ..engine.fleet.fleet_gate import FleetStore
     from ..rulesfile import Rules
 
 

@@ -12,13 +12,13 @@ from concurrent.futures import Future
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from openbox_agentrt.acel.engine.journal import in_log_order
+from openbox_agentrt.acel.engine.journal.journal import in_log_order
 from openbox_agentrt.fleet import FleetError
 from openbox_agentrt.fleet.answers import BrokenGuard, Finished, How, Lease, Measured, Reserved
 
 if TYPE_CHECKING:
-    from openbox_agentrt.acel.engine.fleet_gate import FleetStore
-    from openbox_agentrt.acel.engine.fleet_plan import FleetQuestion
+    from openbox_agentrt.acel.engine.fleet.fleet_gate import FleetStore
+    from openbox_agentrt.acel.engine.fleet.fleet_question import FleetQuestion
     from openbox_agentrt.fleet.plan import FleetPlan
 
 _NOTHING = asdict(BrokenGuard(guard=0))

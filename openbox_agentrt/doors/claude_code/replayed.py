@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from openbox_agentrt.acel.engine.lifecycle import conclude
-from openbox_agentrt.acel.engine.snapshot import SnapshotError
+from openbox_agentrt.acel.engine.call.lifecycle import conclude
+from openbox_agentrt.acel.engine.snapshot.snapshot import SnapshotError
 from openbox_agentrt.acel.events import Outcome, ToolCallEvent
 from openbox_agentrt.acel.memory.clock import SetClock
 from openbox_agentrt.acel.session import Session, engine_of
@@ -130,7 +130,7 @@ class Replica:
                 self._unended.add(entry["call"])
                 continue
             # Loaded here: most hooks begin with no call under way, and take no snapshot.
-            from openbox_agentrt.acel.engine.under_way import resumed_call
+            from openbox_agentrt.acel.engine.snapshot.calls_under_way import resumed_call
 
             try:
                 call = resumed_call(engine_of(self.session), entry["tool"], entry["args"], kept)
@@ -140,7 +140,7 @@ class Replica:
 
     def _under_way(self) -> dict[str, dict[str, Any] | None]:
         """Give what is needed to settle each call under way; None for one of which that is not known."""
-        from openbox_agentrt.acel.engine.under_way import kept_call
+        from openbox_agentrt.acel.engine.snapshot.calls_under_way import kept_call
 
         calls = {key: self._open.get(key) for key in self._history.calls.open}
         return {key: None if call is None else kept_call(call) for key, call in calls.items()}

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from openbox_agentrt.acel.engine.journal import in_log_order
-from openbox_agentrt.acel.engine.lifecycle import conclude
+from openbox_agentrt.acel.engine.call.lifecycle import conclude
+from openbox_agentrt.acel.engine.journal.journal import in_log_order
 from openbox_agentrt.acel.events import ToolCallEvent
 from openbox_agentrt.acel.session import Session
 from openbox_agentrt.doors.claude_code.fleet_answers import AnsweringStore

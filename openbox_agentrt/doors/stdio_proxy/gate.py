@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from ...acel import Session
-from ...acel.engine.lifecycle import conclude
+from ...acel.engine.call.lifecycle import conclude
 from ...acel.halts import heed
 from ...acel.outcome import OutcomeHook
 from ..mcp.calls import CALL, ServerCall, gated_methods

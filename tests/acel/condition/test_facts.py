@@ -27,7 +27,7 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.condition.values import MAX_TEXT
 from openbox_agentrt.acel.contracts.requires import Requires
-from openbox_agentrt.acel.engine.reads import contracts_reading
+from openbox_agentrt.acel.engine.plan.reads import contracts_reading
 from openbox_agentrt.acel.memory.facts import FactMemory
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import EvidenceFile

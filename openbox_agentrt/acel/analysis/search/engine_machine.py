@@ -16,9 +16,9 @@ from ....fleet.plan import Per
 from ...contracts.base import HALTED
 from ...contracts.declaration import Declaration
 from ...contracts.rules import Guard
-from ...engine.planned_call import PlannedCall
-from ...engine.rule_set import RuleSet
-from ...engine.store import SessionStore
+from ...engine.plan.planned_call import PlannedCall
+from ...engine.plan.rule_set import RuleSet
+from ...engine.store.session_store import SessionStore
 from ...match.keys import About
 from ...memory.cell import LiveCell
 from ...memory.keyed import Keyed

@@ -1,0 +1,93 @@
+"""Tell what the contracts of a plan read of a call, for records that do not hold all of it."""
+
+from __future__ import annotations
+
+from ...condition.condition import Condition
+from ...contracts.rules import Cell, Guard
+from ...events import USER_PROMPT
+from ...memory.guard import CellGuard, LiveGuard
+from .plan import Plan
+
+
+def contracts_guarding(plan: Plan) -> frozenset[int]:
+    """Find the contracts, by identity, that may object to a call of the tool."""
+    found = {id(guard.contract) for guard in plan.guards}
+    return frozenset(found | {id(entry.contract) for entry, _ in plan.asked})
+
+
+def contracts_reading(
+    plan: Plan,
+    *,
+    arguments: bool,
+    times: bool,
+    results: bool,
+    prompts: bool,
+    subject: bool,
+    memory: bool,
+) -> frozenset[int]:
+    """
+    Find the contracts, by identity, that cannot be judged without something about the call.
+
+    Args:
+        arguments: The call's arguments are not known.
+        times: Nobody knows when it was.
+        results: What earlier calls returned is not known.
+        prompts: What the user asked is not known.
+        subject: Whom the call is about is not known.
+        memory: What the session remembers is not known.
+    """
+    found = {id(entry.contract) for entry, _ in plan.asked} if arguments else set()
+    guards = [*plan.guards, *(g for entry, _ in plan.asked for r in entry.every_rule() for g in r.guards)]
+    for guard in guards:
+        clocked = guard.clocked()
+        if (
+            (arguments and _reads_arguments(guard.guard))
+            or (times and clocked is not None and clocked.timeline is not None)
+            or (results and _reads_results(guard))
+            or (prompts and any(USER_PROMPT in source.label for source in guard.guard.sources))
+            or (subject and _reads_subject(guard.guard))
+            or (memory and _remembers(guard.guard))
+        ):
+            found.add(id(guard.contract))
+    for entry, _ in plan.asked:
+        when = entry.when
+        if when is not None and (
+            (times and when.timeline is not None)
+            or (results and bool(when.condition.facts))
+            or (subject and when.condition.reads.subject)
+            or (memory and _reads_memory(when.condition))
+        ):
+            found.add(id(entry.contract))
+    return frozenset(found)
+
+
+def _reads_arguments(guard: Guard) -> bool:
+    cell, condition = guard.cell, guard.condition
+    keyed = cell is not None and reads_arguments(cell)
+    asks = condition is not None and (condition.reads.args is None or bool(condition.reads.args))
+    return keyed or asks or guard.field is not None
+
+
+def reads_arguments(cell: Cell) -> bool:
+    """Tell whether it matters to a cell what stands in the arguments of a call that it is about."""
+    return cell.field is not None or (cell.key is not None and cell.key.reads_arguments)
+
+
+def _reads_subject(guard: Guard) -> bool:
+    cell, condition = guard.cell, guard.condition
+    keyed = cell is not None and cell.key is not None and cell.key.reads_subject
+    return keyed or (condition is not None and condition.reads.subject)
+
+
+def _remembers(guard: Guard) -> bool:
+    return guard.cell is not None or (guard.condition is not None and _reads_memory(guard.condition))
+
+
+def _reads_memory(condition: Condition) -> bool:
+    return bool(condition.reads.facts or condition.reads.tools)
+
+
+def _reads_results(guard: LiveGuard) -> bool:
+    condition = guard.guard.condition
+    learns = isinstance(guard, CellGuard) and guard.cell.learns is not None
+    return learns or bool(guard.guard.sources) or (condition is not None and bool(condition.reads.facts))

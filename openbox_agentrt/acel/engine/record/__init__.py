@@ -1,0 +1,1 @@
+"""Record what happened: the calls that ran, what they broke, evidence and metrics."""

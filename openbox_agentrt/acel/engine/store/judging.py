@@ -1,0 +1,61 @@
+"""Ask the guards of a call's plan. Nothing moves, and the store's lock is held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...memory.guard import Breach, LiveGuard
+from ..plan.plan import Plan
+from ..plan.planned_call import PlannedCall
+
+
+def holds(plan: Plan, call: PlannedCall) -> bool:
+    """Tell whether no guard objects to a call."""
+    # Most plans have one of these. To ask whether there is anything is quicker than to go through nothing.
+    if plan.need:
+        for tally in plan.need:
+            if not tally.done:
+                return False
+    if plan.ban:
+        for tally in plan.ban:
+            if tally.live:
+                return False
+    if plan.caps:
+        for tally, n in plan.caps:
+            if tally.live >= n:
+                return False
+    if plan.checks:
+        for guard in plan.checks:
+            if not guard.passes(call):
+                return False
+    if call.extra is not None:
+        for guard in call.extra.guards:
+            if not guard.passes(call):
+                return False
+    return True
+
+
+def explain(plan: Plan, call: PlannedCall, *, tell: bool = True) -> list[Breach]:
+    """Say of each contract that a call would break why, once. With `tell`, guards take note of it."""
+    extra = () if call.extra is None else call.extra.guards
+    return explained((*plan.guards, *extra), call, tell=tell)
+
+
+def explained(guards: Iterable[LiveGuard], call: PlannedCall, *, tell: bool = True) -> list[Breach]:
+    """Say of each contract that has one of these guards, and that a call would break, why, once."""
+    extra = call.extra
+    # All are asked before one explains: what is told to one contract is still owed to another.
+    broken: dict[int, LiveGuard] = {}
+    for guard in guards:
+        if id(guard.contract) not in broken and not guard.passes(call):
+            broken[id(guard.contract)] = guard
+    breaches = []
+    for key, guard in broken.items():
+        breach = guard.explain(call)
+        if breach.fault is None and extra is not None:
+            breach.fault = extra.faults.get(key)
+        breaches.append(breach)
+    if tell:
+        for guard in broken.values():
+            guard.told(call)
+    return breaches
