@@ -11,7 +11,8 @@ import typer
 from ..evidence.keys import read_public_key
 from ..local_core import LocalCore
 from .core import DEFAULT_DATABASE, Database, listening_at, name_of_user, tell_link
-from .options import Fleet, Host, Port, PublicKey, RedactField
+from .options import By, Fleet, Host, Port, PublicKey, RedactField
+from .stopping import until_stopped
 from .text import say
 
 app = typer.Typer(add_completion=False)
@@ -23,10 +24,6 @@ Evidence = Annotated[
 Rules = Annotated[
     str | None, typer.Option("--rules", help="The rules file of the contracts.", metavar="FILE")
 ]
-As = Annotated[
-    str | None,
-    typer.Option("--as", help="Who decides here; your login name if left out.", metavar="NAME"),
-]
 
 
 @app.command()
@@ -36,7 +33,7 @@ def console(
     rules: Rules = None,
     key: PublicKey = None,
     redact_field: RedactField = None,
-    who: As = None,
+    by: By = None,
     fleet: Fleet = None,
     host: Host = "127.0.0.1",
     port: Port = 8087,
@@ -59,7 +56,7 @@ def console(
     ] = None,
 ) -> None:
     """
-    Show what agents do, and decide the calls that wait, until Ctrl+C.
+    Show what agents do, and decide the calls that wait, until Ctrl+C or SIGTERM.
 
     It reads the database of a local Core, which may be served by another process at the same time.
     """
@@ -93,12 +90,11 @@ def console(
                 rules=rules,
                 public_key=None if key is None else read_public_key(key),
                 redact_fields=redact_field or (),
-                who=name_of_user() if who is None else who,
+                who=name_of_user() if by is None else by,
                 fleet=fleet,
             )
         ) as sources,
     ):
-        try:
+        with until_stopped():
             serve_console(sources, place, on_link=tell)
-        except KeyboardInterrupt:
-            typer.echo("stopped")
+        typer.echo("stopped")

@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 import typer
 
 from .._webhook import Webhook
+from ..evidence.keys import read_public_key
 from ..evidence.redaction import Redactor, redactor_of
 from ..local_core import (
     DEFAULT_API_KEY,
@@ -27,8 +28,9 @@ from ..local_core import (
     serve,
 )
 from .approvals import as_data, described
-from .options import AsJsonLines, By, Host, Port, RedactField
+from .options import AsJsonLines, By, Host, Port, PublicKey, RedactField
 from .running import InputError
+from .stopping import until_stopped
 
 APPROVAL_SECRET = "OPENBOX_AGENTRT_ON_APPROVAL_SECRET"
 DEFAULT_DATABASE = "openbox-core.sqlite3"
@@ -80,9 +82,11 @@ def serve_core(
     rules: Annotated[
         str | None, typer.Option(help="The rules file that the console names.", metavar="FILE")
     ] = None,
+    key: PublicKey = None,
+    by: By = None,
     redact_field: RedactField = None,
 ) -> None:
-    """Serve a local Core over HTTP until Ctrl+C."""
+    """Serve a local Core over HTTP until Ctrl+C or SIGTERM."""
 
     def announce(url: str) -> None:
         judge = f"policy {policy}" if policy else "no policy: everything is allowed"
@@ -102,12 +106,11 @@ def serve_core(
             on_approval=partial(_tell, db=db, hook=hook, redactor=redactor_of(redact_field)),
         ) as core,
     ):
-        shown = _console(core, db, console_port, evidence, rules, redact_field) if console else nullcontext()
-        try:
-            with shown:
-                serve(core, host, port, allow_other_machines=allow_other_machines, on_ready=announce)
-        except KeyboardInterrupt:
-            typer.echo("stopped")
+        looks_at = (evidence, rules, key, by, redact_field)
+        shown = _console(core, db, console_port, *looks_at) if console else nullcontext()
+        with until_stopped(), shown:
+            serve(core, host, port, allow_other_machines=allow_other_machines, on_ready=announce)
+        typer.echo("stopped")
 
 
 @contextmanager
@@ -117,6 +120,8 @@ def _console(
     port: int,
     evidence: list[str] | None,
     rules: str | None,
+    key: str | None,
+    by: str | None,
     redact_fields: list[str] | None,
 ) -> Iterator[None]:
     from ..console import Place, Sources, running_console
@@ -127,8 +132,9 @@ def _console(
             db,
             evidence=evidence or (),
             rules=rules,
+            public_key=None if key is None else read_public_key(key),
             redact_fields=redact_fields or (),
-            who=name_of_user(),
+            who=name_of_user() if by is None else by,
         )
         served.callback(sources.close)
         with listening_at("127.0.0.1", port, options="--console-port"):

@@ -58,17 +58,19 @@ def check(url: Url, as_json: AsJsonLines = False) -> int:
 @app.command()
 def show(
     url: Url,
-    key: Annotated[str | None, typer.Option(help="Only cells of this key.", metavar="KEY")] = None,
+    value: Annotated[
+        str | None, typer.Option(help="Only cells of this value of a contract's key.", metavar="VALUE")
+    ] = None,
     most: Annotated[int, typer.Option(help="Read so many cells at most.", min=1)] = _MOST,
     as_json: AsJsonLines = False,
 ) -> None:
     """List the cells with what is spent and free, and the workers."""
     with _surveyed(url) as store:
-        cells = store.cells(most + 1, key=key)
+        cells = store.cells(most + 1, key=value)
         workers, leases, now = store.workers(), store.leases(), store.now()
     has_more, cells = len(cells) > most, cells[:most]
     if has_more:
-        say(f"only {most} cells are read: see --key, or --most for more", error=True)
+        say(f"only {most} cells are read: see --value, or --most for more", error=True)
     if as_json:
         for cell in cells:
             typer.echo(json.dumps(_cell_data(cell)))

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 import typer
 
 AsJsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line, with everything.")]
-By = Annotated[str | None, typer.Option(help="Who decides; your login name if left out.", metavar="NAME")]
+By = Annotated[
+    str | None, typer.Option("--by", "--as", help="Who decides; your login name if left out.", metavar="NAME")
+]
 Format = Annotated[
     Literal["auto", "evidence", "otlp", "claude-code", "mcp", "rows", "openai"],
     typer.Option(help="auto, or one of evidence, otlp, claude-code, mcp, rows, openai.", metavar="NAME"),

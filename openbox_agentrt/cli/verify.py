@@ -33,7 +33,10 @@ def verify(
     evidence: Logs,
     public_key: PublicKey = None,
     session_id: Annotated[
-        str | None, typer.Option(help="Session that the log has to be of (format 2).", metavar="ID")
+        str | None,
+        typer.Option(
+            "--session", "--session-id", help="Session that the log has to be of (format 2).", metavar="ID"
+        ),
     ] = None,
     rules: Annotated[
         list[str] | None,

@@ -8,13 +8,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from ..evidence.errors import UnreadableLogError
 from ..evidence.witness import Witness, WitnessAnswer
+from .stopping import until_stopped
 
 _MAX_REQUEST = 1 << 20
 _SECONDS = 30.0
 
 
 def serve(witness: Witness, port: int) -> int:
-    """Answer on the loopback until interrupted. Port 0 takes any; standard error says which."""
+    """Answer on the loopback until Ctrl+C or SIGTERM. Port 0 takes any; standard error says which."""
     lock = threading.Lock()
 
     class _Answering(BaseHTTPRequestHandler):
@@ -51,8 +52,6 @@ def serve(witness: Witness, port: int) -> int:
     with ThreadingHTTPServer(("127.0.0.1", port), _Answering) as server:
         server.daemon_threads = True
         print(f"witness on http://127.0.0.1:{server.server_port}", file=sys.stderr, flush=True)
-        try:
+        with until_stopped():
             server.serve_forever()
-        except KeyboardInterrupt:
-            return 0
     return 0

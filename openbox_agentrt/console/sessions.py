@@ -279,7 +279,7 @@ def _row(sources: Sources, one: Standing, session: str, text: str) -> StateRow:
         state = "satisfied" if one.key else "not triggered"
     if one.retry_after is not None:
         state += f", retry after {words.left(one.retry_after)}"
-    refuses = "what it guards" if one.refuses else "nothing"
+    refuses = "what it guards" if one.refuses else "nothing" if one.needs is None else "any other value"
     if one.limit is not None and not one.refuses and text.startswith("at_most_total"):
         refuses = f"amounts over {one.left}"
     if shadow and one.refuses:

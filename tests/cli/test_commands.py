@@ -687,7 +687,7 @@ def test_verify_of_another_session(run: Run, tmp_path: Path) -> None:
     """A log that is genuine and of another session is found."""
     log_of(tmp_path / "e.jsonl")
 
-    code, out, err = run("verify", "e.jsonl", "--session-id", "other")
+    code, out, err = run("verify", "e.jsonl", "--session", "other")
 
     assert (code, out) == (1, "")
     assert "FAIL — not the log that was asked for" in err

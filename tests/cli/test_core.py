@@ -348,14 +348,15 @@ def test_the_port_of_the_console_is_named_when_it_is_in_use(
     assert capsys.readouterr().err == said
 
 
-def test_serve_approve_and_stop(served: tuple[subprocess.Popen[str], str, str]) -> None:
-    """It tells how to reach it and what waits, heeds another process, and ends with Ctrl+C."""
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl+C", "SIGTERM"])
+def test_serve_approve_and_stop(served: tuple[subprocess.Popen[str], str, str], stop: signal.Signals) -> None:
+    """It tells how to reach it and what waits, heeds another process, and ends well when it is told to."""
     process, url, printed = served
     answer = httpx.post(f"{url}/api/v1/governance/evaluate", json=EVENT, headers=KEY).json()
     decided = run("approve", answer["approval_id"])
     poll = {"workflow_id": "wf", "run_id": "run", "activity_id": "a1"}
     polled = httpx.post(f"{url}/api/v1/governance/approval", json=poll, headers=KEY).json()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(stop)
     out, err = process.communicate(timeout=20)
 
     assert printed.splitlines() == [

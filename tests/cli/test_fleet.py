@@ -126,7 +126,7 @@ def test_show_finds_a_key_among_more_than_it_reads(
     fleet.close()
 
     for customer in ("c-1", "c-2", "c-3"):
-        assert main(["fleet", "show", url, "--key", customer, "--most", "1"]) == 0
+        assert main(["fleet", "show", url, "--value", customer, "--most", "1"]) == 0
         shown = capsys.readouterr()
         assert f"c '{customer}': spent 1" in shown.out
         assert not shown.err

@@ -15,7 +15,10 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
+from openbox_agentrt.acel import Session, never
 from openbox_agentrt.cli import main
+from openbox_agentrt.evidence import EvidenceFile
+from openbox_agentrt.evidence.keys import ed25519_signer
 from openbox_agentrt.local_core import LocalCore
 
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/sign-in\?once=\S+")
@@ -101,7 +104,7 @@ def test_a_console_is_served_over_a_file(tmp_path: Path) -> None:
     """Its link works; nothing of a request is printed."""
     db = tmp_path / "core.sqlite3"
     LocalCore(path=db).close()
-    with _program("console", "--db", str(db), "--port", "0", "--as", "night-desk") as program:
+    with _program("console", "--db", str(db), "--port", "0", "--by", "night-desk") as program:
         link = program.wait_for(LINK.pattern)
         with httpx.Client(trust_env=False) as client:
             client.get(link)
@@ -127,8 +130,11 @@ def test_a_database_that_is_not_there_yet_is_said(tmp_path: Path) -> None:
 def test_a_core_is_served_with_its_console(tmp_path: Path) -> None:
     """One process, two ports, one file."""
     db = tmp_path / "core.sqlite3"
+    log, (signer, public_key) = tmp_path / "log.jsonl", ed25519_signer(tmp_path / "key")
+    with EvidenceFile(log, signer=signer) as evidence:
+        Session(contracts=[never("wipe")], evidence=evidence).reserve("wipe")
     arguments = ("core", "serve", "--db", str(db), "--port", "0", "--console", "--console-port", "0")
-    with _program(*arguments) as program:
+    with _program(*arguments, "--evidence", str(log), "--key", public_key, "--by", "ada") as program:
         link = program.wait_for(LINK.pattern)
         url = program.wait_for(r"OPENBOX_URL=\S+").partition("=")[2]
         key = program.wait_for(r"OPENBOX_API_KEY=\S+").partition("=")[2]
@@ -136,10 +142,12 @@ def test_a_core_is_served_with_its_console(tmp_path: Path) -> None:
             valid = client.get(f"{url}/api/v1/auth/validate", headers={"authorization": f"Bearer {key}"})
             client.get(link)
             page = client.get(link.partition("/sign-in")[0]).text
+            proof = client.get(link.partition("/sign-in")[0] + "/evidence").text
         assert program.stop() == 0
 
     assert valid.json()["valid"] is True
-    assert "Nothing has happened yet" in page
+    assert "You decide as ada" in " ".join(re.sub(r"<[^>]*>", " ", page).split())
+    assert "Every line is verified" in proof
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,23 @@ def test_a_dry_run_says_what_would_unblock_a_call(open_desk: OpenDesk, tmp_path:
     assert "arguments are not JSON" in wrong
 
 
+def test_the_headline_says_when_no_session_is_open(open_desk: OpenDesk, log: Path, tmp_path: Path) -> None:
+    """What stands below is how one begins, and in which some calls would be refused."""
+    rules = tmp_path / "rules.json"
+    source = {"template": "came_from", "args": ["mail", "to", ["prompt"]], "id": "known"}
+    rules.write_text(json.dumps({"contracts": [source]}))
+    with EvidenceFile(log, record="steps") as evidence:
+        Session(contracts=_contracts(), evidence=evidence).end_session()
+    desk = open_desk(evidence=[log], rules=rules)
+    with desk.client() as client:
+        page = client.get("/contracts").text
+        rows = client.get("/api/v1/contracts").json()["states"]
+
+    assert "<h1>No session is open</h1>" in page
+    assert "Below is how one begins." in page
+    assert [(row["name"], row["refuses"]) for row in rows] == [("known", "any other value")]
+
+
 def _field(page: str, name: str) -> str:
     return page.partition(f'name="{name}" value="')[2].partition('"')[0]
 
