@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -59,6 +59,38 @@ UPWARD = {
     ("acel.mcp_middleware", "doors"): "acel-core's module name; the door is elsewhere",
 }
 """The only imports that go up."""
+
+ROOMS = {
+    "acel.analysis": (
+        [
+            "mining",
+            "difference",
+            "analyse",
+            "findings",
+            "search",
+            "calls",
+            "rules",
+            "patterns",
+            "conditions",
+            "budget",
+            "sentences",
+        ]
+    ),
+    "acel.engine": [
+        "rerun",
+        "durable",
+        "replay",
+        "snapshot",
+        "engine",
+        "journal",
+        "call",
+        "store",
+        "fleet",
+        "plan",
+        "record",
+    ],
+}
+"""The rooms of the two largest folders: what a room imports stands in it or after it."""
 
 
 def part_of(module: str) -> str:
@@ -136,6 +168,18 @@ def breaches(root: Path) -> set[tuple[str, str]]:
     return found
 
 
+def upward_between_rooms(root: Path, folder: str, rooms: Sequence[str]) -> set[tuple[str, str]]:
+    """Imports from a room of a folder into one that stands before it, or that has no place."""
+    found = set()
+    for name, imported in own_imports(root):
+        if not (name.startswith(f"{folder}.") and imported.startswith(f"{folder}.")):
+            continue
+        here, there = (module.removeprefix(f"{folder}.").split(".")[0] for module in (name, imported))
+        if here not in rooms or there not in rooms or rooms.index(there) < rooms.index(here):
+            found.add((name, imported))
+    return found
+
+
 def circles(root: Path) -> set[frozenset[str]]:
     """Groups of modules each of which imports, over some way, every other one of its group."""
     graph = {
@@ -169,6 +213,13 @@ def test_imports_point_down() -> None:
 
     assert len(pairs) > 200, "found hardly any imports: this test would pass without checking anything"
     assert breaches(PACKAGE) - UPWARD.keys() == set()
+
+
+@pytest.mark.parametrize("folder", sorted(ROOMS))
+def test_rooms_point_down(folder: str) -> None:
+    """Within a folder of many rooms, too, each room can be read after those that it imports."""
+    assert upward_between_rooms(PACKAGE, folder, ROOMS[folder]) == set()
+    assert upward_between_rooms(PACKAGE, folder, ROOMS[folder][::-1]), "found no imports between rooms"
 
 
 def test_no_exception_is_stale() -> None:

@@ -12,7 +12,6 @@ from ..rulesfile.policy_tests import PolicyTest
 from .budget import Budget
 from .calls.alphabet import alphabet_of
 from .conditions.followed import open_parts
-from .difference.changes_in_words import first_few, readable
 from .findings.accepted import told_apart, unused
 from .findings.conclusions import (
     FEW_VALUES,
@@ -44,6 +43,7 @@ from .rules.tool_names import names_of, tools_in
 from .search.engine_machine import Machine
 from .search.explore import Look, explore
 from .search.next_steps import World
+from .sentences import first_few, readable
 
 __all__ = ("MAX_STATES", "analyse", "named_contracts")
 

@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 from ...contracts.base import TemporalContract
 from ...contracts.identity import meaning_of
 from ..findings.finding import Named
+from ..sentences import readable
 
-__all__ = ("Changes", "RuleChange", "changes_between", "first_few", "readable")
+__all__ = ("Changes", "RuleChange", "changes_between")
 
 
 _Formed: TypeAlias = "tuple[dict[str, Any], Named]"
@@ -134,18 +135,6 @@ def _words(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
 
 def _condition(value: Any) -> str:
     return readable(_shown(value))
-
-
-def first_few(names: Sequence[str]) -> str:
-    """Write the first of some names, and how many more there are."""
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def readable(said: str) -> str:
-    """Write a condition closer to how people do: its form has a blank between any two tokens."""
-    for tight in (" . ", " [ ", " ]", " ( ", " )", " ,"):
-        said = said.replace(tight, tight.strip() + (" " if tight == " ," else ""))
-    return said.replace(",  ", ", ")
 
 
 def _plain(form: Mapping[str, Any]) -> dict[str, Any]:

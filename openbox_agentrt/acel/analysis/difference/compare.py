@@ -24,7 +24,8 @@ from ..rules.analysable import why_unknown
 from ..rules.components import Component, components, names_about, names_near, touched
 from ..rules.tool_names import names_of
 from ..search.trace_row import TraceRow, shown_rows
-from .changes_in_words import Changes, changes_between, first_few
+from ..sentences import first_few
+from .changes_in_words import Changes, changes_between
 from .side_by_side import Pair, Parted, Side
 
 __all__ = ("Difference", "compare")
