@@ -13,13 +13,17 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt._plain.arguments import plain_arguments, plain_value
 from openbox_agentrt._plain.same import is_same
+from openbox_agentrt.doors.unfit import fault_of, report_unfit
 from openbox_agentrt.doors.validated import validated
 
 from .._picklable import PicklableError
+
+if TYPE_CHECKING:
+    from openbox_agentrt.acel import Session
 
 _FLAT = frozenset({str, int, float, bool, type(None), bytes})
 
@@ -69,13 +73,15 @@ class Parameters:
         tool: Name of the callable, for errors.
         func: The callable. What a partial has bound already is an argument like any other. Behind
             `validate_call`, the arguments are those that come of the validation.
+        session: Keeps the calls whose arguments it does not take, see `report_unfit`.
 
     Raises:
         TypeError: It is behind a `validate_call` that cannot be looked into.
     """
 
-    def __init__(self, tool: str, func: Callable[..., Any]) -> None:
+    def __init__(self, tool: str, func: Callable[..., Any], session: Session | None) -> None:
         self._tool = tool
+        self._session = session
         self._bound_args: tuple[Any, ...] = ()
         self._bound_kwargs: dict[str, Any] = {}
         while type(func) is functools.partial and not _has_placeholder(func):
@@ -105,8 +111,21 @@ class Parameters:
         args = self._bound_args + args
         kwargs = {**self._bound_kwargs, **kwargs}
         if self._validated is not None:
-            args, kwargs = self._validated.arguments(args, kwargs)
-        return BoundCall(self._tool, self._func, self._signature, args, kwargs)
+            try:
+                args, kwargs = self._validated.arguments(args, kwargs)
+            except Exception as error:
+                self._report(args, kwargs, fault_of(error))
+                raise
+        try:
+            return BoundCall(self._tool, self._func, self._signature, args, kwargs)
+        except TypeError as error:
+            # Python's own words, and ours: they name parameters.
+            self._report(args, kwargs, str(error))
+            raise
+
+    def _report(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], fault: str) -> None:
+        unnamed = {f"arg{position}": value for position, value in enumerate(args)}
+        report_unfit(self._session, self._tool, {**unnamed, **kwargs}, fault)
 
 
 class BoundCall:

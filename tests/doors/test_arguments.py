@@ -181,7 +181,7 @@ def test_other_values_get_the_form_of_the_old_ones(old: Any, new: Any) -> None:
 def test_what_does_not_fit_does_not_run(old: Any, new: Any) -> None:
     """The old value is not used instead."""
     ran: list[Any] = []
-    call = Parameters("t", lambda value: ran.append(value)).call((old,), {})
+    call = Parameters("t", lambda value: ran.append(value), None).call((old,), {})
 
     with pytest.raises(UnfitArgumentsError):
         call.run_after_waiting({"value": new})

@@ -101,7 +101,7 @@ def guard(
     if session is None and governance is None:
         raise TypeError(f"cannot guard {tool!r}: a session or a governance is needed")
 
-    parameters = Parameters(tool, func)
+    parameters = Parameters(tool, func, session)
     reading = PlainAnswers(outcome)
 
     def governed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[GovernedCall, Callable[..., Any]]:

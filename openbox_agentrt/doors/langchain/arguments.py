@@ -38,9 +38,13 @@ class ToolArguments:
         self._hidden = _ADDED_BY_NAME | _injected_names(tool)
         self._defaults = _defaults(tool, set(self._names) - self._hidden)
 
+    def shown(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Leave out what the framework adds."""
+        return {name: value for name, value in kwargs.items() if name not in self._hidden}
+
     def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Give what contracts see."""
-        given = {name: value for name, value in kwargs.items() if name not in self._hidden}
+        given = self.shown(kwargs)
         given |= {self._name(position): value for position, value in enumerate(args)}
         return plain_arguments({**self._defaults, **given})
 

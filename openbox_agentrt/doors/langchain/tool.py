@@ -30,6 +30,7 @@ from openbox_agentrt.doors.arguments import ChangedArgumentsError, Parameters, i
 from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
 from openbox_agentrt.doors.langchain.arguments import ToolArguments
 from openbox_agentrt.doors.outcome import PlainAnswers, Reading
+from openbox_agentrt.doors.unfit import fault_of, report_unfit
 
 ToolT = TypeVar("ToolT", bound=BaseTool)
 
@@ -114,6 +115,11 @@ class ToolGate:
 
         return call, do
 
+    def report_unfit(self, given: Any, error: Exception) -> None:
+        """Take note of a run whose arguments the schema of the tool does not take."""
+        args = self.arguments.shown(given) if isinstance(given, Mapping) else {"arg0": given}
+        report_unfit(self.session, self.wrapped.name, args, fault_of(error))
+
     def _refuse(self, stopped: Exception) -> NoReturn:
         if isinstance(stopped, ContractViolation):
             raise ToolRefusedError(stopped, self)
@@ -191,6 +197,15 @@ def _governed_class(inner: type[BaseTool], asks_core: bool) -> type[BaseTool]:
         except ToolStoppedError as stopped:
             return _as_message(self, stopped, kwargs)
 
+    @functools.wraps(inner._to_args_and_kwargs)
+    def _to_args_and_kwargs(self: Any, tool_input: Any, *more: Any, **kwargs: Any) -> Any:
+        try:
+            return inner._to_args_and_kwargs(self, tool_input, *more, **kwargs)
+        except Exception as error:
+            gate: ToolGate = self._openbox_gate
+            gate.report_unfit(tool_input, error)
+            raise
+
     # With the signatures of the originals: `run` looks there for what it has to pass.
     @functools.wraps(inner._run)
     def _run(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -214,6 +229,7 @@ def _governed_class(inner: type[BaseTool], asks_core: bool) -> type[BaseTool]:
         "_openbox_gate": PrivateAttr(default=None),
         "run": run,
         "arun": arun,
+        "_to_args_and_kwargs": _to_args_and_kwargs,
         "_run": _run,
     }
     if not default_arun or asks_core:
@@ -232,7 +248,7 @@ def _as_message(tool: Any, stopped: ToolStoppedError, kwargs: Mapping[str, Any])
 
 
 def _governed_function(gate: ToolGate, function: Callable[..., Any]) -> Callable[..., Any]:
-    parameters = Parameters(gate.wrapped.name, function)
+    parameters = Parameters(gate.wrapped.name, function, gate.session)
     governed: Callable[..., Any]
     if is_coroutine_function(function):
 

@@ -5,6 +5,7 @@ It is a `ServerMiddleware` of the SDK. Put it last in the list: what stands afte
 it has judged.
 """
 
+import logging
 import time
 import weakref
 from collections.abc import Callable, Iterable
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..._extras import require
 from ...acel import Session
 from ...acel.outcome import OutcomeHook
+from ..unfit import report_unclear
 from .calls import CALL, InvalidCallError, gated_methods, read_call
 from .clients import Clients, EachItsOwn, NoSessionError, OneForAll, SessionFactory
 from .keys import ClientKey, KeyResolver
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
     from .governed import ClientRuns, ToolGovernance
+
+log = logging.getLogger(__name__)
 
 
 class ACELMiddleware:
@@ -140,6 +144,7 @@ class ACELMiddleware:
         try:
             call = read_call(ctx.method, ctx.params)
         except InvalidCallError as error:
+            self._report_unclear(ctx, error)
             # Fail-closed, in the words in which the SDK refuses it when it looks for itself.
             raise protocol_error("INVALID_PARAMS", "Invalid request parameters", data="") from error
         with ExitStack() as stack:
@@ -161,6 +166,15 @@ class ACELMiddleware:
                 runs=self._runs,
                 outcome=self._outcome,
             )
+
+    def _report_unclear(self, ctx: "ServerRequestContext[Any, Any]", error: InvalidCallError) -> None:
+        try:
+            with self._clients.session_of(ctx) as session:
+                if session is not None:
+                    report_unclear(session, ctx.method, str(error))
+        except Exception:
+            # It is refused all the same, and nobody knows in whose evidence it would belong.
+            log.exception("a call is refused that no session keeps: %s", error)
 
     def _greet(self, ctx: "ServerRequestContext[Any, Any]") -> None:
         try:

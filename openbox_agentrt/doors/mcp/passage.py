@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ...acel import ContractViolation, Session
 from ...acel.outcome import OutcomeHook
 from ..call import GovernedCall
+from ..unfit import REMEDY, report_unfit, report_unjudged
 from .calls import CALL, ServerCall, rewritten
-from .off_schema import report_off_schema
 from .outcome import ServerReading
-from .refusal import HALT, error_result, halted, told_to_client
+from .refusal import HALT, error_result, halted, told_to_client, unjudged
 from .schema import OffSchemaError
 from .typed import ServerArguments, UnfitForServerError
 
@@ -51,13 +51,16 @@ async def judged(
         if ctx.method == CALL:
             call = await arguments.read(call, ctx, call_next)
     except UnfitForServerError as error:
+        report_unfit(session, call.tool, call.args, error.fault)
         return finished(ctx, error_result(str(error)))
     except OffSchemaError as error:
-        told = report_off_schema(session, call, error)
+        log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
+        report_unfit(session, call.tool, call.args, str(error))
         if session.mode == "enforce":
-            return answer(ctx, *told)
+            return answer(ctx, *unjudged(call.tool, reason=str(error), remedy=REMEDY))
     except Exception as error:
         # Fail-closed: nobody knows what would run.
+        report_unjudged(session, call.tool, call.args, error)
         raise could_not_be_judged(call) from error
     reached = False
 
@@ -86,6 +89,7 @@ async def judged(
         if reached:
             raise
         # Fail-closed: what cannot be judged does not run.
+        report_unjudged(session, call.tool, call.args, error)
         raise could_not_be_judged(call) from error
     return answer(ctx, *_told(result.error, call)) if isinstance(result, _Stopped) else result
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..._plain.arguments import plain_arguments
+from ..unfit import fault_of
 from .calls import ServerCall
 from .handed_over import JudgedValues
 from .schema import read_by_schema
@@ -25,7 +26,16 @@ _MAX_PAGES = 100
 
 
 class UnfitForServerError(ValueError):
-    """The server's own types do not take the arguments, in its words. The call did not run."""
+    """
+    The server's own types do not take the arguments, in its words. The call did not run.
+
+    Attributes:
+        fault: Why, without the values of the call.
+    """
+
+    def __init__(self, text: str, fault: str) -> None:
+        super().__init__(text)
+        self.fault = fault
 
 
 class ServerArguments:
@@ -91,7 +101,8 @@ def _validated(call: ServerCall, metadata: Any) -> JudgedValues:
     try:
         return JudgedValues(metadata, call.args)
     except ValidationError as error:
-        raise UnfitForServerError(f"Error executing tool {call.tool}: {error}") from error
+        text = f"Error executing tool {call.tool}: {error}"
+        raise UnfitForServerError(text, fault_of(error)) from error
 
 
 def _metadata_of(server: Any, tool: str) -> Any:

@@ -13,7 +13,8 @@ import functools
 import inspect
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +30,7 @@ from openbox_agentrt.doors.openai.tool_call import (
     read_tool_call,
 )
 from openbox_agentrt.doors.outcome import PlainAnswers, Reading
+from openbox_agentrt.doors.unfit import report_unclear
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Session
@@ -68,7 +70,9 @@ def guard_openai_tool_call(
             ran, and no contract counted it.
         ContractViolation: As for `openbox_agentrt.doors.callables.guard`, and so is `GovernanceError`.
     """
-    call, work = _prepare(session, governance, read_tool_call(tool_call), func, PlainAnswers(outcome))
+    with _reported(session):
+        read = read_tool_call(tool_call)
+    call, work = _prepare(session, governance, read, func, PlainAnswers(outcome))
     if governance is not None:
         return call.arun(functools.partial(_awaited, work))
     return call.run(work)
@@ -111,7 +115,8 @@ def run_tool_calls(
     messages = []
     for raw in filter(is_tool_call, tool_calls or ()):
         # First, because a call that cannot be answered must not run.
-        message = answer_to(raw)
+        with _reported(session):
+            message = answer_to(raw)
         try:
             call, work = _look_up(session, None, raw, tools, outcome)
             result = call.run(functools.partial(_not_awaited, work))
@@ -145,7 +150,8 @@ async def arun_tool_calls(
     """
     messages = []
     for raw in filter(is_tool_call, tool_calls or ()):
-        message = answer_to(raw)
+        with _reported(session):
+            message = answer_to(raw)
         try:
             call, work = _look_up(session, governance, raw, tools, outcome)
             result = await call.arun(functools.partial(_awaited, work))
@@ -155,6 +161,16 @@ async def arun_tool_calls(
     return messages
 
 
+@contextmanager
+def _reported(session: Session | None) -> Iterator[None]:
+    """Keep a call in the evidence that cannot be read."""
+    try:
+        yield
+    except MalformedToolCallError as error:
+        report_unclear(session, error.tool, error.problem)
+        raise
+
+
 def _look_up(
     session: Session | None,
     governance: Governance | None,
@@ -162,12 +178,13 @@ def _look_up(
     tools: Mapping[str, Callable[..., Any]],
     outcome: OutcomeHook | None,
 ) -> tuple[GovernedCall, Work]:
-    call = read_tool_call(raw)
-    func = tools.get(call.tool)
-    if func is None:
-        raise MalformedToolCallError(
-            tool=call.tool, call_id=call.call_id, problem="there is no tool of this name"
-        )
+    with _reported(session):
+        call = read_tool_call(raw)
+        func = tools.get(call.tool)
+        if func is None:
+            raise MalformedToolCallError(
+                tool=call.tool, call_id=call.call_id, problem="there is no tool of this name"
+            )
     gated, work = _prepare(session, governance, call, func, PlainAnswers(outcome))
     return dataclasses.replace(gated, on_stop=told_of), work
 
@@ -179,7 +196,7 @@ def _prepare(
     func: Callable[..., Any],
     reading: Reading,
 ) -> tuple[GovernedCall, Work]:
-    parameters = Parameters(call.tool, func)
+    parameters = Parameters(call.tool, func, session)
     is_custom = call.type in ("custom", "custom_tool_call")
     try:
         bound = parameters.call((call.args["input"],), {}) if is_custom else parameters.call((), call.args)

@@ -22,10 +22,10 @@ from ...acel.engine.call.lifecycle import conclude
 from ...acel.halts import heed
 from ...acel.outcome import OutcomeHook
 from ..mcp.calls import CALL, ServerCall, gated_methods
-from ..mcp.off_schema import report_off_schema
 from ..mcp.outcome import ServerReading, is_waiting_error
-from ..mcp.refusal import refused_data, text_of, withheld_data
+from ..mcp.refusal import refused_data, text_of, unjudged, withheld_data
 from ..mcp.schema import OffSchemaError
+from ..unfit import REMEDY, report_unclear, report_unfit, report_unjudged
 from .listing import Listing
 from .owed import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Owed, error_of, line_of
 from .reading import Message, Noise, Unclear, id_key, read_client_line
@@ -34,6 +34,7 @@ from .spelling import NamedFields
 log = logging.getLogger(__name__)
 
 _MAX_SPENT = 10_000
+_ID_IN_USE = "the id of the request is in use"
 _PROTOCOL_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 
 
@@ -184,10 +185,13 @@ class StdioGate:
             used_by = self._owed.get(key)
             contested = message.call is not None or (used_by is not None and used_by.gated)
             clash = key in self._spent or (used_by is not None and contested)
-            if clash and self._enforces:
-                return error_of(INVALID_REQUEST, "the id of the request is in use")
-            if used_by is None:
+            refused = clash and self._enforces
+            if used_by is None and not refused:
                 self._owed[key] = entry
+        if clash and message.call is not None:
+            report_unclear(self._session, message.call.tool, _ID_IN_USE)
+        if refused:
+            return error_of(INVALID_REQUEST, _ID_IN_USE)
         if message.call is None:
             return None
         entry.gated = True
@@ -214,9 +218,10 @@ class StdioGate:
             if entry.method == CALL:
                 call = replace(call, args=self._listing.read(call.tool, call.args))
         except OffSchemaError as error:
-            told = report_off_schema(self._session, call, error)
+            log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
+            report_unfit(self._session, call.tool, call.args, str(error))
             if self._enforces:
-                return entry.answer(*told)
+                return entry.answer(*unjudged(call.tool, reason=str(error), remedy=REMEDY))
         return self._reserve(entry, call)
 
     def _check_spelling(self, call: ServerCall) -> None:
@@ -231,9 +236,10 @@ class StdioGate:
         try:
             heed(self._session)
             reservation = self._session.reserve(call.tool, call.args, started=True)
-        except Exception:
+        except Exception as error:
             # Fail-closed, unless the session only watches: what cannot be judged does not run.
             log.exception("a call to %r could not be judged", call.tool)
+            report_unjudged(self._session, call.tool, call.args, error)
             return error_of(INTERNAL_ERROR, "the call could not be judged") if self._enforces else None
         if reservation.refusal is None:
             entry.reservation = reservation
@@ -292,6 +298,7 @@ class StdioGate:
         log.warning(
             "a line from the client was %s: %s", "refused" if self._enforces else "unclear", unclear.reason
         )
+        report_unclear(self._session, None, unclear.reason)
         if not self._enforces:
             return Passage(to_server=line)
         code = PARSE_ERROR if unclear.id is None else INVALID_REQUEST

@@ -1,0 +1,72 @@
+"""
+The evidence of a call that is refused before it can be judged.
+
+Its tool does not take the arguments, or two readers would read it differently. It does not run, no contract
+counts it, and it is in the evidence and the metrics once, whatever the door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from openbox_agentrt._plain.arguments import plain_arguments
+from openbox_agentrt.acel.contracts.base import SessionRule
+from openbox_agentrt.acel.memory.call import JudgedCall
+from openbox_agentrt.acel.session import engine_of
+
+if TYPE_CHECKING:
+    from openbox_agentrt.acel import Session
+
+REMEDY: Final = "send it as the tool's schema says"
+
+_UNNAMED: Final = "(unnamed)"
+
+_AS_LISTED: Final = SessionRule("the call is as its tool was listed", REMEDY, code="call_off_schema")
+_CLEAR: Final = SessionRule("the call can be read in one way only", code="call_unclear")
+_JUDGED: Final = SessionRule("the call can be judged", code="call_unjudged")
+
+
+def report_unfit(session: Session | None, tool: str, args: Mapping[str, Any], fault: str) -> None:
+    """
+    Keep a call that is not as its tool was listed in the evidence of a session.
+
+    Args:
+        session: Session that would have judged it; None for that of the governed run around, if there is one.
+        tool: Name of the tool.
+        args: The arguments as they were sent.
+        fault: What is wrong with them, in words that hold no value of theirs.
+    """
+    _report(session, tool, args, _AS_LISTED, fault)
+
+
+def report_unclear(session: Session | None, tool: str | None, fault: str) -> None:
+    """Keep a call in the evidence of a session that nobody can read, or that two would read differently."""
+    _report(session, tool or _UNNAMED, {}, _CLEAR, fault)
+
+
+def report_unjudged(session: Session, tool: str, args: Mapping[str, Any], error: Exception) -> None:
+    """Keep a call in the evidence of a session that could not be judged, and the type of the error only."""
+    _report(session, tool, args, _JUDGED, f"judging it raised {type(error).__name__}")
+
+
+def _report(
+    session: Session | None, tool: str, args: Mapping[str, Any], rule: SessionRule, fault: str
+) -> None:
+    if session is None:
+        # Loaded here: contracts alone need no governed run.
+        from openbox_agentrt._run.current import current_run
+
+        run = current_run()
+        session = None if run is None else run.contracts
+    if session is not None:
+        engine_of(session).report_unjudged(JudgedCall(tool, plain_arguments(args)), rule, fault)
+
+
+def fault_of(error: BaseException) -> str:
+    """Say why a tool does not take its arguments, without the values that a validator quotes."""
+    if type(error).__module__.startswith("pydantic") and isinstance(error, ValueError):
+        errors = cast("Any", error).errors()
+        found = [f"{'.'.join(map(str, one['loc']))}: {one['type']}" for one in errors]
+        return f"the arguments do not fit: {'; '.join(found)}"
+    return f"reading the arguments raised {type(error).__name__}"
