@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -88,13 +88,15 @@ class CellAccount:
                 yield _forgotten(where, f"{number} value(s)", str(used))
 
     def _of_successes(self) -> Iterator[str]:
-        for now, number, where in self.success_said:
+        coming, granted = deque(sorted((settled, granted) for granted, settled in self.successes)), list[int]()
+        for now, number, where in sorted(self.success_said):
+            while coming and coming[0][0] <= now:
+                insort(granted, coming.popleft()[1])
             begin = self._begin(now)
             if self.cell.within is not None:
                 # The store puts what is about as old together, and lets it go together.
                 begin += 2 * -(-self.cell.within // 100)
-            known = sum(begin <= granted and settled <= now for granted, settled in self.successes)
-            if known > number:
+            if (known := len(granted) - bisect_left(granted, begin)) > number:
                 yield _forgotten(where, f"{number} success(es)", str(known))
 
     def _begin(self, now: int) -> int:
