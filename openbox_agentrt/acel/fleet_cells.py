@@ -88,7 +88,8 @@ class CellAccount:
                 yield _forgotten(where, f"{number} value(s)", str(used))
 
     def _of_successes(self) -> Iterator[str]:
-        coming, granted = deque(sorted((settled, granted) for granted, settled in self.successes)), list[int]()
+        coming = deque(sorted((settled, granted) for granted, settled in self.successes))
+        granted: list[int] = []
         for now, number, where in sorted(self.success_said):
             while coming and coming[0][0] <= now:
                 insort(granted, coming.popleft()[1])

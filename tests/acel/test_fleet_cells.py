@@ -20,8 +20,8 @@ MOMENT = st.integers(0, 1000)
 def test_successes_are_those_that_the_store_knew_of(
     within: int | None, calls: list[tuple[int, int]], said: list[tuple[int, int]]
 ) -> None:
-    """Granted in the window that a moment is in, and certainly settled by then: no more than the store said."""
-    cell = CellAccount(FleetCell(kind="tally" if within is None else "stamps", name="n", key="", within=within))
+    """Granted in the window that a moment is in, and certainly settled by then."""
+    cell = CellAccount(FleetCell(kind="tally" if within is None else "stamps", name="n", within=within))
     cell.successes = [(granted, granted + took) for granted, took in calls]
     cell.success_said = [(now, number, f"{place}") for place, (now, number) in enumerate(said)]
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from openbox_agentrt.acel import Session
-from openbox_agentrt.acel.temporal import at_most_n_times, at_most_total, must_precede, never_after
+from openbox_agentrt.acel import Session, max_distinct
+from openbox_agentrt.acel.contracts.base import TemporalContract
+from openbox_agentrt.acel.temporal import (
+    at_most_n_times,
+    at_most_total,
+    must_precede,
+    never_after,
+)
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -92,6 +98,33 @@ def test_each_period_says_when_it_is_free_again(
     assert allowed(session, amount=121, customer="other")
     clock.now = at(*first)
     assert allowed(session, amount=500, customer="c")
+
+
+@pytest.mark.parametrize(
+    ("contract", "first", "then"),
+    [
+        pytest.param(
+            at_most_total("pay", "amount", 500, per="day"), {"amount": 1}, {"amount": 501}, id="sum"
+        ),
+        pytest.param(at_most_n_times("pay", 0, per="day"), None, {}, id="count"),
+        pytest.param(max_distinct("pay", "to", 1, per="day"), {"to": "a"}, {"to": ["b", "c"]}, id="values"),
+    ],
+)
+def test_a_call_that_never_fits_is_not_told_to_wait(
+    contract: TemporalContract, first: dict[str, Any] | None, then: dict[str, Any]
+) -> None:
+    """What is free again at midnight is the budget, and it is too small."""
+    session = Session(contracts=[contract], clock=ManualClock(at(2026, 5, 4, 12)))
+    if first is not None:
+        assert allowed(session, **first)
+
+    refusal = session.reserve("pay", then).refusal
+
+    assert refusal is not None
+    (broken,) = refusal.broken
+    assert broken.retry_after is None
+    assert broken.remaining is not None
+    assert broken.remaining.endswith("free again at 00:00 UTC")
 
 
 def test_a_call_is_given_back_to_the_day_that_it_was_reserved_on() -> None:

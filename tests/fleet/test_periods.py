@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from openbox_agentrt.fleet import FleetCell, FleetConfigError, FleetGuard, FleetMove, FleetPlan
 from openbox_agentrt.fleet.periods import SECOND, edges_around, zone
-from openbox_agentrt.fleet.plan import Per
+from openbox_agentrt.fleet.plan import CellKind, Per
 from openbox_agentrt.fleet.steps import Beat, Reserve, StepAnswer, StoreLine
 from openbox_agentrt.fleet.wire import wire
 
@@ -62,6 +62,34 @@ def test_a_zone_that_is_none_is_said() -> None:
     """With an example of one."""
     with pytest.raises(FleetConfigError, match="no time zone 'Berlin'"):
         zone("Berlin")
+
+
+@pytest.mark.parametrize(
+    ("kind", "guard"),
+    [
+        ("sum", FleetGuard(kind="spend", cell=0, n=500, amount=501)),
+        ("sum", FleetGuard(kind="spend", cell=0, n=0)),
+        ("tally", FleetGuard(kind="cap", cell=0, n=0)),
+        ("distinct", FleetGuard(kind="distinct", cell=0, n=1, values=("a", "b"))),
+    ],
+    ids=["amount", "measured later", "count", "values"],
+)
+def test_what_never_fits_is_not_told_to_wait(
+    clocked: tuple[StoreLine, list[int]], kind: CellKind, guard: FleetGuard
+) -> None:
+    """The next day changes nothing for it."""
+    line, now = clocked
+    now[0] = at("2026-05-05T12:00")
+    line.run([Beat(worker="w", lease_us=10**13, join=True)])
+    cell = FleetCell(kind=kind, name="paid", per="day", tz=BERLIN)
+    sent, guards = wire(
+        FleetPlan(cells=(cell,), guards=(guard,)), lambda per, tz: edges_around(per, tz, now[0])
+    )
+
+    refused = line.run([Reserve(lease="a", worker="w", plan=sent, guards=guards)])[0]
+
+    assert refused.said == "no"
+    assert (refused.broken[0].free_at, refused.broken[0].period_end) == (None, at("2026-05-06T00:00"))
 
 
 def test_a_cell_begins_anew_with_its_day(clocked: tuple[StoreLine, list[int]]) -> None:

@@ -172,6 +172,10 @@ class Differ(CellGuard):
             return False
         return len(known) + sum(value not in known for value in values) <= self.guard.n
 
+    def fits_alone(self, cell: Any, call: JudgedCall) -> bool:
+        values = None if cell.is_deferred(call) else cell.values(call)
+        return (1 if values is None or isinstance(values, ValueError) else len(values)) <= self.guard.n
+
     def detail(self, breach: Breach, cell: Any, call: JudgedCall) -> None:
         breach.remaining = f"{max(0, int(self.guard.n) - len(cell.known()))} left of {self.guard.n}"
         values = [] if cell.is_deferred(call) else cell.values(call)

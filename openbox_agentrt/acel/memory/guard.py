@@ -127,6 +127,10 @@ class CellGuard(LiveGuard):
     def detail(self, breach: Breach, cell: Any, call: JudgedCall) -> None:
         """Add what is known about why it does not hold."""
 
+    def fits_alone(self, cell: Any, call: JudgedCall) -> bool:
+        """Tell whether it would hold if nothing had been counted before the call."""
+        return True
+
     def passes(self, call: JudgedCall) -> bool:
         cell = self._fixed or self.cell.at(call)
         return cell is not None and self.holds(cell, call)
@@ -141,7 +145,8 @@ class CellGuard(LiveGuard):
             self.detail(breach, cell, call)
             renewal = self.cell.renewal() if self.renews else None
             if renewal is not None and breach.fault is None:
-                wait_for(breach, self.cell, renewal.at)
+                if self.fits_alone(cell, call):
+                    wait_for(breach, self.cell, renewal.at)
                 tell_renewal(breach, renewal)
         return breach
 

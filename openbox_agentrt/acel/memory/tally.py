@@ -104,6 +104,9 @@ class Cap(CellGuard):
     def holds(self, cell: Any, call: JudgedCall) -> bool:
         return bool(cell.started() < self.guard.n)
 
+    def fits_alone(self, cell: Any, call: JudgedCall) -> bool:
+        return bool(self.guard.n)
+
     def detail(self, breach: Breach, cell: Any, call: JudgedCall) -> None:
         n = int(self.guard.n)
         breach.remaining = f"0 left of {n}"

@@ -336,6 +336,10 @@ class Spend(CellGuard):
             return False
         return bool(add(spent, amount) <= self.guard.n)
 
+    def fits_alone(self, cell: Any, call: JudgedCall) -> bool:
+        amount = cell.estimate(call) if cell.is_deferred(call) else cell.amount(call)
+        return bool(amount <= self.guard.n if amount else self.guard.n)
+
     def _crowds(self, cell: Any, call: JudgedCall) -> bool:
         guess = cell.guess(call) if cell.is_guessing() else 0
         return bool(guess and add(cell.spent(), guess) > self.guard.n)

@@ -57,7 +57,7 @@ def _free_at(guard: WireGuard, cell: CellState) -> int | None:
     if guard.k in ("need", "token"):
         return None
     if cell.end is not None:
-        return cell.end
+        return cell.end if _fits(guard, 0) else None
     if cell.spec.w is None or guard.k == "distinct" or cell.saved.unread is not None:
         return None
     left = cell.saved.total
@@ -69,6 +69,8 @@ def _free_at(guard: WireGuard, cell: CellState) -> int | None:
 
 
 def _fits(guard: WireGuard, left: int) -> bool:
-    if guard.k == "spend":
-        return left + (guard.a or 0) <= guard.n
+    if guard.k == "spend" and guard.a is not None:
+        return left + guard.a <= guard.n
+    if guard.k == "distinct" and guard.v is not None:
+        return left + len(guard.v) <= guard.n
     return left < (1 if guard.k == "ban" else guard.n)

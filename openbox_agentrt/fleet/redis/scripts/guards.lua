@@ -25,14 +25,15 @@ local function holds(g)
 end
 
 local function fits(g, left)
-  if g.k == 'spend' then return left + (g.a or 0) <= g.n end
+  if g.k == 'spend' and g.a then return left + g.a <= g.n end
+  if g.k == 'distinct' and g.v then return left + #g.v <= g.n end
   if g.k == 'ban' then return left < 1 end
   return left < g.n
 end
 
 local function free_at(g, c)
   if g.k == 'need' or g.k == 'token' then return nil end
-  if c.ends then return c.ends end
+  if c.ends then return fits(g, 0) and c.ends or nil end
   if not c.spec.w or g.k == 'distinct' or c.unread then return nil end
   local left = c.total
   local rows = call('ZRANGE', c.set, 0, -1, 'WITHSCORES')
