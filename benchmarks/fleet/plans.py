@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from openbox_agentrt._plain.calendar import Per
 from openbox_agentrt.fleet import FleetCell, FleetGuard, FleetMove, FleetPlan
-from openbox_agentrt.fleet.plan import Per
 
 HUGE = 10**12
 

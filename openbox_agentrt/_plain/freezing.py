@@ -224,7 +224,7 @@ def thawed(value: Any) -> Any:
         case {"$int": str() as text, **rest} if not rest:
             return int(text, 16)
         case {"$text": str() as text, **rest} if not rest:
-            return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+            return re.sub(_ESCAPE, lambda found: chr(int(found[1], 16)), text)
         case {"$bytes": str() as text, **rest} if not rest:
             import base64
 
@@ -298,7 +298,7 @@ def _is_unicode(text: str) -> bool:
 # Text that is not Unicode, or that is long.
 _TEXTS = frozenset(("$text", "length"))
 # Half of a character, which is all that is not Unicode in a text.
-_ESCAPE = re.compile(r"\\u(d[89a-f][0-9a-f]{2})")
+_ESCAPE = r"\\u(d[89a-f][0-9a-f]{2})"
 
 
 def _escaped(text: str) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FROZEN: Final = frozenset((dict, list, tuple, Marked))
 # As Python writes one. In a text it looks the same, and costs time only.
-_EXPONENT: Final = re.compile(r"[0-9]e[+-][0-9]")
+_EXPONENT: Final = r"[0-9]e[+-][0-9]"
 _HALF_A_CHARACTER: Final = "\\ud"
 
 
@@ -63,7 +63,7 @@ def _encoded(value: Any, write: Callable[[Any], str]) -> bytes | None:
     if not is_plain(value, containers=_FROZEN):
         return None
     text = write(value)
-    return None if _EXPONENT.search(text) else text.encode()
+    return None if re.search(_EXPONENT, text) else text.encode()
 
 
 def _finite(text: str) -> float:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     _Build: TypeAlias = Callable[[list[tuple[str, Any]]], Any]
 
 
-_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[][{}:,]|[^][{}:,"\s]+', re.DOTALL)
+_TOKEN: Final = r'"(?:[^"\\]|\\.)*+"|[][{}:,]|[^][{}:,"\s]+'
 
 
 class JsonError(PicklableError, ValueError):
@@ -112,7 +112,7 @@ def _line_of(error: JsonError, text: str) -> int | None:
     """Find where the parser stopped, which does not say so to those that it asks."""
     open_objects: list[set[str] | None] = []
     before = ""
-    for token in _TOKEN.finditer(text):
+    for token in re.finditer(_TOKEN, text, re.DOTALL):
         word = token[0]
         if word in ("{", "["):
             open_objects.append(set() if word == "{" else None)

@@ -33,7 +33,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 _Fill: TypeAlias = Callable[[list[Any], int], Any]
 
 _OBJECT_TEXT: Final = 1_000
-_ADDRESS: Final = re.compile(r"(?: at)? 0x[0-9a-fA-F]{6,16}\b")
+_ADDRESS: Final = r"(?: at)? 0x[0-9a-fA-F]{6,16}\b"
 
 
 class Walker(ABC):
@@ -167,4 +167,4 @@ class Walker(ABC):
 
 def object_text(value: object) -> str:
     """Give the beginning of an object's text, without memory addresses."""
-    return _ADDRESS.sub("", str.__str__(str(value))[:_OBJECT_TEXT])
+    return re.sub(_ADDRESS, "", str.__str__(str(value))[:_OBJECT_TEXT])

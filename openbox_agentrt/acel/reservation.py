@@ -3,52 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING
 
 from .._plain.arguments import plain_args
-from .engine.plan.plan import Plan
 from .engine.plan.planned_call import PlannedCall
-from .refusal import Refusal
-from .violations import Violation
+
+if TYPE_CHECKING:
+    from typing import Any, Protocol, TypedDict, Unpack
+
+    from .engine.plan.plan import Plan
+    from .refusal import Refusal
+    from .violations import Violation
+
+    class ToldAtEnd(TypedDict, total=False):
+        """What may be told of a call with its end, besides its result, see `Reservation.commit`."""
+
+        args: Mapping[str, Any] | None
+        measured: Mapping[str, Any] | None
+        shown: Mapping[str, Any] | None
+        conceal: Callable[[Any], Any] | None
+
+    class Settles(Protocol):
+        """The part of an engine that a reservation ends in."""
+
+        def recheck(self, call: Reservation, /) -> bool: ...
+
+        async def arecheck(self, call: Reservation, /) -> bool: ...
+
+        def settle(self, call: Reservation, result: Any, /) -> Violation | None: ...
+
+        async def asettle(self, call: Reservation, result: Any, /) -> Violation | None: ...
+
+        def replace_result(self, call: Reservation, result: Any, /) -> None: ...
+
+        def start(self, call: Reservation, /) -> bool: ...
+
+        async def astart(self, call: Reservation, /) -> bool: ...
+
+        def replace_arguments(self, call: Reservation, args: Mapping[str, Any], /) -> None: ...
+
+        def give_up(self, call: Reservation, /, *, ran: bool) -> None: ...
+
+        def lose(self, call: Reservation, /) -> None: ...
+
+        def drop(self, call: Reservation, /) -> None: ...
 
 
 class ReservationError(RuntimeError):
     """A reservation was used twice, or was refused, or is another session's. Nothing moved."""
-
-
-class ToldAtEnd(TypedDict, total=False):
-    """What may be told of a call with its end, besides its result, see `Reservation.commit`."""
-
-    args: Mapping[str, Any] | None
-    measured: Mapping[str, Any] | None
-    shown: Mapping[str, Any] | None
-    conceal: Callable[[Any], Any] | None
-
-
-class Settles(Protocol):
-    """The part of an engine that a reservation ends in."""
-
-    def recheck(self, call: Reservation, /) -> bool: ...
-
-    async def arecheck(self, call: Reservation, /) -> bool: ...
-
-    def settle(self, call: Reservation, result: Any, /) -> Violation | None: ...
-
-    async def asettle(self, call: Reservation, result: Any, /) -> Violation | None: ...
-
-    def replace_result(self, call: Reservation, result: Any, /) -> None: ...
-
-    def start(self, call: Reservation, /) -> bool: ...
-
-    async def astart(self, call: Reservation, /) -> bool: ...
-
-    def replace_arguments(self, call: Reservation, args: Mapping[str, Any], /) -> None: ...
-
-    def give_up(self, call: Reservation, /, *, ran: bool) -> None: ...
-
-    def lose(self, call: Reservation, /) -> None: ...
-
-    def drop(self, call: Reservation, /) -> None: ...
 
 
 class Reservation(PlannedCall):

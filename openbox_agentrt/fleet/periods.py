@@ -7,8 +7,8 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from .._plain.calendar import Per
 from .errors import FleetConfigError
-from .plan import Per
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo

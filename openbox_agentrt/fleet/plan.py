@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from .._plain.calendar import Per
 from .._values import dataclass
 
 CellKind = Literal["tally", "stamps", "marks", "sum", "distinct", "tokens"]
-Per = Literal["hour", "day", "week", "month"]
 
 GuardKind = Literal[
     "need",  # n calls that succeeded

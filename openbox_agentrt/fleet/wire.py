@@ -13,8 +13,9 @@ from functools import lru_cache
 
 import msgspec
 
+from .._plain.calendar import Per
 from .._plain.digest import text_digest
-from .plan import CellKind, FleetCell, FleetGuard, FleetMove, FleetPlan, GuardKind, MoveKind, Per
+from .plan import CellKind, FleetCell, FleetGuard, FleetMove, FleetPlan, GuardKind, MoveKind
 
 BUCKETS = 100
 """In so many pieces a window is kept: memory and time of a step do not grow with its calls."""

@@ -27,9 +27,9 @@ from openbox_agentrt.acel import (
     rules_hash,
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
-from openbox_agentrt.acel.contracts.declaration import Options
 from openbox_agentrt.acel.contracts.fields import named_fields
 from openbox_agentrt.acel.contracts.identity import old_rules_hash
+from openbox_agentrt.acel.contracts.options import Options
 from openbox_agentrt.acel.contracts.parameters import parameters_of
 from openbox_agentrt.acel.contracts.registry import CLASSES
 from openbox_agentrt.acel.match.matchers import AnyOf, ContentMatch

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from openbox_agentrt._plain.calendar import Per
 from openbox_agentrt.fleet import FleetCell, FleetConfigError, FleetGuard, FleetMove, FleetPlan
 from openbox_agentrt.fleet.periods import SECOND, edges_around, zone
-from openbox_agentrt.fleet.plan import CellKind, Per
+from openbox_agentrt.fleet.plan import CellKind
 from openbox_agentrt.fleet.steps import Beat, Reserve, StepAnswer, StoreLine
 from openbox_agentrt.fleet.wire import wire
 

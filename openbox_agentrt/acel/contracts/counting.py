@@ -7,11 +7,9 @@ limit together.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any, Unpack
 
 from ..._plain.amounts import Amount, AmountError, read_amount
-from ...fleet.amounts import scale_of, to_units
 from ..match.matchers import ToolMatcher
 from ..match.paths import FieldPath
 from ..match.selector import select
@@ -19,7 +17,7 @@ from ..memory.clock import Clock
 from ..memory.deferred import read_estimate
 from ..wording import shown
 from .checks import check_count, check_seconds
-from .declaration import Options
+from .options import Options
 from .rules import MAX_IN_WINDOW
 from .template import Template
 
@@ -143,20 +141,19 @@ class CumulativeLimit(Template):
         self.refund_on_failure = refund_on_failure
         self.estimate = expected
         most = _limit(limit)
-        total = self._limit(
+        of_store: dict[str, Any] = {"scale": _scale_of(most)} if self.reach.is_fleet else {}
+        self._limit(
             what,
             "spend",
             "sum",
             most,
-            scale=scale_of(Decimal(most)),
             field=field,
             refund=refund_on_failure,
             text=numeric_text,
             negative=allow_negative,
             estimate=expected,
+            **of_store,
         )
-        if self.reach.is_fleet:
-            to_units(Decimal(most), total.scale)
 
 
 class MaxDistinct(Template):
@@ -200,6 +197,18 @@ max_distinct = MaxDistinct
 
 def _refund(on: bool) -> list[str]:
     return ["refund_on_failure=True"] if on else []
+
+
+def _scale_of(limit: Amount) -> int:
+    """Give the decimals that a store counts with under a limit, which it must be able to count itself."""
+    # Loaded here: few contracts count in a store.
+    from decimal import Decimal
+
+    from ...fleet.amounts import scale_of, to_units
+
+    scale = scale_of(Decimal(limit))
+    to_units(Decimal(limit), scale)
+    return scale
 
 
 def _limit(limit: Any) -> Amount:

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_args
 
 from ..._plain.spelling import Fold
 from ..._values import dataclass
-from ...fleet.plan import CellKind as FleetKind
-from ...fleet.plan import Per
-from ..condition.condition import Condition
-from ..condition.fact import Fact
-from ..match.keys import KeyGiven, key_of
+from ..match.keys import key_of
 from ..match.matchers import ToolMatcher, any_of
 from ..match.paths import FieldError
 from ..match.selector import ById, Selector, select
@@ -25,61 +21,13 @@ from ..verdict import Mode, OnViolation, Severity, Verdict
 from ..wording import shown
 from .base import TemporalContract
 from .checks import check_seconds, flag, one_of
+from .options import Options
 from .reach import Scope, check_window, read_reach
 from .rules import NOTHING, Cell, CellKind, Guard, Rule, Watch
-from .watched import watches_of
 
-
-class Options(TypedDict, total=False):
-    """
-    Keyword options that every template takes.
-
-    Attributes:
-        key: An argument; the contract then holds for each of its values separately. Several together as a
-            list, another for each tool as a mapping, ``"*"`` for all arguments.
-        fold: Which spellings of a key are one: "case" or "number". By default, those that look the same.
-        except_: Calls that are none of its business: a matcher, or several. They are ``except`` in data.
-        recheck: Whether a call that has waited, for a person or for long, is judged again before it runs. By
-            default that is so where time or order matters: with `within`, `per`, `since`, a window, and a
-            check of more than arguments.
-        when: A condition. Calls for which it is false are neither limited nor counted; a prerequisite counts
-            in any case. One that cannot be evaluated is taken for true.
-        facts: The facts that its conditions may read. In a rules file they stand beside the contracts.
-        within: Seconds. An older prerequisite no longer counts, and totals are per window.
-        id: A name of its own, for reports.
-        description: What it is for.
-        severity: How bad a violation is; "medium" if not given.
-        mode: "shadow" only watches; "enforce" is the default.
-        remedy: Advice for whoever is refused.
-        on_violation: "halt" stops the whole session; "refuse", the default, only the call.
-        scope: Whose calls it counts together: of one "run", one "session", or, with a shared store, of the
-            "fleet". By default, those of the session, see the option `contract_scope` of a governance.
-        per: "hour", "day", "week" or "month": it counts anew with each, by the calendar.
-        tz: The time zone of `per`; "UTC" if not given.
-        forever: Whether it is meant that a contract of the fleet never counts anew.
-        overshoot: Whether amounts that are known only afterwards may pass a limit of the fleet meanwhile.
-        name: Names what a contract of the fleet counts, where only code says which calls those are.
-    """
-
-    key: KeyGiven | None
-    fold: Fold | None
-    except_: ToolMatcher | Sequence[ToolMatcher] | None
-    recheck: bool | None
-    when: str | None
-    facts: Sequence[Fact] | None
-    within: float | None
-    id: str | None
-    description: str | None
-    severity: Severity
-    mode: Mode
-    remedy: str | None
-    on_violation: OnViolation
-    scope: Scope | None
-    per: Per | None
-    tz: str | None
-    forever: bool
-    overshoot: bool
-    name: str | None
+if TYPE_CHECKING:
+    from ..condition.condition import Condition
+    from ..condition.fact import Fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +195,11 @@ class Declaration(TemporalContract):
     @property
     def watches(self) -> tuple[Watch, ...]:
         """The cells that its conditions read, and the tools whose calls change them."""
-        return watches_of(self.conditions) if self.conditions else ()
+        if not self.conditions:
+            return ()
+        from .watched import watches_of
+
+        return watches_of(self.conditions)
 
     def names_event(self, event: str) -> bool:
         """Tell whether a parameter names an event, and not only a pattern that its name happens to fit."""
@@ -274,11 +226,11 @@ class Declaration(TemporalContract):
             identity += (("except", self.excepted.identity),)
             label = f"{label}; except={self.excepted.text()}"
         if self.reach.is_fleet:
+            from ...fleet.plan import CellKind as FleetKind
+
             if kind not in get_args(FleetKind):
                 raise ValueError(f"{self.template} with these options is about one session, not a fleet")
             check_window(more["within"])
-        else:
-            more.pop("scale", None)
         more["forms"] = self._forms(of, must)
         if self.is_asked_when and self.when is not None:
             identity += (("when", self.when),)
@@ -362,7 +314,12 @@ def _is_code(form: Sequence[Any]) -> bool:
 
 def _condition(options: Options) -> Condition | None:
     when = options.get("when")
-    return None if when is None else Condition(when, options.get("facts") or ())
+    if when is None:
+        return None
+    # Loaded here, as all that only contracts with a condition need.
+    from ..condition.condition import Condition
+
+    return Condition(when, options.get("facts") or ())
 
 
 def _excepted(given: ToolMatcher | Sequence[ToolMatcher] | None) -> Selector | None:

@@ -11,7 +11,8 @@ from typing import Unpack
 from ..events import LIFECYCLE
 from ..match.matchers import AnyOf, ToolMatcher, any_of, label
 from ..match.selector import select
-from .declaration import Options, Role
+from .declaration import Role
+from .options import Options
 from .rules import NOTHING, CellKind, Guard, Move, Rule
 from .template import Template
 

@@ -7,7 +7,8 @@ from typing import Unpack
 from ..match.matchers import ToolMatcher
 from ..match.selector import Selector, select
 from .checks import check_count
-from .declaration import Options, Role
+from .declaration import Role
+from .options import Options
 from .rules import MAX_IN_WINDOW, NOTHING, Guard, Move, Rule
 from .template import Template
 

@@ -6,7 +6,7 @@ import functools
 from typing import Any, Literal, TypeAlias
 
 from ..._values import dataclass
-from .declaration import Options
+from .options import Options
 from .registry import CLASSES
 from .shapes import Kind
 

@@ -10,7 +10,8 @@ from typing import Unpack
 
 from ..match.matchers import ToolMatcher
 from ..match.selector import Selector, select
-from .declaration import Options, Role
+from .declaration import Role
+from .options import Options
 from .rules import NOTHING, Guard, Move, Rule
 from .template import Template
 

@@ -15,7 +15,8 @@ from ..match.paths import FieldError, FieldPath
 from ..match.provenance import Match, reading_of
 from ..match.selector import select
 from ..wording import shown
-from .declaration import Options, Role
+from .declaration import Role
+from .options import Options
 from .rules import Guard, Move, Rule
 from .sources import SourceGiven, read_sources
 from .template import Template

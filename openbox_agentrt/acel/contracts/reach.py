@@ -11,9 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
+from ..._plain.calendar import Per
 from ..._values import dataclass
-from ...fleet.errors import FleetConfigError
-from ...fleet.plan import Per
 from ..wording import shown
 from .checks import flag, one_of
 
@@ -23,7 +22,7 @@ _FLEET_ONLY = ("forever", "overshoot", "name")
 SHORTEST_WINDOW, LONGEST_WINDOW = 0.001, 9e9
 """Seconds of a window that a store counts exactly: its microseconds are below 2^53."""
 
-_NAME = re.compile(r"[\w.:-]{1,64}")
+_NAME = r"[\w.:-]{1,64}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,10 +140,11 @@ def _zone(name: object) -> str:
         return "UTC"
     if not isinstance(name, str) or not name:
         raise TypeError(f"tz must be the name of a time zone, got {shown(name)}")
-    try:
-        # Loaded here: it brings calendars, which most contracts do without.
-        from ...fleet.periods import zone
+    # Loaded here: it brings calendars, which most contracts do without.
+    from ...fleet.errors import FleetConfigError
+    from ...fleet.periods import zone
 
+    try:
         zone(name)
     except FleetConfigError as error:
         raise ValueError(str(error)) from None
@@ -152,6 +152,6 @@ def _zone(name: object) -> str:
 
 
 def _name(name: object) -> str | None:
-    if name is not None and (not isinstance(name, str) or _NAME.fullmatch(name) is None):
+    if name is not None and (not isinstance(name, str) or re.fullmatch(_NAME, name) is None):
         raise ValueError(f"name must be 1 to 64 letters, digits or one of _.:-, got {shown(name)}")
     return name

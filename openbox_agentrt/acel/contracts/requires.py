@@ -7,7 +7,8 @@ from typing import Unpack
 from ..condition.condition import Condition
 from ..match.matchers import ToolMatcher
 from ..match.selector import select
-from .declaration import Options, Role
+from .declaration import Role
+from .options import Options
 from .rules import Guard, Rule
 from .template import Template
 

@@ -16,17 +16,17 @@ import json
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..._plain.amounts import Amount
 from ..._plain.digest import text_digest
-from ..._plain.spelling import Fold
 from ..._values import dataclass, field
-from ...fleet.plan import Per
-from ..condition.condition import Condition
-from ..condition.fact import Fact
-from ..match.keys import Key
 from ..match.selector import is_plain
 
 if TYPE_CHECKING:
+    from ..._plain.amounts import Amount
+    from ..._plain.calendar import Per
+    from ..._plain.spelling import Fold
+    from ..condition.condition import Condition
+    from ..condition.fact import Fact
+    from ..match.keys import Key
     from ..match.provenance import Match
 
 # A window never remembers more calls than this; a larger limit could not be told from none.

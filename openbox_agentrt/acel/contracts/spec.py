@@ -6,23 +6,24 @@ Contracts from plain data, such as ``{"template": "must_precede", "args": ["a", 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..._extras import MissingExtraError
+from ..._plain.calendar import Per
 from ..._plain.spelling import Fold
-from ...fleet.plan import Per
-from ..condition.condition import Condition
 from ..match.matchers import ToolMatcher, any_of, matching, not_matching
 from ..verdict import Mode, OnViolation, Severity
-from .fact_spec import facts_from
 from .parameters import OPTIONS, Parameter, parameters_of
 from .reach import Scope
 from .registry import CLASSES
 from .shapes import Field, Place, SpecError, check_kind, kind_of, shaped
-from .sources import PROMPT, SourceGiven
-from .template import Template
+
+if TYPE_CHECKING:
+    from ..condition.fact import Fact
+    from .sources import SourceGiven
+    from .template import Template
 
 _MAX_NESTED_MATCHERS = 8
 
@@ -97,9 +98,15 @@ def build_contract(spec: Mapping[str, Any], *, place: Place = ()) -> Template:
     given = _Arguments(shape, place).given()
     for name in {"when", "check"} & given.keys():
         with _at((*place, name)):
-            Condition(given[name], given.get("facts", ()))
+            _check_condition(given[name], given.get("facts", ()))
     with _at(place):
         return CLASSES[template](**given)
+
+
+def _check_condition(text: Any, facts: Iterable[Fact]) -> None:
+    from ..condition.condition import Condition
+
+    Condition(text, facts)
 
 
 def tools_in(data: Any) -> Iterator[tuple[str, str]]:
@@ -160,6 +167,8 @@ class _Arguments:
         self._take_args()
         self._take_kwargs()
         if "facts" in self._shape:
+            from .fact_spec import facts_from
+
             self._given["facts"] = facts_from(self._shape["facts"], (*self._place, "facts"))
         for name in OPTIONS:
             if name in self._shape:
@@ -244,6 +253,8 @@ def _value(value: Any, parameter: Parameter, place: Place) -> Any:
 
 
 def _source(value: Any, place: Place) -> SourceGiven:
+    from .sources import PROMPT
+
     if value == PROMPT:
         return PROMPT
     if not isinstance(value, dict) or not {"tool", "values"} & value.keys():

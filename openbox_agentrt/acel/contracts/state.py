@@ -8,7 +8,8 @@ from typing import Any, Unpack
 from ..match.matchers import ToolMatcher
 from ..match.selector import select
 from ..wording import shown
-from .declaration import Options, Role
+from .declaration import Role
+from .options import Options
 from .rules import Guard, Rule
 from .template import Template
 

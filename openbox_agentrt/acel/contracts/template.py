@@ -6,17 +6,20 @@ Used without a session, through `on_event`, a template keeps its calls in a memo
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..._plain.amounts import Amount
-from ..condition.condition import Condition
 from ..engine.plan.rule_set import RuleSet
 from ..engine.store.session_store import SessionStore
-from ..match.matchers import Args
-from ..match.selector import Selector
-from ..verdict import Verdict
-from .declaration import Declaration, Options, Role
+from .declaration import Declaration, Role
+from .options import Options
 from .rules import NOTHING, Cell, CellKind, Guard, GuardKind, Move, Rule
+
+if TYPE_CHECKING:
+    from ..._plain.amounts import Amount
+    from ..condition.condition import Condition
+    from ..match.matchers import Args
+    from ..match.selector import Selector
+    from ..verdict import Verdict
 
 
 class Template(Declaration):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from ..._halt import Halt
 from ..contracts.base import PersonsHalt, SessionRule, TemporalContract
 from ..contracts.declaration import Declaration
-from ..contracts.tools import Asked
 from ..events import LIFECYCLE
 from ..match.keys import About
 from ..memory.call import JudgedCall
@@ -23,7 +22,6 @@ from ..reservation import Reservation
 from ..verdict import Mode
 from ..violations import RUN_END, SESSION_END, Violation
 from .call.admission import Admission
-from .call.session_gate import SessionGate
 from .plan.plan import NONE
 from .plan.rule_set import RuleSet
 from .record import found_breach
@@ -32,6 +30,8 @@ from .record.trace import Trace
 from .store.session_store import SessionStore
 
 if TYPE_CHECKING:
+    from ..contracts.tools import Asked
+    from .call.session_gate import SessionGate
     from .fleet.fleet_gate import FleetGate, FleetStore
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..._values import dataclass
-from ..contracts.tools import Asked
 from ..events import ToolCallEvent, TraceError, read_stamp
-from ..reservation import Reservation
-from ..violations import Violation
 from ..wording import shown
 
 if TYPE_CHECKING:
+    from ..contracts.tools import Asked
+    from ..reservation import Reservation
+    from ..violations import Violation
     from .engine import Engine
 
 

@@ -31,7 +31,7 @@ Hit: TypeAlias = bool | Predicate
 
 
 # Names that are no other matcher's text.
-_PLAIN = re.compile(r"[\w.:/*?-]+")
+_PLAIN = r"[\w.:/*?-]+"
 
 
 class ById:
@@ -96,7 +96,7 @@ def is_plain(form: Sequence[Any]) -> bool:
     """Tell of the form of a matcher whether its text can be that of no other."""
     word, *rest = form
     if word == "tool":
-        return _PLAIN.fullmatch(rest[0]) is not None
+        return re.fullmatch(_PLAIN, rest[0]) is not None
     return word in ("any_of", "except", "must") and all(map(is_plain, rest))
 
 

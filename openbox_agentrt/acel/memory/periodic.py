@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from ..._plain.calendar import Per
 from ...fleet.periods import PRESENT, SECOND, edges_around, zone
-from ...fleet.plan import Per
 from .call import JudgedCall
 from .cell import ForwardingMover, LiveCell, Mover, Renewal, Role
 from .clock import MonotoneClock

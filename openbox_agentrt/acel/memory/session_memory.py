@@ -11,16 +11,10 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any, assert_never
 
-from ..condition.condition import Condition
-from ..contracts.base import TemporalContract
 from ..contracts.rules import Cell, CellKind, Guard, Move
-from ..contracts.watched import cell_of, count_of
 from ..match.selector import ById
-from .cell import LiveCell, Mover
 from .clock import Clock, MonotoneClock, steady_clock
-from .condition import Holds, LiveCondition
 from .distinct import Differ, Distinct
-from .facts import FactMemory
 from .guard import LiveGuard, NeverHolds
 from .keyed import Keyed, Room
 from .state import InState, StateStore
@@ -29,6 +23,10 @@ from .total import Spend, Sum
 from .window import Marks, Stamps, WindowCap
 
 if TYPE_CHECKING:
+    from ..condition.condition import Condition
+    from ..contracts.base import TemporalContract
+    from .cell import LiveCell, Mover
+    from .condition import LiveCondition
     from .digests import Digests
 
 _SOURCES: frozenset[CellKind] = frozenset({"values", "words", "secrets"})
@@ -140,6 +138,8 @@ class SessionMemory:
             return Known(contract, guard, sources, self.digests)
         if guard.kind == "condition":
             assert guard.condition is not None
+            from .condition import Holds
+
             return Holds(contract, guard, self.condition(guard.condition))
         assert guard.cell is not None
         cell = self.cell(guard.cell, since)
@@ -183,6 +183,9 @@ class SessionMemory:
 
     def condition(self, condition: Condition) -> LiveCondition:
         """Bind a condition to what it reads."""
+        from ..contracts.watched import cell_of, count_of
+        from .condition import LiveCondition
+
         facts: dict[str, Any] = {fact.name: self.cell(cell_of(fact), 0) for fact in condition.facts}
         tallies: dict[str, Any] = {tool: self.cell(count_of(tool), 0) for tool in condition.reads.tools}
         return LiveCondition(
@@ -323,6 +326,8 @@ def _maker(cell: Cell, timeline: MonotoneClock | None, max_keys: int) -> Callabl
             raise AssertionError("a source is one piece of memory")
         case "facts":
             assert cell.fact is not None
+            from .facts import FactMemory
+
             fact = cell.fact
             return lambda: FactMemory(fact, bound=max_keys)
     assert_never(cell.kind)

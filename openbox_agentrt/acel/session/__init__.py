@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
-from ..contracts.tools import CommitFn, ToolSpec
-from ..gate import Gate
-from .session import RunSession, Session, engine_of
+from ..._lazy import lazy_names
 
-__all__ = ("CommitFn", "Gate", "RunSession", "Session", "ToolSpec", "engine_of")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..contracts.tools import CommitFn as CommitFn
+    from ..contracts.tools import ToolSpec as ToolSpec
+    from ..gate import Gate as Gate
+    from .session import RunSession as RunSession
+    from .session import Session as Session
+    from .session import engine_of as engine_of
+
+_HOME = {
+    "CommitFn": ".contracts.tools",
+    "Gate": ".gate",
+    "RunSession": "session",
+    "Session": "session",
+    "ToolSpec": ".contracts.tools",
+    "engine_of": "session",
+}
+
+__all__ = tuple(sorted(_HOME))
+
+__getattr__, __dir__ = lazy_names(globals(), _HOME)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from ..contracts.base import TemporalContract
-from ..contracts.conditions import collect_checks
-from ..contracts.tools import CommitFn, tool_spec
-from ..engine.engine import Engine
 from ..engine.plan.rule_set import RuleSet, shared_rules
-from ..verdict import Verdict
 from ..wording import shown
+
+if TYPE_CHECKING:
+    from ..contracts.tools import CommitFn
+    from ..engine.engine import Engine
+    from ..verdict import Verdict
 
 
 @runtime_checkable
@@ -123,12 +124,17 @@ class SessionContracts:
         Raises:
             TypeError: One of them is not callable.
         """
+        from ..contracts.tools import tool_spec
+
         self._engine.store.book.register(tool_spec(name, precondition, postcondition, commit))
 
     def register(
         self, func: Callable[..., Any], *, name: str | None = None, commit: CommitFn | None = None
     ) -> Callable[..., Any]:
         """Attach to a tool the conditions that decorators put on its function."""
+        from ..contracts.conditions import collect_checks
+        from ..contracts.tools import tool_spec
+
         tool = name or func.__name__
         before, after = collect_checks(func)
         self._engine.store.book.register(tool_spec(tool, before, after, commit))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from ..._halt import halt_of
 from ..contracts.base import ENDED, PersonsHalt, TemporalContract
 from ..contracts.checks import check_count
-from ..engine.durable.keep import keep_in_store, kept_of
 from ..engine.engine import Engine
 from ..engine.plan.rule_set import RuleSet
 from ..engine.record.records import Meter, ViolationRecorder
@@ -28,6 +27,7 @@ from .calls import SessionCalls
 from .contracts import HasContracts, SessionContracts, compiled
 
 if TYPE_CHECKING:
+    from ..engine.call.session_gate import SessionGate
     from ..engine.fleet.fleet_gate import FleetStore
     from ..rulesfile import Rules
 
@@ -142,6 +142,8 @@ class Session(SessionContracts, SessionCalls):
         super().__init__()
         self.halt_on_violation = halt_on_violation
         if durable:
+            from ..engine.durable.keep import keep_in_store
+
             keep_in_store(self._engine, fleet, session_id, idle_seconds)
 
     @property
@@ -230,11 +232,11 @@ class Session(SessionContracts, SessionCalls):
             SessionMemoryError: What is kept cannot be read.
             ValueError: The session is not durable.
         """
-        kept_of(self._engine).session.hold()
+        self._kept.session.hold()
 
     async def ahold(self) -> None:
         """Do as `hold`, without blocking the event loop."""
-        await kept_of(self._engine).session.ahold()
+        await self._kept.session.ahold()
 
     def release(self) -> None:
         """
@@ -245,7 +247,14 @@ class Session(SessionContracts, SessionCalls):
         Raises:
             ValueError: The session is not durable.
         """
-        kept_of(self._engine).session.leave()
+        self._kept.session.leave()
+
+    @property
+    def _kept(self) -> SessionGate:
+        # Loaded here: most sessions are kept in no store, and some processes live for one call.
+        from ..engine.durable.keep import kept_of
+
+        return kept_of(self._engine)
 
     def replay(
         self, events: Iterable[ToolCallEvent | Mapping[str, Any]], *, every: bool = False

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+from openbox_agentrt._plain.calendar import Per
 from openbox_agentrt._plain.spelling import Fold
 from openbox_agentrt.acel.contracts.parameters import Parameter, ParameterKind, parameters_of
 from openbox_agentrt.acel.contracts.reach import Scope
@@ -22,7 +23,6 @@ from openbox_agentrt.acel.contracts.sources import PROMPT
 from openbox_agentrt.acel.contracts.spec import WORDS
 from openbox_agentrt.acel.match.provenance import Match
 from openbox_agentrt.acel.verdict import Mode, OnViolation, Severity
-from openbox_agentrt.fleet.plan import Per
 
 _ID = "urn:openbox-agentrt:rules-file"
 _TEXT = {"type": "string", "minLength": 1}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from ...._plain.amounts import Amount, add, subtract
-from ....fleet.plan import Per
+from ...._plain.calendar import Per
 from ...contracts.counting import AtMostInFlight
 from ...contracts.declaration import Declaration
 from ...match.keys import OF_SUBJECT

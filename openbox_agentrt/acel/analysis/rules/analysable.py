@@ -13,7 +13,8 @@ from dataclasses import fields
 from typing import Any
 
 from ...contracts.base import TemporalContract
-from ...contracts.declaration import Declaration, Options
+from ...contracts.declaration import Declaration
+from ...contracts.options import Options
 from ...contracts.registry import CLASSES
 from ...contracts.rules import Cell, Guard, Rule
 from ..conditions.followed import open_parts, tools_told_by

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ....fleet.plan import Per
+from ...._plain.calendar import Per
 from ...contracts.base import HALTED
 from ...contracts.declaration import Declaration
 from ...contracts.rules import Guard

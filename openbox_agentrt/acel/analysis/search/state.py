@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from ....fleet.plan import Per
+from ...._plain.calendar import Per
 from ..calls.call_kind import CallKind
 
 __all__ = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ....fleet.plan import Per
+from ...._plain.calendar import Per
 
 __all__ = ("RowKind", "TraceRow", "shown_rows")
 

@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Any
 from ...._plain.arguments import plain_args
 from ...contracts.base import MALFORMED
 from ...contracts.rules import Guard
-from ...contracts.tools import Asked
 from ...match.keys import NOBODY, About
 from ...memory.deferred import read_deferred
 from ...memory.guard import Breach, NeverHolds, blocked_by
 from ...refusal import Refusal
 from ...reservation import Reservation
-from ..plan.plan import Plan
 from ..record import found_breach
 from ..record.found_breach import FoundBreach
-from .session_gate import is_unanswered
 from .settlement import Settlement
 
 if TYPE_CHECKING:
     from ....fleet.answers import Lease
+    from ...contracts.tools import Asked
+    from ..plan.plan import Plan
 
 
 class Admission(Settlement):
@@ -240,7 +239,7 @@ class Admission(Settlement):
             # What was explained to somebody may be remembered as told.
             self._kept.changed()
         self._kept.judged(call)
-        call.unanswered |= is_unanswered(away)
+        _note_unanswered(call, away)
         if away and not self._watching:
             # What is remembered here may be overtaken: what it breaks by that, says nothing.
             return away
@@ -252,7 +251,7 @@ class Admission(Settlement):
         """Put what stands against a call that is not kept beside the rest. It is taken back."""
         if not more or not call.admitted:
             return breaches
-        call.unanswered |= is_unanswered(more)
+        _note_unanswered(call, more)
         if not self._watching:
             self.store.take_back(call, more)
             self._finish(call, "undo")
@@ -309,3 +308,10 @@ class Admission(Settlement):
     def _found(self, call: Reservation, failed: Asked, breaches: list[Breach]) -> list[FoundBreach]:
         found = found_breach.of_conditions(call.tool, "precondition", failed, self._mode)
         return found + [found_breach.of_breach(breach, self._mode) for breach in breaches]
+
+
+def _note_unanswered(call: Reservation, breaches: list[Breach] | None) -> None:
+    # Loaded here: the memory of most sessions is kept in no store.
+    from .session_gate import is_unanswered
+
+    call.unanswered |= is_unanswered(breaches)

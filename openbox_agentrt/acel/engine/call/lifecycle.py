@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from ...events import Outcome
-from ...reservation import Reservation, ToldAtEnd
-from ...violations import Violation
+if TYPE_CHECKING:
+    from ...events import Outcome
+    from ...reservation import Reservation, ToldAtEnd
+    from ...violations import Violation
 
 
 def _always(error: BaseException) -> bool:

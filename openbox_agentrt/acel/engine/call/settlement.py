@@ -11,24 +11,24 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...contracts.tools import Asked, Commits, ToolSpec
-from ...match.keys import About
-from ...memory.guard import Breach
-from ...memory.state import StateStore, StateView
-from ...reservation import Reservation
-from ...verdict import Mode
-from ...violations import Violation
 from ...wording import shown
 from ..plan.planned_call import seen_of
 from ..record import found_breach
-from ..record.records import Meter, Records
-from ..record.trace import Trace
-from ..store.session_store import SessionStore
-from .session_gate import SessionGate
 
 if TYPE_CHECKING:
     from ....fleet.answers import How
+    from ...contracts.tools import Asked, Commits, ToolSpec
+    from ...match.keys import About
+    from ...memory.guard import Breach
+    from ...memory.state import StateStore, StateView
+    from ...reservation import Reservation
+    from ...verdict import Mode
+    from ...violations import Violation
     from ..fleet.fleet_gate import FleetGate
+    from ..record.records import Meter, Records
+    from ..record.trace import Trace
+    from ..store.session_store import SessionStore
+    from .session_gate import SessionGate
 
 
 class Settlement:
@@ -166,6 +166,8 @@ class Settlement:
     def _commits_now(self) -> Commits:
         # Made when a tool first has a commit function, and once: they take turns in it.
         if self._commits is None:
+            from ...contracts.tools import Commits
+
             with self.store.lock:
                 if self._commits is None:
                     self._commits = Commits(self.state)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...._values import dataclass, field
 from ...contracts.declaration import Declaration
 from ...contracts.rules import Guard, Rule
 from ...memory.cell import Mover
-from ...memory.condition import LiveCondition
 from ...memory.guard import CellGuard, LiveGuard
 from ...memory.session_memory import SessionMemory
 from .outline import FiledContract, Hits
+
+if TYPE_CHECKING:
+    from ...memory.condition import LiveCondition
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,12 +12,11 @@ Contracts whose matchers look at arguments are asked per call, before any lock i
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...._values import dataclass, field
 from ...contracts.base import REPLACED
 from ...contracts.rules import Cell, Guard, GuardKind
-from ...contracts.tools import ToolSpec
 from ...match.matchers import Args, Predicate
 from ...match.selector import Hit, ask
 from ...memory.call import JudgedCall
@@ -31,6 +30,9 @@ from ...memory.total import Spend
 from ...memory.window import Stamps, WindowCap
 from .bound_contract import BoundContract, LiveRule
 from .outline import FiledContract, Hits, TallyRules
+
+if TYPE_CHECKING:
+    from ...contracts.tools import ToolSpec
 
 MAX_ANSWERS = 64
 """What follows from so many different sets of answers about arguments is kept for each tool."""

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from ...contracts.base import UNKNOWN_TOOL, TemporalContract
 from ...contracts.custom import CustomGuard
 from ...contracts.rules import Guard
-from ...contracts.tools import ToolSpec
 from ...match.names import normal_name
 from ...memory.call import JudgedCall
 from ...memory.cell import LiveCell
-from ...memory.condition import LiveCondition
 from ...memory.guard import CellGuard, LiveGuard, NeverHolds
 from ...memory.session_memory import SessionMemory
 from .bound_contract import BoundContract
 from .outline import FiledContract
 from .plan import Plan
 from .rule_set import MAX_KEPT_NAME, RuleSet, SharedRules
+
+if TYPE_CHECKING:
+    import threading
+
+    from ...contracts.tools import ToolSpec
+    from ...memory.condition import LiveCondition
 
 MAX_PLANS = 4096
 

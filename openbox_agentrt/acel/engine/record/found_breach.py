@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...._values import dataclass
 from ...contracts.base import SessionRule
-from ...contracts.tools import Asked
-from ...match.keys import Key
-from ...memory.guard import Breach
 from ...refusal import MAX_NAME, Broken
-from ...verdict import Kind, Mode
+
+if TYPE_CHECKING:
+    from ...contracts.tools import Asked
+    from ...match.keys import Key
+    from ...memory.guard import Breach
+    from ...verdict import Kind, Mode
 
 # So many values of a key are told for which a contract is unmet at the end.
 MAX_VALUES = 20
