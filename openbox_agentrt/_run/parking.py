@@ -253,8 +253,14 @@ class Parking:
     async def _adopt(self, name: str) -> tuple[ParkedNote, Lease] | None:
         """Take over a lease that a call of a run was parked with; None if there is none to be taken."""
         lease = await self._store.aadopt(name)
-        note = None if lease is None else read_note(lease.note)
-        return None if lease is None or note is None else (note, lease)
+        if lease is None:
+            return None
+        note = read_note(lease.note)
+        if note is None:
+            # Whoever wrote that, such as another version of this program, may still go on with it.
+            await self._store.apark(lease, self._seconds, note=lease.note)
+            return None
+        return note, lease
 
     async def _park(
         self, run: RunState, key: str, activity: _Waiting, about: Mapping[str, Any]

@@ -178,6 +178,25 @@ async def test_too_early_waits_again_anywhere(
 
 
 @pytest.mark.leaves_rows_open
+async def test_what_another_program_parked_stays_parked(worker: Any, fleet: Fleet, other: Fleet) -> None:
+    """A note that is not understood, as of another version, is somebody's who can go on with it."""
+    first, second = await worker(fleet), await worker(other, "done", contracts=rules(1000))
+    checkpoint = await first.begin()
+    with closing(survey(fleet.url)) as store:
+        parked = store.leases()[0].id
+    taken = fleet.adopt(parked)
+    assert taken is not None
+    assert fleet.park(taken, 60, note="of another program")
+
+    result = await second.resume(checkpoint)
+    theirs = fleet.adopt(parked)
+
+    assert result.termination_reason == "waiting_for_approval"
+    assert theirs is not None
+    assert theirs.note == "of another program"
+
+
+@pytest.mark.leaves_rows_open
 async def test_a_call_without_contracts_is_kept_too(
     worker: Any, core: LocalCore, fleet: Fleet, other: Fleet, paid: list[int]
 ) -> None:
