@@ -311,6 +311,12 @@ async def _ask_person(activity: Activity, answer: Answer, *, again: bool = False
             facts["decided_by"] = error.decided_by
         activity.refused(error, Verdict.BLOCK, reason=error.reason)
         raise
+    except GovernanceHaltError as error:
+        # Heard of while the person was waited for: what Core answers to the report of it says no more.
+        facts["approval_seconds"] = perf_counter() - began
+        activity.refused(error, Verdict.HALT, "halted", reason=error.reason)
+        activity.run.halt(error, took_effect=True)
+        raise
     facts["approval"] = "approved"
     facts["approval_seconds"] = perf_counter() - began
     facts["decided_by"] = said.decided_by

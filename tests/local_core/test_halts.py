@@ -137,7 +137,7 @@ async def test_what_waits_in_a_nested_run_does_not_run_once_the_run_around_it_is
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_call_that_waits_for_a_person_is_told_of_the_halt_over_http(name: str) -> None:
-    """It has not expired: somebody halted it, and the decision says so too."""
+    """It has not expired: somebody halted it, and one decision says so, and how long it had waited."""
     decisions: list[Any] = []
     with LocalCore(_asks_about_refunds) as core, running(core) as url:
         governance = await create_openbox_agentrt(
@@ -153,8 +153,9 @@ async def test_a_call_that_waits_for_a_person_is_told_of_the_halt_over_http(name
                 error = await waits
                 assert isinstance(error, GovernanceHaltError)
                 assert str(error).startswith("'refund' was halted: it runs wild (halted by ops-lead)")
-                told = next(one for one in decisions if one.event == "refund")
+                (told,) = (one for one in decisions if one.event == "refund")
                 assert (told.verdict, told.source, told.approval) == (Verdict.HALT, "halted", None)
+                assert told.approval_seconds > 0
                 assert isinstance(await _refused_in(governance), GovernanceHaltError)
 
 
