@@ -13,7 +13,7 @@ The lines, by their ``event``:
              a contract learns from that (``learns`` in its ``pre``)
 ``lost``     its end will not be waited for any longer; it may have done something
 ``ran``      a call was reported as done that was never asked about
-``deny``     a call was refused
+``deny``     a call was refused; with why, if a person had halted the session (``halted_by``)
 ``end``      the session ended; it may be resumed
 """
 

@@ -129,6 +129,7 @@ def begin_call(
             "args": dict(event.args) if keeps_refused else None,
             "reason": reason,
             "halted": halted,
+            **({} if halted_by is None else {"halted_by": halted_by}),
         }
     )
     return Ruling(reason=reason, violations=tuple(replica.found))

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from openbox_agentrt.acel.contracts.base import PersonsHalt
 from openbox_agentrt.acel.engine.call.lifecycle import conclude
 from openbox_agentrt.acel.engine.journal.journal import in_log_order
 from openbox_agentrt.acel.events import ToolCallEvent
-from openbox_agentrt.acel.session import Session
+from openbox_agentrt.acel.session import Session, engine_of
 from openbox_agentrt.doors.claude_code.fleet_answers import AnsweringStore
 from openbox_agentrt.doors.claude_code.replayed import TRACE, outcome_of
 
@@ -83,6 +84,7 @@ class _Writer:
         self._now = 0.0
         self._store = AnsweringStore()
         self._open: dict[str, Reservation] = {}
+        self._halted_by: str | None = None
         self._session = Session(
             rules.state,
             contracts=contracts,
@@ -101,14 +103,25 @@ class _Writer:
             conclude(reservation, outcome="unknown")
         self._session.end_session()
 
+    def _halt(self, why: str | None) -> None:
+        """Note that a person had halted the session when a call was asked for, or had lifted that."""
+        store = engine_of(self._session).store
+        if self._halted_by is not None:
+            store.lift()
+        if why is not None:
+            store.halt(PersonsHalt(why))
+        self._halted_by = why
+
     def _apply(self, entry: Mapping[str, Any]) -> None:
         session = self._session
         self._store.line = entry
         match entry["event"]:
+            case "pre" | "deny" if self._halted_by != entry.get("halted_by"):
+                self._halt(entry.get("halted_by"))
+                self._apply(entry)
             case "pre":
                 self._open[entry["call"]] = session.reserve(entry["tool"], entry["args"], started=True)
             case "deny" if entry["args"] is not None and session.would(entry["tool"], entry["args"]):
-                # What a person has halted, which no step shows, is in the evidence as a violation.
                 session.reserve(entry["tool"], entry["args"], started=True)
             case "post" | "lost" if entry["call"] in self._open:
                 outcome = "unknown" if entry["event"] == "lost" else outcome_of(entry)

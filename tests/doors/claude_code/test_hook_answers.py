@@ -45,6 +45,34 @@ def asked(path: Path) -> list[dict[str, Any]]:
     return [entry.data for entry in read_entries(path) if entry.data.get("e") == "fleet"]
 
 
+def test_a_halt_by_a_person_is_a_step(tmp_path: Path) -> None:
+    """Between the calls that it refused, so that their refusals follow from the evidence."""
+    hooks = FleetHooks(tmp_path)
+    store = f"sqlite:///{tmp_path}/fleet.db"
+    said = ["--session", hooks.session, "--reason", "wild", "--by", "ada", "--fleet", store]
+    assert hooks.call("Read", path="a")
+    assert main(["halt", *said]) == 0
+    assert not hooks.call("Read", path="b")
+    assert not hooks.call("Deploy", to="prod")
+    assert main(["halt", *said, "--lift"]) == 0
+    assert hooks.call("Read", path="c")
+    assert hooks.end().code == 0
+
+    report = rerun_file(hooks.evidence)
+    assert (report.differences, report.problems, report.not_derivable) == ((), (), 0)
+    steps = [entry.data for entry in read_entries(hooks.evidence) if "e" in entry.data]
+    told = [(step["e"], step.get("why") or step.get("allowed")) for step in steps]
+    asked = [each for each in told if each[0] in ("halt", "lift", "reserve", "fleet")]
+    assert asked == [
+        ("reserve", True),
+        ("halt", "wild (halted by ada)"),
+        ("reserve", False),
+        ("reserve", False),
+        ("lift", None),
+        ("reserve", True),
+    ]
+
+
 def test_what_the_store_decided_follows_from_the_evidence(tmp_path: Path) -> None:
     """Allowed, refused for what is missing, for what is used up, and without asking."""
     hooks = FleetHooks(tmp_path, key=str(tmp_path / "e.key"))
