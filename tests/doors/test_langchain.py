@@ -271,6 +271,58 @@ def test_contracts_see_what_a_json_schema_does_not_name() -> None:
     assert args_seen(session) == [{"command": "ls", "shell": "bash"}]
 
 
+@pytest.mark.parametrize("name", ["callbacks", "run_manager", "config"])
+def test_contracts_see_what_only_looks_as_if_it_were_injected(name: str) -> None:
+    """A model can call an argument as it likes, and the framework adds what is declared only."""
+    session = Session()
+    ran: list[dict[str, Any]] = []
+    open_tool = StructuredTool(
+        name="open", description="Take anything.", func=lambda **more: ran.append(more), args_schema={}
+    )
+    governed = govern_tool(session, open_tool)
+
+    governed.invoke({name: "rm -rf /", "x": 1})
+    assert governed.func is not None
+    governed.func(**{name: "rm -rf /"})
+
+    assert args_seen(session) == ran
+    assert ran[-1] == {name: "rm -rf /"}
+
+
+async def test_the_defaults_of_what_runs_are_judged() -> None:
+    """Of the function or of the coroutine, also where the listed schema names no such argument."""
+    session = Session()
+    ran: list[int] = []
+
+    def pay(to: str, amount: int = 5) -> None:
+        ran.append(amount)
+
+    async def apay(to: str, amount: int = 500) -> None:
+        ran.append(amount)
+
+    both = StructuredTool(
+        name="pay", description="Pay.", func=pay, coroutine=apay, args_schema={"properties": {"to": {}}}
+    )
+    governed = govern_tool(session, both)
+    governed.invoke({"to": "ann"})
+    await governed.ainvoke({"to": "ann"})
+
+    assert [args["amount"] for args in args_seen(session)] == ran == [5, 500]
+
+
+def test_a_tool_with_one_input_lists_its_name() -> None:
+    """Contracts know it by that, also where the function is called by its own name for it."""
+    session = Session()
+    governed = govern_tool(session, Tool("old", lambda text: text, "Say a text."))
+
+    governed.invoke("ab")
+    assert governed.func is not None
+    governed.func(text="ab")
+    governed.func("ab")
+
+    assert args_seen(session) == [{"tool_input": "ab"}] * 3
+
+
 def test_an_artifact_comes_through() -> None:
     """`content_and_artifact` stays what it is, for results and for refusals."""
 

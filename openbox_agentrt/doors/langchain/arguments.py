@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import types
 import typing
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -21,7 +21,7 @@ from langchain_core.tools import base as tools_base
 from openbox_agentrt._plain.arguments import plain_arguments
 from openbox_agentrt.doors.arguments import UnfitArgumentsError, in_form_of
 
-# Added by `BaseTool.run` and by tools made from functions, whatever the annotation.
+# Added by `BaseTool.run` and by tools made from functions, whatever the annotation, where they are declared.
 _ADDED_BY_NAME = frozenset({"run_manager", "callbacks"})
 # The base of `langgraph.prebuilt.ToolRuntime`, which needs no `Annotated`.
 _INJECTED_BY_TYPE: tuple[type, ...] = tuple(
@@ -30,13 +30,25 @@ _INJECTED_BY_TYPE: tuple[type, ...] = tuple(
 
 
 class ToolArguments:
-    """Read the arguments of a tool's `_run`, or of the function that it is made of, as contracts see them."""
+    """
+    Read the arguments of one way into a tool as contracts see them.
 
-    def __init__(self, tool: BaseTool) -> None:
+    Args:
+        tool: The tool.
+        functions: What the arguments pass through, such as its `_run`; the last one does the work.
+    """
+
+    def __init__(self, tool: BaseTool, *functions: Callable[..., Any]) -> None:
         self._tool = tool.name
-        self._names = tuple(tool.args)
-        self._hidden = _ADDED_BY_NAME | _injected_names(tool)
-        self._defaults = _defaults(tool, set(self._names) - self._hidden)
+        self._names = _listed_names(tool)
+        declared = {name for function in functions for name in _parameters(function)}
+        self._hidden = (_ADDED_BY_NAME & declared) | _injected_names(tool, functions)
+        # Not every version passes the defaults of the schema on; what the model leaves out is then Python's.
+        self._defaults = {
+            name: parameter.default
+            for name, parameter in _parameters(functions[-1]).items()
+            if parameter.default is not inspect.Parameter.empty and name not in self._hidden
+        }
 
     def shown(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Leave out what the framework adds."""
@@ -76,29 +88,44 @@ class ToolArguments:
         return self._names[position] if position < len(self._names) else f"arg{position}"
 
 
-def _defaults(tool: BaseTool, names: Collection[str]) -> dict[str, Any]:
-    # Not every version passes the defaults of the schema on; what the model leaves out is then Python's.
-    function = getattr(tool, "func", None) or getattr(tool, "coroutine", None) or tool._run
+def _listed_names(tool: BaseTool) -> tuple[str, ...]:
+    if isinstance(tool.args_schema, dict):
+        # A JSON schema without properties is one that LangChain itself does not read.
+        return tuple(tool.args_schema.get("properties", ()))
+    return tuple(tool.args)
+
+
+def of_run(tool: BaseTool) -> ToolArguments:
+    """Read the arguments of a tool that is not awaited."""
+    return ToolArguments(tool, *_given(tool._run, getattr(tool, "func", None)))
+
+
+def of_arun(tool: BaseTool) -> ToolArguments:
+    """Read the arguments of a tool that is awaited."""
+    coroutine = getattr(tool, "coroutine", None)
+    if coroutine is None and hasattr(tool, "func"):
+        # It runs in a thread.
+        return ToolArguments(tool, *_given(tool._arun, tool._run, getattr(tool, "func", None)))
+    return ToolArguments(tool, *_given(tool._arun, coroutine))
+
+
+def _given(*functions: Callable[..., Any] | None) -> Iterator[Callable[..., Any]]:
+    return (function for function in functions if function is not None)
+
+
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
-        parameters = inspect.signature(function).parameters
+        return inspect.signature(function).parameters
     except (TypeError, ValueError):
+        # Written in C, it may not say what its parameters are.
         return {}
-    return {
-        name: parameters[name].default
-        for name in names
-        if name in parameters and parameters[name].default is not inspect.Parameter.empty
-    }
 
 
-def _injected_names(tool: BaseTool) -> frozenset[str]:
-    sources: list[Any] = [tool._run, tool._arun]
-    sources += [getattr(tool, field, None) for field in ("func", "coroutine")]
-    if isinstance(tool.args_schema, type):
-        sources.append(tool.args_schema)
+def _injected_names(tool: BaseTool, functions: Iterable[Callable[..., Any]]) -> frozenset[str]:
+    schema = [tool.args_schema] if isinstance(tool.args_schema, type) else []
     return frozenset(
         name
-        for source in sources
-        if source is not None
+        for source in (*functions, *schema)
         for name, hint in _type_hints(source).items()
         if _is_injected(hint)
     )

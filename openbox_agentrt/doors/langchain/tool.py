@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeVar
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import run_in_executor
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import BaseTool, Tool, ToolException
 from pydantic import PrivateAttr
 
 from openbox_agentrt._plain.same import is_same
@@ -28,7 +28,7 @@ from openbox_agentrt.acel.events import Outcome
 from openbox_agentrt.acel.outcome import OutcomeHook
 from openbox_agentrt.doors.arguments import ChangedArgumentsError, Parameters, is_coroutine_function
 from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
-from openbox_agentrt.doors.langchain.arguments import ToolArguments
+from openbox_agentrt.doors.langchain.arguments import ToolArguments, of_arun, of_run
 from openbox_agentrt.doors.outcome import PlainAnswers, Reading
 from openbox_agentrt.doors.unfit import fault_of, report_unfit
 
@@ -80,20 +80,32 @@ class ToolGate:
         self.governance = governance
         self.wrapped = wrapped
         self.reading = reading
-        self.arguments = ToolArguments(wrapped)
+
+    # Read when they are needed: an agent governs its tools with each call.
+    @functools.cached_property
+    def of_run(self) -> ToolArguments:
+        return of_run(self.wrapped)
+
+    @functools.cached_property
+    def of_arun(self) -> ToolArguments:
+        return of_arun(self.wrapped)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ToolGate:
         # A copy of a tool must not begin with a budget of its own.
         return self
 
     def judging(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], work: Callable[..., Any]
+        self,
+        arguments: ToolArguments,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        work: Callable[..., Any],
     ) -> tuple[GovernedCall, Callable[[Mapping[str, Any]], Any]]:
         """Give a run of the tool, and the work that it is."""
-        judged = self.arguments.read(args, kwargs)
+        judged = arguments.read(args, kwargs)
 
         def check() -> None:
-            if not is_same(self.arguments.read(args, kwargs), judged):
+            if not is_same(arguments.read(args, kwargs), judged):
                 raise ChangedArgumentsError(self.wrapped.name)
 
         call = GovernedCall(
@@ -110,14 +122,14 @@ class ToolGate:
             if seen is judged:
                 check()
                 return work(*args, **kwargs)
-            new_args, new_kwargs = self.arguments.write(args, kwargs, seen)
+            new_args, new_kwargs = arguments.write(args, kwargs, seen)
             return work(*new_args, **new_kwargs)
 
         return call, do
 
     def report_unfit(self, given: Any, error: Exception) -> None:
         """Take note of a run whose arguments the schema of the tool does not take."""
-        args = self.arguments.shown(given) if isinstance(given, Mapping) else {"arg0": given}
+        args = self.of_run.shown(given) if isinstance(given, Mapping) else {"arg0": given}
         report_unfit(self.session, self.wrapped.name, args, fault_of(error))
 
     def _refuse(self, stopped: Exception) -> NoReturn:
@@ -210,7 +222,7 @@ def _governed_class(inner: type[BaseTool], asks_core: bool) -> type[BaseTool]:
     @functools.wraps(inner._run)
     def _run(self: Any, *args: Any, **kwargs: Any) -> Any:
         gate: ToolGate = self._openbox_gate
-        call, work = gate.judging(args, kwargs, gate.wrapped._run)
+        call, work = gate.judging(gate.of_run, args, kwargs, gate.wrapped._run)
         return call.run(work)
 
     default_arun = inner._arun is BaseTool._arun
@@ -219,7 +231,7 @@ def _governed_class(inner: type[BaseTool], asks_core: bool) -> type[BaseTool]:
     @functools.wraps(inner._run if default_arun else inner._arun)
     async def _arun(self: Any, *args: Any, **kwargs: Any) -> Any:
         gate: ToolGate = self._openbox_gate
-        call, work = gate.judging(args, kwargs, gate.wrapped._arun)
+        call, work = gate.judging(gate.of_arun, args, kwargs, gate.wrapped._arun)
         return await call.arun(work)
 
     members: dict[str, Any] = {
@@ -249,23 +261,32 @@ def _as_message(tool: Any, stopped: ToolStoppedError, kwargs: Mapping[str, Any])
 
 def _governed_function(gate: ToolGate, function: Callable[..., Any]) -> Callable[..., Any]:
     parameters = Parameters(gate.wrapped.name, function, gate.session)
+    arguments = functools.cache(lambda: ToolArguments(gate.wrapped, function))
     governed: Callable[..., Any]
     if is_coroutine_function(function):
 
         async def governed(*args: Any, **kwargs: Any) -> Any:
             bound = parameters.call(args, kwargs)
-            call, work = gate.judging((), bound.named, bound.func)
+            call, work = gate.judging(arguments(), *_as_listed(gate.wrapped, bound.named), bound.func)
             return await call.arun(work)
 
     else:
 
         def governed(*args: Any, **kwargs: Any) -> Any:
             bound = parameters.call(args, kwargs)
-            call, work = gate.judging((), bound.named, bound.func)
+            call, work = gate.judging(arguments(), *_as_listed(gate.wrapped, bound.named), bound.func)
             return call.run(work)
 
     functools.update_wrapper(governed, function)
     return governed
+
+
+def _as_listed(tool: BaseTool, named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """Name the arguments of a function as its tool lists them: a `Tool` has one, by another name."""
+    if not isinstance(tool, Tool) or not named:
+        return (), named
+    (_, value), *more = named.items()
+    return (value,), dict(more)
 
 
 def _in_executor(function: Any) -> Callable[..., Any]:
