@@ -200,11 +200,12 @@ def _listed(judged: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sent(received: dict[str, Any], judged: dict[str, Any]) -> dict[str, Any]:
-    """Say it in the names of the wire, without the default that is made by code."""
+    """Say it in the names of the wire, without the default that is made by code, which is not listed."""
     sent = {LISTED_AS.get(name, name): value for name, value in received.items()}
     if isinstance(sent["request"], dict):
         request = {LISTED_AS.get(name, name): value for name, value in sent["request"].items()}
-        sent["request"] = {name: value for name, value in request.items() if name in judged["request"]}
+        asked = judged["request"]
+        sent["request"] = {name: value for name, value in request.items() if name != "sizes" or name in asked}
     return sent
 
 

@@ -106,6 +106,7 @@ class _Reader:
         # Identities of the objects in which some reader takes two keys for one.
         self._clashes: set[int] = set()
         self._duplicate = False
+        self._has_escapes = False
 
     def read(self, line: bytes) -> list[Message] | Noise | Unclear:
         body = line.strip(b" \t\r\n")
@@ -113,6 +114,7 @@ class _Reader:
             return Noise()
         try:
             text = body.decode("utf-8")
+            self._has_escapes = "\\u" in text
             root = json.loads(text, object_pairs_hook=self._build, parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
             # Fail-closed only where it matters: what is not JSON to this reader may be JSON to a laxer one.
@@ -162,6 +164,8 @@ class _Reader:
         clashing = {id(params), id(params.get("arguments"))} & self._clashes
         if self._duplicate or clashing or _variant_of(params, _CALL_PARAMS):
             return Unclear(reason="a key of the call stands twice or in another case", id=body.get("id"))
+        if self._has_escapes and not _is_unicode(params):
+            return Unclear(reason="a text of the call is not Unicode", id=body.get("id"))
         return call
 
     def _build(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -200,6 +204,15 @@ def _after_space(text: str, position: int) -> int:
 
 def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
+
+
+def _is_unicode(value: object) -> bool:
+    # Half of a surrogate pair: some readers keep it, others put one character in the place of all of these.
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _variant_of(keys: Mapping[str, Any], known: Mapping[str, str]) -> bool:

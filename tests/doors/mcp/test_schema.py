@@ -40,6 +40,9 @@ def schema(**properties: Any) -> dict[str, Any]:
         pytest.param(
             {"additionalProperties": {"type": "integer"}}, {"a": "1"}, "'x.a' is a text", id="any name"
         ),
+        pytest.param(
+            {"patternProperties": {"^n_": {"type": "integer"}}}, {"n_a": "1"}, "'x.n_a' is a", id="pattern"
+        ),
     ],
 )
 def test_another_type_is_refused(declared: Any, value: Any, problem: str) -> None:
@@ -66,6 +69,12 @@ def test_another_type_is_refused(declared: Any, value: Any, problem: str) -> Non
         pytest.param({"$ref": "https://example.com/item"}, "7", id="declared elsewhere"),
         pytest.param({"$ref": "#/nowhere"}, "7", id="declared nowhere"),
         pytest.param({"type": "object"}, {"any": "name"}, id="names that are not declared"),
+        pytest.param(
+            {"patternProperties": {"^x-": {"type": "string"}, "(?<=a)": {"type": "integer"}}}
+            | {"additionalProperties": {"type": "integer"}},
+            {"x-a": "1", "b": 1},
+            id="names by a pattern, and others",
+        ),
         pytest.param({"type": 5, "properties": [], "items": 3, "enum": "x"}, "7", id="no schema at all"),
     ],
 )
@@ -79,6 +88,49 @@ def test_defaults_are_filled_in() -> None:
     declared = schema(a={"default": 1}, b={"default": [2]}, c={"type": "integer"})
 
     assert read_by_schema({"b": 3}, declared) == {"a": 1, "b": 3}
+
+
+REQUEST = {
+    "type": "object",
+    "properties": {"cmd": {"type": "string"}, "force": {"type": "boolean", "default": True}},
+    "required": ["cmd"],
+}
+CAT = {"type": "object", "properties": {"kind": {"const": "cat"}, "lives": {"default": 9}}}
+DOG = {"type": "object", "properties": {"kind": {"const": "dog"}, "trick": {"default": "sit"}}}
+
+
+@pytest.mark.parametrize(
+    ("declared", "sent", "read"),
+    [
+        pytest.param(REQUEST, {"cmd": "ls"}, {"cmd": "ls", "force": True}, id="inside"),
+        pytest.param(REQUEST, {"cmd": "ls", "force": False}, {"cmd": "ls", "force": False}, id="sent"),
+        pytest.param({"$ref": "#/$defs/R"}, {"cmd": "ls"}, {"cmd": "ls", "force": True}, id="reference"),
+        pytest.param({"allOf": [REQUEST]}, {"cmd": "ls"}, {"cmd": "ls", "force": True}, id="all of"),
+        pytest.param(
+            {"anyOf": [{"$ref": "#/$defs/R"}, {"type": "null"}]},
+            {"cmd": "ls"},
+            {"cmd": "ls", "force": True},
+            id="optional",
+        ),
+        pytest.param({"anyOf": [REQUEST, {"type": "null"}]}, None, None, id="null"),
+        pytest.param({"items": REQUEST}, [{"cmd": "a"}], [{"cmd": "a", "force": True}], id="item"),
+        pytest.param(
+            {"additionalProperties": REQUEST},
+            {"x": {"cmd": "a"}},
+            {"x": {"cmd": "a", "force": True}},
+            id="any name",
+        ),
+        pytest.param(
+            {"oneOf": [CAT, DOG]}, {"kind": "dog"}, {"kind": "dog", "trick": "sit"}, id="the second"
+        ),
+        pytest.param({"anyOf": [REQUEST, CAT]}, {}, {"lives": 9}, id="what it has not is required"),
+    ],
+)
+def test_defaults_are_filled_in_at_any_depth(declared: Any, sent: Any, read: Any) -> None:
+    """A server that makes objects of what it is sent gives their fields the defaults that it listed."""
+    listed = {**schema(x=declared), "$defs": {"R": REQUEST}}
+
+    assert read_by_schema({"x": sent}, listed) == {"x": read}
 
 
 @pytest.mark.parametrize("declared", [None, 5, [], {}, {"properties": None}])

@@ -92,6 +92,8 @@ ATTACKS = {
     "no name": '{"id":1,"method":"tools/call","params":{}}',
     "name is a number": '{"id":1,"method":"tools/call","params":{"name":1}}',
     "arguments in a list": '{"id":1,"method":"tools/call","params":{"name":"pay","arguments":[1]}}',
+    "half a character": CALL.replace('"amount":1', '"to":"ann\\ud800"'),
+    "half a character in a name": CALL.replace('"amount"', '"am\\uDFFFount"'),
     "not a number": CALL.replace('"amount":1', '"amount":NaN'),
     "trailing comma": CALL[:-1] + ",}",
     "single quotes": CALL.replace('"', "'"),
