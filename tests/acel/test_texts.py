@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from openbox_agentrt.acel import Session, any_of, at_most_n_times, at_most_total, max_distinct, must_precede
 from openbox_agentrt.acel.match.matchers import ToolMatcher, matching
-from openbox_agentrt.acel.match.patterns import PatternError, Searcher
+from openbox_agentrt.acel.match.patterns import PatternError, Searcher, compile_pattern, compile_search
 from openbox_agentrt.acel.match.texts import texts_of
 
 
@@ -202,6 +202,25 @@ def test_many_texts_are_searched_as_each_of_them_is(pattern: str, texts: list[st
         return
 
     assert searcher.finds(texts) is any(searcher.search(text) is not None for text in texts)
+
+
+@given(PATTERNS, st.text("aAbk\u212as\u017f \n", max_size=6))
+def test_whether_a_pattern_is_found_is_what_a_search_for_its_place_says(pattern: str, text: str) -> None:
+    """Asking only whether it is there is quicker, and no other answer."""
+    try:
+        found = compile_pattern(pattern).search(text)
+    except PatternError:
+        return
+
+    assert (compile_search(pattern)(text) is not None) is (found is not None)
+
+
+def test_a_pattern_that_is_too_large_to_ask_only_whether_is_searched_for() -> None:
+    """RE2 knows it, so rules may have it."""
+    search = compile_search(r"(?:\pL+\pN+){200}")
+
+    assert search("a1" * 200) is not None
+    assert search("a1" * 199) is None
 
 
 @pytest.mark.parametrize(

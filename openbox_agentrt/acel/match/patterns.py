@@ -7,7 +7,7 @@ from ..wording import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 
@@ -51,13 +51,40 @@ def compile_pattern(pattern: str) -> Any:
         raise TypeError(f"a pattern must be text, got {shown(pattern)}")
     import re2
 
+    try:
+        return re2.compile(pattern, _options())
+    except (re2.error, UnicodeError) as error:
+        raise PatternError(pattern, _text(error)) from None
+
+
+def compile_search(pattern: str) -> Callable[[str], Any]:
+    """
+    Compile a pattern to what says of a text whether it is in it: something if it is, and else None.
+
+    Raises:
+        PatternError: RE2 does not know it.
+    """
+    import re2
+
+    # A set of one says whether, and not where, which takes a fifth of the time.
+    patterns = re2.Set.SearchSet(_options())
+    search: Callable[[str], Any] = patterns.Match
+    try:
+        patterns.Add(pattern)
+        patterns.Compile()
+    except (re2.error, UnicodeError, TypeError):
+        # A set does not say why; and a few patterns are too large for one, and not for a search.
+        search = compile_pattern(pattern).search
+    return search
+
+
+def _options() -> Any:
+    import re2
+
     options = re2.Options()
     options.case_sensitive = False
     options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except (re2.error, UnicodeError) as error:
-        raise PatternError(pattern, _text(error)) from None
+    return options
 
 
 class Searcher:
@@ -65,7 +92,7 @@ class Searcher:
     Search for a pattern in one text, or in many at once.
 
     Attributes:
-        search: Searches one text, and gives a match or None.
+        search: Searches one text, and gives None if the pattern is not in it.
     """
 
     __slots__ = ("_by_line", "_pattern", "search")
@@ -74,13 +101,13 @@ class Searcher:
         self._pattern = pattern
         self._by_line: Any = None
         if pattern not in _accepted:
-            self.search = compile_pattern(pattern).search
+            self.search = compile_search(pattern)
 
     def __getattr__(self, name: str) -> Any:
         # Asked for what is not there yet only, so a search pays nothing for it.
         if name != "search":
             raise AttributeError(f"a searcher has no {name!r}")
-        self.search = compile_pattern(self._pattern).search
+        self.search = compile_search(self._pattern)
         return self.search
 
     def finds(self, texts: Iterable[str]) -> bool:
@@ -117,7 +144,7 @@ class Searcher:
     def _in_one_of(self, lines: list[str]) -> bool:
         if len(lines) > _FEW and not any(mark in self._pattern for mark in _NOT_BY_LINE):
             if self._by_line is None:
-                self._by_line = compile_pattern(f"(?m:{self._pattern})").search
+                self._by_line = compile_search(f"(?m:{self._pattern})")
             if self._by_line("\n".join(lines)) is None:
                 return False
         return any(self.search(line) is not None for line in lines)
