@@ -12,24 +12,28 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _sha256() -> Callable[..., Any]:
-    if "hashlib" not in sys.modules:
-        # `hashlib` has this very function for builds without OpenSSL, and loads OpenSSL where there is one: a
-        # quarter of the time that Python takes to start, which a process pays that hashes a few lines. The
-        # names are Python's own; `random` imports them in the same way, with the same way out.
-        for name in ("_sha2", "_sha256"):  # since Python 3.12, and before
-            try:
-                function: Callable[..., Any] = import_module(name).sha256
-            except ImportError:
-                continue
-            return function
+def _own_sha256() -> Callable[..., Any]:
+    # `hashlib` has this very function for builds without OpenSSL, and loads OpenSSL where there is one: a
+    # quarter of the time that Python takes to start, which a process pays that hashes a few lines. The
+    # names are Python's own; `random` imports them in the same way, with the same way out.
+    for name in ("_sha2", "_sha256"):  # since Python 3.12, and before
+        try:
+            function: Callable[..., Any] = import_module(name).sha256
+        except ImportError:
+            continue
+        return function
     import hashlib
 
     return hashlib.sha256
 
 
-sha256 = _sha256()
-"""Begin a SHA-256, as `hashlib.sha256` does."""
+def sha256(data: bytes = b"") -> Any:
+    """Begin a SHA-256, as `hashlib.sha256` does: by OpenSSL, several times as quick, once that is loaded."""
+    # The default is also for another thread that is in the middle of loading it.
+    return getattr(sys.modules.get("hashlib"), "sha256", _sha256)(data)
+
+
+_sha256 = _own_sha256()
 
 
 def text_digest(text: str) -> str:

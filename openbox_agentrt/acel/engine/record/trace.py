@@ -185,10 +185,13 @@ class Trace:
             self._hash = sha256(f"after {digest}\n".encode()) if length else self._hash
 
     def _drain(self) -> deque[Row]:
+        new = self._new
         if self._rows is None:
+            if len(new) >= BLOCK:
+                # OpenSSL, which is several times as quick, and takes a while to load: not for a few calls.
+                import hashlib  # noqa: F401
             self._rows = deque(maxlen=self._keep)
             self._hash = sha256()
-        new = self._new
         block = new[:]
         if block:
             del new[: len(block)]
