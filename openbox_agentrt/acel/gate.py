@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from .._values import dataclass, field
 from .reservation import Reservation
 from .violations import Violation
 
 
-@dataclass(slots=True)
-class Gate:
+class Gate(Reservation):
     """
-    Hold the first half of a call. It is to be read only: that Python refused writing would double its cost.
+    Tell of a reservation what programs of acel-core ask: what it breaks, and whether that stops it.
 
     Attributes:
         step: Position of the call in the session, counting from 1.
         args: The arguments that were judged.
-        violation: The first contract that the call breaks, whether it is stopped or only watched.
-        blocking: Whether the call must not run.
+        allowed: Whether the call may run.
     """
 
-    step: int
-    args: dict[str, Any]
-    violation: Violation | None
-    blocking: bool = False
-    reservation: Reservation | None = field(default=None, kw_only=True, repr=False, compare=False)
+    __slots__ = ()
 
     @property
-    def allowed(self) -> bool:
-        """Tell whether the call may run."""
-        return not self.blocking
+    def violation(self) -> Violation | None:
+        """Give the first contract that the call breaks, whether it is stopped or only watched."""
+        return next((found for found in self.violations if found.blocked or self.allowed), None)
+
+    @property
+    def blocking(self) -> bool:
+        """Tell whether the call must not run."""
+        return not self.allowed

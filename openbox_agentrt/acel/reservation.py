@@ -278,4 +278,4 @@ class Reservation(PlannedCall):
 
     def __repr__(self) -> str:
         state = "refused" if not self.allowed else "finished" if self.finished else "open"
-        return f"<Reservation {self.tool!r:.200} at step {self.step}, {state}>"
+        return f"<{type(self).__name__} {self.tool!r:.200} at step {self.step}, {state}>"

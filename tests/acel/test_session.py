@@ -10,7 +10,6 @@ import pytest
 from openbox_agentrt.acel import (
     ContractViolation,
     EvidenceLog,
-    Gate,
     ReservationError,
     Session,
     StateStore,
@@ -447,13 +446,13 @@ def test_precheck_counts_what_matchers_accept_too() -> None:
 
 
 def test_a_gate_is_one_session_s_and_used_once() -> None:
-    """A blocked, foreign, used or home-made one is an error."""
+    """A blocked, foreign or used one is an error."""
     session, other = Session(contracts=[at_most_n_times("x", 0)]), Session()
     foreign = other.precheck("y")
     used = session.precheck("y")
     session.postcheck("y", used, None)
 
-    for gate in (foreign, used, session.precheck("x"), Gate(1, {}, None)):
+    for gate in (foreign, used, session.precheck("x")):
         with pytest.raises(ReservationError):
             session.postcheck("y", gate, None)
 

@@ -179,11 +179,9 @@ class SessionCalls:
         As in acel-core, a call that is let through counts as a prerequisite at once; `postcheck` takes it
         back if the call failed.
         """
-        reservation = self._engine.reserve(tool, args, True, early=True)
-        blocking, first = not reservation.allowed, None
-        if reservation.violations:
-            first = next((v for v in reservation.violations if v.blocked or not blocking), None)
-        return Gate(reservation.step, reservation.args, first, blocking, reservation=reservation)
+        gate = self._engine.reserve(tool, args, True, early=True)
+        assert isinstance(gate, Gate)
+        return gate
 
     def postcheck(self, tool: str, gate: Gate, result: Any) -> Violation | None:
         """
@@ -195,10 +193,9 @@ class SessionCalls:
         Raises:
             ReservationError: The gate was used before, was blocked, or is not this session's.
         """
-        reservation = gate.reservation
-        if reservation is None or not reservation.belongs_to(self._engine):
+        if not gate.belongs_to(self._engine):
             raise ReservationError(f"the gate of {tool!r:.200} is not one of this session")
-        return reservation.commit(result)
+        return gate.commit(result)
 
     def _refused(self, reservation: Reservation) -> Violation:
         violations = tuple(violation for violation in reservation.violations if violation.blocked)

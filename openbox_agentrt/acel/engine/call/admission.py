@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...._plain.arguments import plain_args
 from ...contracts.base import MALFORMED
 from ...contracts.rules import Guard
+from ...gate import Gate
 from ...match.keys import NOBODY, About
 from ...memory.deferred import read_deferred
 from ...memory.guard import Breach, NeverHolds, blocked_by
@@ -56,18 +57,19 @@ class Admission(Settlement):
             started: Whether it runs as soon as it is let through, so that nobody says when it starts.
             about: Whose call it is, if not whose the session is.
             deferred: Arguments whose values are known only once the call has run.
-            early: Let a prerequisite count from now, as `precheck` does.
+            early: Let a prerequisite count from now, as `precheck` does, and give a `Gate`.
         """
+        kind = Gate if early else Reservation
         if about is not None or deferred or not self._is_plain:
             began = 0.0 if self._meter is None else time.perf_counter()
-            call = self._entered(tool, args, about, deferred)
+            call = self._entered(tool, args, about, deferred, kind)
             call.early = early
             return self._reserve_asking(call, began, started=started)
         if type(tool) is str and type(args) is dict:
             plan = self._plans.get(tool) or self.store.book.plan(tool)
-            call = Reservation(self, plan.tool, plain_args(args), plan)
+            call = kind(self, plan.tool, plain_args(args), plan)
         else:
-            call = self.enter(tool, args)
+            call = self.enter(tool, args, kind)
             plan = call.plan
         if early:
             call.early = True
@@ -200,7 +202,7 @@ class Admission(Settlement):
             call.violations = (*said, *call.violations)
         return admitted
 
-    def enter(self, tool: Any, args: Any) -> Reservation:
+    def enter(self, tool: Any, args: Any, kind: type[Reservation] = Reservation) -> Reservation:
         """Take in a call of any shape, before it is judged."""
         name = tool if type(tool) is str else str.__str__(tool) if isinstance(tool, str) else None
         own: dict[str, Any] | None = {}
@@ -210,16 +212,21 @@ class Admission(Settlement):
             except Exception:  # noqa: BLE001 - a mapping whose own code raises is as good as none
                 own = None
         plan = self.store.book.plan(type(tool).__name__ if name is None else name)
-        call = Reservation(self, plan.tool, own or {}, plan)
+        call = kind(self, plan.tool, own or {}, plan)
         if name is None or own is None:
             # What a model sends may have any shape. It is refused like any other call, not raised.
             call.extra = plan.ask({}).also([NeverHolds(MALFORMED, Guard(kind="never"))])
         return call
 
     def _entered(
-        self, tool: str, args: Any, about: About | None, deferred: Collection[str] | Mapping[str, Any]
+        self,
+        tool: str,
+        args: Any,
+        about: About | None,
+        deferred: Collection[str] | Mapping[str, Any],
+        kind: type[Reservation] = Reservation,
     ) -> Reservation:
-        call = self.enter(tool, args)
+        call = self.enter(tool, args, kind)
         if about or self._about:
             call.about = about or self._about or NOBODY
         if deferred:

@@ -363,7 +363,7 @@ class CallStore:
             for mover in movers:
                 tickets.append((mover, mover.reserve(call)))
         if call.early:
-            for tally in (*plan.counts, *(extra.counts if extra is not None else ())):
+            for tally in plan.counts if extra is None else (*plan.counts, *extra.counts):
                 tally.done += 1
 
     def _end(self, call: PlannedCall, ran: PlannedCall | None, end: End) -> list[Breach] | None:
