@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import re
-import unicodedata
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
@@ -47,6 +46,8 @@ def spelt_text(text: str, fold: Fold | None = None) -> str:
     if fold == "number":
         return _by_value(text)
     if fold == "case":
+        import unicodedata
+
         # Folding may take letters apart again.
         text = unicodedata.normalize("NFC", text.casefold())
     if text.endswith("0"):
@@ -70,12 +71,16 @@ def spelt_number(value: float | Decimal) -> str:
 
 
 def _visible(text: str) -> str:
+    import unicodedata
+
     left = text if text.isascii() else _not_shown().sub("", text)
     seen = "".join(c for c in left if c.isspace() or unicodedata.category(c) not in _UNSEEN)
     return unicodedata.normalize("NFC", seen)
 
 
 def _by_value(text: str) -> str:
+    import unicodedata
+
     # Tools read digits of every script: int("\u0661") is 1.
     digits = "".join(str(unicodedata.decimal(c, c)) for c in text)
     try:

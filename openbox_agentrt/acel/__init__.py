@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from .match.matchers import any_of as any_of
     from .match.matchers import matching as matching
     from .match.matchers import not_matching as not_matching
-    from .match.names import suspicious_names as suspicious_names
+    from .match.odd_names import suspicious_names as suspicious_names
     from .match.patterns import PatternError as PatternError
     from .memory.state import StateStore as StateStore
     from .memory.state import StateView as StateView
@@ -102,7 +102,7 @@ _MODULES = {
     "match.matchers": ("ContentMatch", "any_of", "matching", "not_matching"),
     "match.patterns": ("PatternError",),
     "metrics": ("Metrics", "serve_metrics_http"),
-    "match.names": ("suspicious_names",),
+    "match.odd_names": ("suspicious_names",),
     "refusal": ("Broken", "Refusal"),
     "contracts.identity": ("rules_hash",),
     "contracts.spec": ("build_contract",),

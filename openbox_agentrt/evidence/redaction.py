@@ -8,12 +8,9 @@ gives the same marker, so that an auditor can see that two calls used one token,
 the markers can find out a PIN by trying them all.
 """
 
-import copy
-import fnmatch
 import json
 import os
 import re
-import unicodedata
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -76,7 +73,7 @@ class Redactor:
         if key is not None and len(key) < 16:
             raise ValueError("the key of a redactor has at least 16 bytes")
         self._exact = frozenset(names) - frozenset(globs)
-        self._globs = re.compile("|".join(map(fnmatch.translate, globs))) if globs else None
+        self._globs = _compiled_globs(globs) if globs else None
         self._conceal: Any = None
         if names:
             # Loaded here, as below: a hook has no time for what it has no use for.
@@ -101,6 +98,8 @@ class Redactor:
         """Give this redactor with a key for its markers, unless it was made with one."""
         if self._has_own_key:
             return self
+        import copy
+
         other = copy.copy(self)
         other._key, other._remembered = key, {}
         return other
@@ -311,8 +310,18 @@ def _lowered(name: Any) -> str:
     return name.lower() if isinstance(name, str) else ""
 
 
+def _compiled_globs(globs: list[str]) -> re.Pattern[str]:
+    import fnmatch
+
+    return re.compile("|".join(map(fnmatch.translate, globs)))
+
+
 def _folded(name: str) -> str:
     # NFKC, so that full-width letters do not get a secret past its name.
+    if name.isascii():
+        return name.casefold()
+    import unicodedata
+
     return unicodedata.normalize("NFKC", name).casefold()
 
 

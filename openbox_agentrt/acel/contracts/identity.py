@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._plain.digest import text_digest
 from ..._plain.spelling import spelt_number
@@ -19,7 +19,9 @@ from .base import TemporalContract
 from .declaration import Declaration
 from .parameters import ParameterKind, parameters_of
 from .registry import CLASSES
-from .sources import Source
+
+if TYPE_CHECKING:
+    from .sources import Source
 
 # From here on, seconds were not told apart in the text of a contract.
 _ROUNDED = 1e6

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..._halt import Halt
 from ..contracts.base import PersonsHalt, SessionRule, TemporalContract
 from ..contracts.declaration import Declaration
 from ..events import LIFECYCLE
@@ -30,6 +29,7 @@ from .record.trace import Trace
 from .store.session_store import SessionStore
 
 if TYPE_CHECKING:
+    from ..._halt import Halt
     from ..contracts.tools import Asked
     from .call.session_gate import SessionGate
     from .fleet.fleet_gate import FleetGate, FleetStore

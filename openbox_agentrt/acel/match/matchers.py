@@ -11,7 +11,6 @@ the gate. RE2 has no look-around and no back-references, and its ``\\w``, ``\\d`
 
 from __future__ import annotations
 
-import fnmatch
 import functools
 import re
 from collections.abc import Callable
@@ -285,6 +284,8 @@ def name_matches(pattern: str, tool: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _glob(pattern: str) -> Callable[[str], Any]:
+    import fnmatch
+
     # Only * and ?: a bracket is a character. re is safe here, since what fnmatch writes does not backtrack
     # into nested repeats, and names are short.
     escaped = pattern.replace("[", "[[]")

@@ -27,13 +27,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..._values import dataclass
 from ..match.keys import Key
-from ..match.results import Result
 from .call import JudgedCall
 from .clock import MonotoneClock
+
+if TYPE_CHECKING:
+    from ..match.results import Result
 
 Role = Literal["count", "give", "take", "void", "open", "close"]
 

@@ -12,7 +12,7 @@ from ..contracts.shapes import Place, written
 from ..contracts.spec import tools_in
 from ..contracts.template import Template
 from ..match.matchers import is_glob
-from ..match.names import suspicious_names
+from ..match.odd_names import suspicious_names
 from .never_match import Oddity, empty_options, unlikely_names, unlikely_paths, unset_entries
 from .parts import Parts
 

@@ -8,14 +8,11 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ..._halt import halt_of
 from ..contracts.base import ENDED, PersonsHalt, TemporalContract
 from ..contracts.checks import check_count
 from ..engine.engine import Engine
 from ..engine.plan.rule_set import RuleSet
 from ..engine.record.records import Meter, ViolationRecorder
-from ..engine.replay import replay_events
-from ..engine.snapshot.snapshot import read_session_id, restore_snapshot, take_snapshot
 from ..events import ToolCallEvent
 from ..match.keys import About, read_subject
 from ..memory.clock import Clock
@@ -210,6 +207,8 @@ class Session(SessionContracts, SessionCalls):
         Raises:
             ValueError: There is no reason.
         """
+        from ..._halt import halt_of
+
         named = self.session_id or "this session"
         halt = halt_of(run_id=None, session_id=named, agent=None, reason=reason, by=by, at=0.0)
         self._engine.store.halt(PersonsHalt(halt.why), of=halt.name)
@@ -270,19 +269,21 @@ class Session(SessionContracts, SessionCalls):
             TraceError: A row cannot be read. The rows before it have been judged.
             ValueError: The session is durable: what its store keeps would replace what it learns here.
         """
-        self._check_replayable()
-        return replay_events(self._engine, events, every=every) + self._engine.close(None)
+        return self._replay(events, every) + self._engine.close(None)
 
     def replay_prefix(
         self, events: Iterable[ToolCallEvent | Mapping[str, Any]], *, every: bool = False
     ) -> list[Violation]:
         """Do as `replay`, for a trace that goes on."""
-        self._check_replayable()
-        return replay_events(self._engine, events, every=every)
+        return self._replay(events, every)
 
-    def _check_replayable(self) -> None:
+    def _replay(self, events: Iterable[ToolCallEvent | Mapping[str, Any]], every: bool) -> list[Violation]:
+        # Loaded here, as what takes and restores snapshots: some processes live for one call.
+        from ..engine.replay import replay_events
+
         if self._engine.kept is not None:
             raise ValueError("a recorded trace is judged by a session that is not durable: make one for it")
+        return replay_events(self._engine, events, every=every)
 
     def snapshot(self) -> dict[str, Any]:
         """
@@ -291,6 +292,8 @@ class Session(SessionContracts, SessionCalls):
         Raises:
             SnapshotError: The state holds something that is no JSON, or a contract has code of its own.
         """
+        from ..engine.snapshot.snapshot import take_snapshot
+
         return take_snapshot(self._engine)
 
     @classmethod
@@ -352,6 +355,8 @@ class Session(SessionContracts, SessionCalls):
                 "a durable session goes on with what its store keeps, which would replace the snapshot:"
                 " leave out durable, or the snapshot"
             )
+        from ..engine.snapshot.snapshot import read_session_id, restore_snapshot
+
         session = cls(session_id=read_session_id(snapshot), contracts=contracts, **options)
         restore_snapshot(session._engine, snapshot, migrate=migrate)
         return session

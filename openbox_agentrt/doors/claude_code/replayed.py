@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.acel.engine.call.lifecycle import conclude
-from openbox_agentrt.acel.engine.snapshot.snapshot import SnapshotError
 from openbox_agentrt.acel.events import Outcome, ToolCallEvent
 from openbox_agentrt.acel.memory.clock import SetClock
 from openbox_agentrt.acel.session import Session, engine_of
@@ -113,6 +112,9 @@ class Replica:
         }
         if self._history.snapshot is None:
             return Session(rules.state, session_id=self._history.session_id, **options)
+        # Loaded here: a session that has just begun has none.
+        from openbox_agentrt.acel.engine.snapshot.snapshot import SnapshotError
+
         try:
             return Session.restore(self._history.snapshot["session"], **options)
         except (SnapshotError, LookupError, TypeError) as error:

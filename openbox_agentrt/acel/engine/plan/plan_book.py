@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ...contracts.base import UNKNOWN_TOOL, TemporalContract
-from ...contracts.custom import CustomGuard
 from ...contracts.rules import Guard
 from ...match.names import normal_name
 from ...memory.call import JudgedCall
@@ -22,6 +21,7 @@ from .rule_set import MAX_KEPT_NAME, RuleSet, SharedRules
 if TYPE_CHECKING:
     import threading
 
+    from ...contracts.custom import CustomGuard
     from ...contracts.tools import ToolSpec
     from ...memory.condition import LiveCondition
 

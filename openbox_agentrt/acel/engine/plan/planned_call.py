@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ...._plain.arguments import plain_args
 from ...callbacks import fault_text
 from ...contracts.base import SessionRule
-from ...match.results import Result
 from ...memory.call import JudgedCall
 from ...memory.cell import Mover
 from .plan import ArgumentRules, Plan
@@ -91,6 +90,8 @@ class PlannedCall(JudgedCall):
 
     def lessons(self, given: Any, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Give what `learn` would note, by the names of the memory that it is for."""
+        from ...match.results import Result
+
         ran = self.as_ran() or self
         result = Result(given)
         learnt = {} if known is None else dict(known)

@@ -12,16 +12,17 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from copy import copy
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ...contracts.base import TemporalContract
-from ...contracts.custom import CustomGuard
 from ...contracts.declaration import Declaration, Home
 from ...contracts.rules import Cell, Move
 from ...match.selector import Selector
 from ...wording import shown
 from .outline import FiledContract, Outline
+
+if TYPE_CHECKING:
+    from ...contracts.custom import CustomGuard
 
 MAX_OUTLINES = 4096
 MAX_KEPT_NAME = 256
@@ -98,10 +99,14 @@ class RuleSet:
         if isinstance(contract, Declaration):
             self._file(self._filed(contract))
         else:
+            from ...contracts.custom import CustomGuard
+
             self.custom.append(CustomGuard(contract))
 
     def extended(self, contract: TemporalContract) -> RuleSet:
         """Make a set with one more contract. This one stays as it is."""
+        from copy import copy
+
         more = RuleSet()
         for name in vars(more):
             setattr(more, name, copy(getattr(self, name)))

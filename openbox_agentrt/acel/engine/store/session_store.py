@@ -8,7 +8,6 @@ from typing import Any
 
 from ...._plain.arguments import plain_args
 from ...contracts.base import PersonsHalt, SessionRule, TemporalContract
-from ...contracts.custom import CustomGuard
 from ...contracts.declaration import Declaration
 from ...match.names import normal_name
 from ...memory.call import JudgedCall
@@ -196,6 +195,8 @@ class SessionStore(CallStore):
 
     def unmet(self) -> list[Breach]:
         """Say what `end` would report now. Nothing ends."""
+        from ...contracts.custom import CustomGuard
+
         timeline = together(self.memory.timelines())
         shown = look(timeline, None)
         with self.lock:
