@@ -35,7 +35,18 @@ LAYERS = [
     {"decision"},
     {"_plain"},
     {"_files"},
-    {"_breaker", "_extras", "_halt", "_ids", "_lazy", "_picklable", "_values", "_version", "_webhook"},
+    {
+        "_breaker",
+        "_extras",
+        "_halt",
+        "_ids",
+        "_lazy",
+        "_picklable",
+        "_primitives",
+        "_values",
+        "_version",
+        "_webhook",
+    },
 ]
 """What a part imports stands in its own row or below it."""
 

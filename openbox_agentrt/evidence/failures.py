@@ -5,9 +5,8 @@ Evidence must not stop the call that it is about, so recording raises nothing. W
 kept, and logged: once per kind of error, because a full disk fails a thousand times a second.
 """
 
-import threading
-
 from .._plain.objects import error_name
+from .._primitives import allocate_lock
 
 
 class Failures:
@@ -25,7 +24,7 @@ class Failures:
         self.count = 0
         self.last: str | None = None
         self._logged: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
 
     def add(self, what: str, error: Exception) -> None:
         """Count a failure, and log it if it is the first of its kind."""

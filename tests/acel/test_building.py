@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from openbox_agentrt.acel import (
     requires_state,
     response,
 )
-from openbox_agentrt.acel.contracts.registry import TEMPLATES
+from openbox_agentrt.acel.contracts.registry import CLASSES, TEMPLATES
 from openbox_agentrt.acel.contracts.template import Template
 from openbox_agentrt.acel.wording import shown
 
@@ -231,3 +232,19 @@ def test_values_in_messages_are_short_and_safe() -> None:
     assert shown("x" * 500) == "'" + "x" * 79
     assert shown(Silent()) == "a Silent"
     assert shown(10**5000) == "a int"
+
+
+def test_the_registry_has_every_template() -> None:
+    """One that is left out could be written in no file."""
+    named = dict(CLASSES)
+
+    kinds = [kind for kind in _kinds_of(Template) if "template" in vars(kind)]
+
+    ours = {kind.template: kind for kind in kinds if kind.__module__.startswith("openbox_agentrt.")}
+    assert named == ours
+
+
+def _kinds_of(kind: type[Template]) -> Iterator[type[Template]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _kinds_of(one)

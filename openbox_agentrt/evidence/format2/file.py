@@ -7,11 +7,11 @@ all of it proves and what not.
 
 import atexit
 import os
-import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, Self
 
 from ..._plain.clock import utc_clock
+from ..._primitives import allocate_lock
 from ..canonical import canonical
 from ..failures import Failures
 from ..keys import Ed25519Signer, Signer, marker_key_of
@@ -122,8 +122,8 @@ class EvidenceFile(Recording):
         self._lost: list[None] = []
         self._closed = False
         self._pid = os.getpid()
-        self._lock = threading.Lock()
-        self._sealing = threading.Lock()
+        self._lock = allocate_lock()
+        self._sealing = allocate_lock()
         os.makedirs(os.path.dirname(self._path) or ".", exist_ok=True)
         self._writer_lock = lock_of(self._path)
         try:

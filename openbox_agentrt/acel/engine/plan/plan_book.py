@@ -19,8 +19,7 @@ from .plan import Plan
 from .rule_set import MAX_KEPT_NAME, RuleSet, SharedRules
 
 if TYPE_CHECKING:
-    import threading
-
+    from ...._primitives import LockType
     from ...contracts.custom import CustomGuard
     from ...contracts.tools import ToolSpec
     from ...memory.condition import LiveCondition
@@ -49,7 +48,7 @@ class PlanBook:
         self,
         rules: RuleSet,
         memory: SessionMemory,
-        lock: threading.Lock,
+        lock: LockType,
         known: Iterable[str] | None,
     ) -> None:
         self.rules = rules

@@ -9,11 +9,11 @@ and are looked through once per tool.
 
 from __future__ import annotations
 
-import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Literal
 
+from ...._primitives import ref
 from ...contracts.base import TemporalContract
 from ...contracts.declaration import Declaration, Home
 from ...contracts.rules import Cell, Move
@@ -217,13 +217,13 @@ class SharedRules(RuleSet):
         default_scope: Literal["run", "session"] | None = None,
     ) -> None:
         super().__init__(contracts, alone=alone, default_scope=default_scope)
-        self._latest: weakref.ref[Home] | None = None
+        self._latest: ref[Home] | None = None
         for filed in self.filed.values():
             filed.contract.settle_in(self._home)
 
     def opened(self, home: Home) -> None:
         """Take note of a session that was opened with these contracts."""
-        self._latest = weakref.ref(home)
+        self._latest = ref(home)
 
     def _home(self) -> Home | None:
         return None if self._latest is None else self._latest()

@@ -7,12 +7,12 @@ goes wrong is counted and logged once.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from ...._plain.bounding import bounded, short_text
 from ...._plain.freezing import freeze
+from ...._primitives import allocate_lock
 from ...memory.call import JudgedCall
 from ...memory.state import StateStore
 from ...violations import Violation
@@ -20,7 +20,7 @@ from .found_breach import FoundBreach
 from .trace import Trace
 
 # Held while a session makes what keeps its violations. That is rare, so all sessions share it.
-_making = threading.Lock()
+_making = allocate_lock()
 
 _NOBODY: Mapping[int, Any] = {}
 

@@ -8,7 +8,6 @@ hundred thousand calls is there at once.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
@@ -18,6 +17,7 @@ from ...._plain.bounding import bounded, short_text, weight
 from ...._plain.codec import codec
 from ...._plain.digest import sha256
 from ...._plain.freezing import freeze, marked_again
+from ...._primitives import allocate_lock
 
 BLOCK = 256
 _SMALL_BLOCK = 4
@@ -100,7 +100,7 @@ class Trace:
         self._block = BLOCK if keep != 0 else _SMALL_BLOCK
         self._is_late = False
         self._length = 0
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
 
     def put_off(self) -> None:
         """

@@ -10,10 +10,10 @@ exception is a contract that is itself code (`custom`), which cannot be judged a
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...._primitives import allocate_lock
 from ...contracts.base import HALTED, SessionRule
 from ...memory.clock import Clock, advance, look, together
 from ...memory.guard import Breach, blocked_by
@@ -67,7 +67,7 @@ class CallStore:
         known: Iterable[str] | None,
         halts: bool,
     ) -> None:
-        self.lock = threading.Lock()
+        self.lock = allocate_lock()
         self.memory = SessionMemory(StateStore() if state is None else state, clock, max_keys=max_keys)
         self.book = PlanBook(RuleSet() if rules is None else rules, self.memory, self.lock, known)
         self.step = 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...._plain.arguments import plain_args
+from ...._primitives import ref
 from ...contracts.base import PersonsHalt, SessionRule, TemporalContract
 from ...contracts.declaration import Declaration
 from ...match.names import normal_name
@@ -62,7 +62,7 @@ class SessionStore(CallStore):
         with self.lock:
             self._add(contract)
         if isinstance(contract, Declaration):
-            contract.settle_in(weakref.ref(self))
+            contract.settle_in(ref(self))
 
     def replace(self, rules: RuleSet) -> None:
         """
@@ -219,7 +219,7 @@ class SessionStore(CallStore):
             rules.opened(self)
             return
         for filed in rules.filed.values():
-            filed.contract.settle_in(weakref.ref(self))
+            filed.contract.settle_in(ref(self))
 
     # Called with the lock held.
 
