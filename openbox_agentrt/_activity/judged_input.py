@@ -101,20 +101,20 @@ def _copied(value: Any, room: list[int], depth: int) -> Any:
     kind = type(value)
     if kind in _IMMUTABLE:
         return value
-    if depth < _PLAIN_DEPTH and (kind is dict or kind is list):
-        # What stands in several places is copied for each of them, so there is a bound on how often.
-        room[0] -= len(value)
-        if room[0] < 0:
-            raise _NotPlainError
-        if kind is list:
-            return [item if type(item) in _IMMUTABLE else _copied(item, room, depth + 1) for item in value]
-        copied = {}
-        for key, item in value.items():
-            if type(key) not in _IMMUTABLE:
-                raise _NotPlainError
-            copied[key] = item if type(item) in _IMMUTABLE else _copied(item, room, depth + 1)
+    if depth == _PLAIN_DEPTH or (kind is not dict and kind is not list):
+        raise _NotPlainError
+    # What stands in several places is copied for each of them, so there is a bound on how often.
+    room[0] -= len(value)
+    if room[0] < 0:
+        raise _NotPlainError
+    copied = value.copy()
+    if kind is dict and not _IMMUTABLE.issuperset(map(type, copied)):
+        raise _NotPlainError  # a key that is more than a name
+    if _IMMUTABLE.issuperset(map(type, copied.values() if kind is dict else copied)):
         return copied
-    raise _NotPlainError
+    if kind is list:
+        return [_copied(item, room, depth + 1) for item in copied]
+    return {key: _copied(item, room, depth + 1) for key, item in copied.items()}
 
 
 _IMMUTABLE: Final = frozenset({str, int, float, bool, type(None)})

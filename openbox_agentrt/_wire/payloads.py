@@ -37,7 +37,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
+from sys import getsizeof
 from typing import Any, Final
+
+import msgspec
 
 from .._plain.codec import MAX_DEPTH
 from .._plain.objects import name_of
@@ -58,6 +61,9 @@ _MOST_BYTES_OF_A_CHARACTER: Final = 4
 _WHOLE: Final = 2**63 - 1
 _CONTAINERS: Final = (dict, list, tuple)
 _NUMBERS: Final = (bool, int, float)
+_STRINGS: Final = frozenset({str})
+_FLAT: Final = frozenset({str, int, bool, type(None)})
+_PACKER: Final = msgspec.msgpack.Encoder()
 _ADDRESS: Final = re.compile(r"(?: at)? 0x[0-9a-fA-F]{6,16}\b")
 
 
@@ -70,8 +76,9 @@ def shown(value: object, *, max_bytes: int = DEFAULT_MAX_BYTES) -> tuple[Any, bo
     """Give `value` as `json_safe` does, and whether all of it is in there."""
     try:
         return _plain(value, [MOST_VALUES * max_bytes], max_bytes, 0), True
-    except (_NotPlainError, RuntimeError):
-        # RuntimeError: somebody changes a mapping that is being read.
+    except (_NotPlainError, RuntimeError, UnicodeEncodeError, OverflowError):
+        # RuntimeError: somebody changes a mapping that is being read. The others: half a character, or a
+        # number that is too large.
         pass
     converter = _Converter(max_bytes)
     return converter.walk(value), converter.is_whole
@@ -104,50 +111,48 @@ def _plain(value: Any, left: list[int], longest: int, depth: int) -> Any:
     kind = type(value)
     left[0] -= _NODE_BYTES
     if kind is str:
-        plain = value.isascii()
-        size = len(value) if plain else _MOST_BYTES_OF_A_CHARACTER * len(value)
+        size = len(value) if value.isascii() else _MOST_BYTES_OF_A_CHARACTER * len(value)
         left[0] -= size
         if left[0] <= 0 or size > longest:
             raise _NotPlainError
-        return value if plain else safe_text(value)
+        return safe_text(value)
     if left[0] <= 0:
         raise _NotPlainError  # something has to be cut, and the rest need not be looked at
+    copy: Any
     if kind is dict:
-        if depth == _PLAIN_DEPTH:
+        copy = value.copy()
+        inside = copy.values()
+        if not _STRINGS.issuperset(map(type, copy)):
             raise _NotPlainError
-        copy = {}
-        for key, item in value.items():
-            if type(key) is not str or not key.isascii() or len(key) > longest:
-                raise _NotPlainError
-            left[0] -= len(key)
-            kind = type(item)
-            # Nearly every argument, without a call for it.
-            if kind is str and len(item) <= longest and item.isascii():
-                left[0] -= _NODE_BYTES + len(item)
-                copy[key] = item
-            elif kind is bool or item is None or (kind is int and -_WHOLE <= item <= _WHOLE):
-                left[0] -= _NODE_BYTES
-                copy[key] = item
-            else:
-                copy[key] = _plain(item, left, longest, depth + 1)
-        if left[0] <= 0:
-            raise _NotPlainError
-        return copy
-    if kind is list or kind is tuple:
-        if depth == _PLAIN_DEPTH:
-            raise _NotPlainError
-        items = []
-        for item in value:
-            items.append(_plain(item, left, longest, depth + 1))
-        return items
-    if (
+    elif kind is list or kind is tuple:
+        copy = inside = list(value)
+    elif (
         value is None
         or kind is bool
         or (kind is int and -_WHOLE <= value <= _WHOLE)
         or (kind is float and math.isfinite(value))
     ):
         return value
-    raise _NotPlainError
+    else:
+        raise _NotPlainError
+    if _FLAT.issuperset(map(type, inside)):
+        # A text that stands there many times is not written out only to be measured.
+        size = longest if sum(map(getsizeof, inside)) > left[0] else len(_PACKER.encode(copy))
+        left[0] -= size + _NODE_BYTES * len(copy)
+        if left[0] <= 0 or size >= longest:
+            raise _NotPlainError
+        return copy
+    if depth == _PLAIN_DEPTH:
+        raise _NotPlainError
+    if kind is not dict:
+        return [_plain(item, left, longest, depth + 1) for item in copy]
+    names = "".join(copy)
+    left[0] -= len(names)
+    if not names.isascii() or len(names) > longest:
+        raise _NotPlainError
+    for name, item in copy.items():
+        copy[name] = _plain(item, left, longest, depth + 1)
+    return copy
 
 
 class _Converter(Walker):
@@ -283,8 +288,6 @@ def _cut_mark(rest: object, what: str) -> str:
         # Written out, a few lists in each other's places are more than a machine can write.
         return f"[cut: {count} {what}]"
     try:
-        import msgspec
-
         digest = hashlib.sha256(msgspec.json.encode(rest)).hexdigest()
     except Exception:  # noqa: BLE001
         # Only plain data has a hash. The mark stays, so that the cut is not silent.
