@@ -14,6 +14,6 @@ if hasattr(os, "register_at_fork"):
 
 def new_id() -> str:
     """A UUID of version 4, as text; not worth the system call that `uuid.uuid4` makes."""
-    digits = f"{_RANDOM.getrandbits(128):032x}"
+    digits = _RANDOM.getrandbits(128).to_bytes(16, "big").hex()
     # "4" is the version and "a" the variant.
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"

@@ -207,13 +207,8 @@ def _started(
     payload = run.payload(fields, extra, max_bytes)
     items, is_whole = shown(activity_input, max_bytes=max_bytes)
     payload["activity_input"] = [*items, *last] if last else items
-    return (EventEnvelope if is_whole else PartialEvent)(
-        event_type=EventType.ACTIVITY_STARTED,
-        payload=payload,
-        activity_id=activity_id,
-        activity_type=safe_text(activity_type),
-        timestamp=timestamp,
-    )
+    kind = EventEnvelope if is_whole else PartialEvent
+    return _event(kind, EventType.ACTIVITY_STARTED, payload, activity_id, activity_type, timestamp)
 
 
 def activity_completed(
@@ -247,17 +242,32 @@ def activity_completed(
         fields["activity_output"], is_whole = shown(told, max_bytes=max_bytes)
     if duration_ms is not None:
         fields["duration_ms"] = max(0, round(duration_ms))
-    name = safe_text(activity_type)
     payload = run.payload(fields, extra, max_bytes)
     if error is not None:
         payload["error"] = json_safe(error)
-    return (EventEnvelope if is_whole else PartialEvent)(
-        event_type=EventType.ACTIVITY_COMPLETED,
+    kind = EventEnvelope if is_whole else PartialEvent
+    return _event(kind, EventType.ACTIVITY_COMPLETED, payload, activity_id, activity_type, timestamp)
+
+
+def _event(
+    kind: type[EventEnvelope],
+    event_type: EventType,
+    payload: dict[str, Any],
+    activity_id: str,
+    activity_type: str,
+    timestamp: str | None,
+) -> EventEnvelope:
+    """Make the event of an activity; what is not given is as the class says."""
+    event = object.__new__(kind)
+    # As a copy of one is made. The initializer of a frozen dataclass writes each field through two calls.
+    event.__dict__.update(
+        event_type=event_type,
         payload=payload,
         activity_id=activity_id,
-        activity_type=name,
+        activity_type=safe_text(activity_type),
         timestamp=timestamp,
     )
+    return event
 
 
 def workflow_completed(

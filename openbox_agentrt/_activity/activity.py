@@ -110,12 +110,12 @@ class Activity(ContractCall):
         Raises:
             UngovernedCallError: It is closed: its run has ended.
         """
-        state = MOVES[self.state].get(step)
-        if state is None:
+        try:
+            self.state = MOVES[self.state][step]
+        except KeyError:
             if self.state == "closed":
-                raise UngovernedCallError(self.request.event, remedy="its run has ended")
-            raise RuntimeError(f"an activity that is {self.state} cannot {step}")
-        self.state = state
+                raise UngovernedCallError(self.request.event, remedy="its run has ended") from None
+            raise RuntimeError(f"an activity that is {self.state} cannot {step}") from None
 
     def is_approved(self) -> bool:
         """Tell whether a person approved this input, or it has only got more since: a hook may add fields."""

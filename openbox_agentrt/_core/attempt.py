@@ -78,33 +78,43 @@ def stamped(event: EventEnvelope, time: str) -> EventEnvelope:
     return event if event.timestamp else replace(event, timestamp=time)
 
 
-async def attempt(
-    runtime: OpenBoxRuntime,
-    event: EventEnvelope,
-    *,
-    stamp: str,
-    limit: float,
-    on_unknown: UnknownVerdict,
-    now: Callable[[], datetime],
-) -> Answer | Outage:
+class Attempts:
     """
-    Ask once, for at most `limit` seconds.
+    Ask Core, once for each call.
 
     Args:
-        stamp: The time of an event that has none.
+        on_unknown: What an answer that is not understood counts as.
         now: The time of day.
-
-    Raises:
-        GovernanceUnavailableError: Core did not take the question, or it could not be put.
-        OpenBoxAuthError: Core answered 401 or 403.
     """
-    client = runtime.client
-    direct = client if isinstance(client, DirectClient) else None
-    if direct is not None and direct.asks:
+
+    __slots__ = ("_direct", "_now", "_on_unknown", "_privacy", "_runtime")
+
+    def __init__(
+        self, runtime: OpenBoxRuntime, *, on_unknown: UnknownVerdict, now: Callable[[], datetime]
+    ) -> None:
+        client = runtime.client
+        self._runtime = runtime
+        self._direct = client if isinstance(client, DirectClient) else None
+        self._privacy = runtime.config.privacy
+        self._on_unknown = on_unknown
+        self._now = now
+
+    async def ask(self, event: EventEnvelope, stamp: str, limit: float) -> Answer | Outage:
+        """
+        Ask about `event` for at most `limit` seconds.
+
+        Args:
+            stamp: The time of an event that has none.
+
+        Raises:
+            GovernanceUnavailableError: Core did not take the question, or it could not be put.
+            OpenBoxAuthError: Core answered 401 or 403.
+        """
+        direct = self._direct
+        if direct is None or not direct.asks:
+            return await self._through_openbox_core(event, stamp, limit)
         try:
-            exchange = await direct.ask(
-                event, stamp, seconds=limit, redact_keys=runtime.config.privacy.redact_keys
-            )
+            exchange = await direct.ask(event, stamp, limit, self._privacy.redact_keys)
         except OpenBoxAuthError:
             raise
         except (ContractError, OpenBoxConfigError, ValueError, RecursionError) as error:
@@ -113,31 +123,33 @@ async def attempt(
             # A fault of openbox_core's or of ours: nothing of it is an ALLOW.
             raise _unreadable(error) from error
         if exchange.status == 200:
-            return read_answer(exchange.body or b"", on_unknown=on_unknown)
+            return read_answer(exchange.body or b"", on_unknown=self._on_unknown)
         if exchange.status is not None:
-            return _by_status(exchange, exchange.status, None, on_unknown, now)
+            return _by_status(exchange, exchange.status, None, self._on_unknown, self._now)
         assert exchange.error is not None
-        return _by_error(exchange.error, on_unknown)
-    result: EvaluationResult | None = None
-    failure: Exception | None = None
-    with recording() as exchange:
-        try:
-            async with asyncio.timeout(limit):
-                result = await runtime.gate.aevaluate(stamped(event, stamp))
-        except OpenBoxAuthError:
-            raise
-        except TimeoutError:
-            return Outage(reason=f"no answer within {limit:.3g} s")
-        except Exception as error:  # noqa: BLE001
-            # Told apart below, by what was on the wire. Nothing of it is an ALLOW by itself.
-            failure = error
-    if isinstance(failure, ContractError | ValueError):
-        raise _refused(f"the event could not be put to core: {failure}", None) from failure
-    if exchange.status is not None:
-        return _by_status(exchange, exchange.status, failure, on_unknown, now)
-    if exchange.error is not None:
-        return _by_error(exchange.error, on_unknown)
-    return _by_words(result, failure, on_unknown)
+        return _by_error(exchange.error, self._on_unknown)
+
+    async def _through_openbox_core(self, event: EventEnvelope, stamp: str, limit: float) -> Answer | Outage:
+        result: EvaluationResult | None = None
+        failure: Exception | None = None
+        with recording() as exchange:
+            try:
+                async with asyncio.timeout(limit):
+                    result = await self._runtime.gate.aevaluate(stamped(event, stamp))
+            except OpenBoxAuthError:
+                raise
+            except TimeoutError:
+                return Outage(reason=f"no answer within {limit:.3g} s")
+            except Exception as error:  # noqa: BLE001
+                # Told apart below, by what was on the wire. Nothing of it is an ALLOW by itself.
+                failure = error
+        if isinstance(failure, ContractError | ValueError):
+            raise _refused(f"the event could not be put to core: {failure}", None) from failure
+        if exchange.status is not None:
+            return _by_status(exchange, exchange.status, failure, self._on_unknown, self._now)
+        if exchange.error is not None:
+            return _by_error(exchange.error, self._on_unknown)
+        return _by_words(result, failure, self._on_unknown)
 
 
 def _by_status(

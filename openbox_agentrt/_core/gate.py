@@ -29,7 +29,7 @@ from ..decision import Answer, Verdict
 from ..errors import GovernanceError, GovernanceUnavailableError
 from ..lifecycle_events import PartialEvent
 from .approvals import ApprovalKey, ApprovalWait, PollAnswer
-from .attempt import TOO_MANY_REQUESTS, Outage, attempt, stamped
+from .attempt import TOO_MANY_REQUESTS, Attempts, Outage, stamped
 from .counts import GateCounts
 from .reports import ReportQueue
 
@@ -83,6 +83,7 @@ class CoreGate:
         self._sleep = sleep
         self._now = now
         self._in_outage = False
+        self._attempts = Attempts(runtime, on_unknown=options.on_unknown_verdict, now=now)
         self.counts = GateCounts()
         self.waiting = 0
         self.reports = ReportQueue(
@@ -199,14 +200,8 @@ class CoreGate:
                 permit = leave
             self.counts.requests += 1
             try:
-                outcome = await attempt(
-                    self._runtime,
-                    event,
-                    stamp=event_time,
-                    limit=left if permit.limit is None else min(left, permit.limit),
-                    on_unknown=self._options.on_unknown_verdict,
-                    now=self._now,
-                )
+                limit = left if permit.limit is None else min(left, permit.limit)
+                outcome = await self._attempts.ask(event, event_time, limit)
             except BaseException as error:
                 self._failed(error, permit)
                 raise

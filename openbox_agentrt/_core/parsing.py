@@ -85,10 +85,28 @@ def _keys(value: Any) -> int:
 def read_answer(body: bytes, *, on_unknown: UnknownVerdict = "block") -> Answer:
     """Read the answer in `body`, as `parse_answer` does. One that is no JSON document is not understood."""
     try:
-        raw = decoded(body)
+        raw = _DECODER.decode(body)
+        # Most answers: nothing in them can make it stricter, and no key was written twice.
+        if (
+            type(raw) is dict
+            and len(raw) == body.count(b":")
+            and raw.keys() <= _PLAIN
+            and (raw.get("verdict"), raw.get("action")) in _ALLOWS
+        ):
+            return Answer(
+                verdict=Verdict.ALLOW,
+                reason=None if (said := raw.get("reason")) is None else _text(said),
+                policy_id=None if (said := raw.get("policy_id")) is None else _text(said),
+                governance_event_id=None if (said := raw.get("governance_event_id")) is None else _text(said),
+                raw=raw,
+            )
+    except (ValueError, RecursionError):
+        # The careful reader says what it is.
+        pass
+    try:
+        return parse_answer(decoded(body), on_unknown=on_unknown)
     except JsonError as error:
         return not_understood(f"it is not one JSON document: {error}", on_unknown)
-    return parse_answer(raw, on_unknown=on_unknown)
 
 
 def parse_answer(raw: object, *, on_unknown: UnknownVerdict = "block") -> Answer:
@@ -100,15 +118,6 @@ def parse_answer(raw: object, *, on_unknown: UnknownVerdict = "block") -> Answer
     """
     if not isinstance(raw, dict):
         return not_understood(f"a JSON {_kind(raw)} is not an answer", on_unknown)
-    if raw.keys() <= _PLAIN and (raw.get("verdict"), raw.get("action")) in _ALLOWS:
-        # Most answers: nothing in them can make it stricter.
-        return Answer(
-            verdict=Verdict.ALLOW,
-            reason=None if (said := raw.get("reason")) is None else _text(said),
-            policy_id=None if (said := raw.get("policy_id")) is None else _text(said),
-            governance_event_id=None if (said := raw.get("governance_event_id")) is None else _text(said),
-            raw=raw,
-        )
     problems: list[str] = []
     verdict = _tried(_verdict, raw, problems, default=None)
     guardrails = _tried(_guardrails, raw, problems, default=None)

@@ -19,13 +19,13 @@ def rfc3339(moment: datetime | float) -> str:
     Args:
         moment: A naive one counts as UTC; a number as seconds since 1970.
     """
-    if not isinstance(moment, datetime):
-        moment = datetime.fromtimestamp(moment, UTC)
-    if moment.tzinfo is not UTC:
+    if type(moment) is not datetime or moment.tzinfo is not UTC:
+        if not isinstance(moment, datetime):
+            moment = datetime.fromtimestamp(moment, UTC)
         moment = moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    if type(moment) is not datetime:
-        # A subclass, such as those of pandas and freezegun, which the encoder does not take.
-        return f"{moment.isoformat(timespec='milliseconds')[:-6]}Z"
+        if type(moment) is not datetime:
+            # A subclass, such as those of pandas and freezegun, which the encoder does not take.
+            return f"{moment.isoformat(timespec='milliseconds')[:-6]}Z"
     text = codec().encode(moment).decode()  # in quotes, with six digits or none
     return f"{text[1:24]}Z" if len(text) == _WITH_MICROSECONDS else f"{text[1:20]}.000Z"
 

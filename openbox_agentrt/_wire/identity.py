@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
 from .payloads import json_safe
@@ -67,6 +67,21 @@ class RunIdentity:
     agent_name: str | None = None
     parent_workflow_id: str | None = None
     multi_agent_session_id: str | None = None
+    _fields: dict[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Once, since every event has them.
+        fields = {
+            "workflow_id": self.workflow_id,
+            "run_id": self.run_id,
+            "workflow_type": self.workflow_type,
+            "task_queue": self.task_queue,
+            "multi_agent_session_id": self.multi_agent_session_id or None,
+            "session_id": self.session_id,
+            "agent_name": self.agent_name,
+        }
+        present = {name: value for name, value in fields.items() if value is not None}
+        object.__setattr__(self, "_fields", present)
 
     @classmethod
     def mint(
@@ -113,23 +128,12 @@ class RunIdentity:
         self, fields: Mapping[str, Any], extra: Mapping[str, Any] | None, max_bytes: int
     ) -> dict[str, Any]:
         """Give the payload of an event that has the given `extra_fields`, as those factories make it."""
-        payload: dict[str, Any] = {
-            "workflow_id": self.workflow_id,
-            "run_id": self.run_id,
-            "workflow_type": self.workflow_type,
-            "task_queue": self.task_queue,
-        }
-        if self.multi_agent_session_id:
-            payload["multi_agent_session_id"] = self.multi_agent_session_id
+        payload: dict[str, Any] = {**self._fields}
         if extra:
             taken = RESERVED_KEYS.intersection(extra)
             if taken:
                 raise ValueError(f"extra must not hold {', '.join(repr(key) for key in sorted(taken))}")
             payload.update(json_safe(extra, max_bytes=max_bytes))
-        if self.session_id is not None:
-            payload["session_id"] = self.session_id
-        if self.agent_name is not None:
-            payload["agent_name"] = self.agent_name
         for key, value in fields.items():
             if value is not None:
                 payload[key] = value

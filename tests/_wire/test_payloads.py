@@ -428,9 +428,10 @@ def large_by_sharing(levels: int = 14) -> Any:
     return value
 
 
-def test_what_is_large_by_sharing_is_cut_in_time() -> None:
+@pytest.mark.parametrize("value", [large_by_sharing(), ["x" * 10_000] * 100_000], ids=["lists", "a text"])
+def test_what_is_large_by_sharing_is_cut_in_time(value: Any) -> None:
     """Without looking at all of it."""
-    shown = json.dumps(json_safe(large_by_sharing(), max_bytes=10_000))
+    shown = json.dumps(json_safe(value, max_bytes=10_000))
 
     assert "[cut: " in shown
     assert len(shown) < 1_000_000

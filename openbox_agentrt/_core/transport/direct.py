@@ -120,52 +120,49 @@ class DirectClient(EvaluationClient):
         }
 
     async def ask(
-        self, event: EventEnvelope, stamp: str, *, seconds: float, redact_keys: Collection[str] = ()
+        self, event: EventEnvelope, stamp: str, seconds: float, redact_keys: Collection[str]
     ) -> Exchange:
         """
         Put `event` to Core, with the time `stamp` unless it has one. Only for a client that `asks`.
 
         Args:
             seconds: Time for the answer.
+            redact_keys: Names of what openbox_core takes out of it.
 
         Raises:
             ContractError: It is not an event that openbox_core would send.
             RecursionError: It is nested too deeply to be written.
             OpenBoxAuthError: Core rejected the signature.
         """
+        line = self.line
+        assert line is not None
         validate_lifecycle(event)
         payload = event.to_payload_dict()
         if not event.timestamp:
             payload["timestamp"] = stamp
         if redact_keys:
             payload, _ = apply_redaction(payload, frozenset(redact_keys))
-        assert self.line is not None
-        path, sent = EVALUATE_PATH, self._headers
         if self._identity is None:
-            body = _written(payload)
+            path, sent, body = EVALUATE_PATH, self._headers, _written(payload)
         else:
             path, sent, body = self._signed(self._identity, payload)
-        exchange = Exchange(path=path)
         try:
             if self._waits:
                 async with asyncio.timeout(seconds):
-                    answer = await self.line.carry("POST", path, sent, body)
+                    status, headers, body = await line.carry("POST", path, sent, body)
             else:
-                answer = await self.line.carry("POST", path, sent, body)
-            status, headers, exchange.body = answer
+                status, headers, body = await line.carry("POST", path, sent, body)
         except TimeoutError:
-            exchange.error = httpx.ReadTimeout(f"no answer within {seconds:.3g} s")
-            return exchange
+            error = httpx.ReadTimeout(f"no answer within {seconds:.3g} s")
+            return Exchange(path=path, error=error)
         except Exception as error:  # noqa: BLE001
             # For whoever reads the exchange: nothing of it is an ALLOW.
-            exchange.error = error
-            return exchange
-        exchange.status = status
-        if status != 200:
-            exchange.retry_after = _named(headers or {}, "retry-after")
-            if status in (401, 403) and self._identity is not None:
-                raise self._classify_auth_failure(WireAnswer(status, headers, exchange.body), signed=True)
-        return exchange
+            return Exchange(path=path, error=error)
+        if status == 200:
+            return Exchange(path=path, status=status, body=body)
+        if status in (401, 403) and self._identity is not None:
+            raise self._classify_auth_failure(WireAnswer(status, headers, body), signed=True)
+        return Exchange(path=path, status=status, body=body, retry_after=_named(headers or {}, "retry-after"))
 
     def _signed(
         self, identity: AgentIdentity | OktaAgentIdentity, payload: dict[str, Any]
