@@ -67,19 +67,13 @@ class ToolCallEvent:
             TraceError: The row is not a mapping, or a field has the wrong type.
         """
         row = _own(record)
-        tool, args, stamp = row.get("tool"), row.get("args"), row.get("ts")
-        if not isinstance(tool, str):
-            raise TraceError(
-                f"'tool' must be text, got {shown(tool)}" if "tool" in row else "'tool' is missing"
-            )
-        if args is not None and not isinstance(args, Mapping):
-            raise TraceError(f"'args' must be a mapping, got {type(args).__name__}")
+        stamp = row.get("ts")
         return cls(
-            tool=tool,
-            args={} if args is None else args,
+            tool=read_tool(row),
+            args=read_args(row),
             result=row.get("result"),
             ts=time.time() if stamp is None else read_stamp(stamp),
-            outcome=_read_outcome(row),
+            outcome=read_outcome(row),
         )
 
 
@@ -93,7 +87,41 @@ def _own(record: object) -> dict[Any, Any]:
         raise TraceError(f"a mapping that cannot be read, it raised {type(error).__name__}") from error
 
 
-def _read_outcome(row: Mapping[Any, Any]) -> Outcome:
+def read_tool(row: Mapping[Any, Any]) -> str:
+    """
+    Read whose call a row is.
+
+    Raises:
+        TraceError: It names no tool.
+    """
+    tool = row.get("tool")
+    if not isinstance(tool, str):
+        raise TraceError(f"'tool' must be text, got {shown(tool)}" if "tool" in row else "'tool' is missing")
+    return tool
+
+
+def read_args(row: Mapping[Any, Any]) -> Mapping[str, Any]:
+    """
+    Read the arguments of a row, of which a call may have none.
+
+    Raises:
+        TraceError: They are no mapping.
+    """
+    args = row.get("args")
+    if args is None:
+        return {}
+    if type(args) is not dict and not isinstance(args, Mapping):
+        raise TraceError(f"'args' must be a mapping, got {type(args).__name__}")
+    return args
+
+
+def read_outcome(row: Mapping[Any, Any]) -> Outcome:
+    """
+    Read what became of the call of a row; one with an ``error`` has failed.
+
+    Raises:
+        TraceError: It is no outcome.
+    """
     failed = row.get("error") is not None and row["error"] is not False
     outcome = row.get("outcome", "failed" if failed else "ok")
     if not isinstance(outcome, str) or outcome not in OUTCOMES:

@@ -10,7 +10,7 @@ import typer
 
 from ..acel.rulesfile import read_rules
 from ..evidence.redaction import Redactor, redactor_of
-from ..traces.backtest import Backtest, ChangedVerdict, ContractFindings, backtest
+from ..traces.backtest import Backtest, ChangedVerdict, ChangedVerdicts, ContractFindings, backtest
 from ..traces.events import Began
 from ..traces.formats import Recordings
 from .options import AsJson, Format, RedactField, RulesOption
@@ -64,8 +64,9 @@ def _lines(result: Backtest, recordings: Recordings, redactor: Redactor) -> Iter
     files = ", ".join(f"{_several(count, 'file')} of {name}" for name, count in recordings.files.items())
     what = f"{_several(result.calls, 'call')} of {_several(result.sessions, 'session')}"
     yield f"{what}, out of {files}{_unread(recordings)}"
-    if result.changes is None:
-        yield f"{result.refused:,} would be refused ({_share(result.refused, result.calls)})"
+    if not result.is_compared:
+        idle = f", {result.never_ran:,} of which did not run then" if result.never_ran else ""
+        yield f"{result.refused:,} would be refused ({_share(result.refused, result.calls)}){idle}"
     else:
         yield from _changes(result, redactor)
     for each in sorted(result.contracts, key=lambda each: -each.refused):
@@ -78,9 +79,9 @@ def _lines(result: Backtest, recordings: Recordings, redactor: Redactor) -> Iter
         yield "never applied:"
         yield from (f"  {contract.id or contract.spec}" for contract in result.vacuous)
     if result.unseen:
-        total = sum(result.unseen.values())
+        total = result.unseen.total()
         yield f"no contract looks at {_several(total, 'call')} ({_share(total, result.calls)}):"
-        yield from (f"  {count:>8,}  {tool}" for tool, count in result.unseen.most_common(_SHOWN))
+        yield from (f"  {count:>8,}  {tool}" for tool, count in result.unseen.of.most_common(_SHOWN))
     yield "An agent that is refused goes on differently: what it would have done, no recording says."
 
 
@@ -90,13 +91,13 @@ def _contract(each: ContractFindings, redactor: Redactor) -> Iterator[str]:
     watches = " (shadow)" if contract.mode == "shadow" else ""
     yield f"{name}{watches}"
     if each.refused:
-        yield f"  refuses {_several(each.refused, 'call')} in {_several(len(each.sessions), 'session')}"
+        yield f"  refuses {_several(each.refused, 'call')} in {_several(each.sessions.count, 'session')}"
     if each.unmet:
-        yield f"  is unmet at the end of {_several(len(each.unmet), 'session')}"
+        yield f"  is unmet at the end of {_several(each.unmet.count, 'session')}"
     if each.unknown:
         yield f"  cannot be judged for {_several(each.unknown, 'call')}: what it needs was not recorded"
-    if len(each.keys) > 1:
-        yield "  " + ", ".join(f"{key} {count}" for key, count in each.keys.most_common(5))
+    if len(each.keys.of) > 1:
+        yield "  " + ", ".join(f"{key} {count}" for key, count in each.keys.of.most_common(5))
     if each.example is not None:
         yield f"  first: {_call(each.example, redactor)}"
         if each.advice is not None:
@@ -104,23 +105,20 @@ def _contract(each: ContractFindings, redactor: Redactor) -> Iterator[str]:
 
 
 def _changes(result: Backtest, redactor: Redactor) -> Iterator[str]:
-    changes = result.changes or []
-    refused = [change for change in changes if change.refused]
-    allowed = [change for change in changes if not change.refused]
-    same = result.calls - len(changes)
-    yield f"allowed before, refused now: {len(refused):,}"
+    refused, allowed = result.now_refused, result.now_allowed
+    yield f"allowed before, refused now: {refused.count:,}"
     yield from _some(refused, redactor)
-    yield f"refused before, allowed now: {len(allowed):,}"
+    yield f"refused before, allowed now: {allowed.count:,}"
     yield from _some(allowed, redactor)
-    yield f"judged the same: {same:,}"
+    yield f"judged the same: {result.calls - refused.count - allowed.count:,}"
 
 
-def _some(changes: list[ChangedVerdict], redactor: Redactor) -> Iterator[str]:
-    for change in changes[:_SHOWN]:
+def _some(changes: ChangedVerdicts, redactor: Redactor) -> Iterator[str]:
+    for change in changes.first[:_SHOWN]:
         yield f"  {_call(change.call, redactor)}"
         yield from (f"    {broken.describe()}" for broken in change.broken)
-    if len(changes) > _SHOWN:
-        yield f"  ... and {len(changes) - _SHOWN:,} more, see --json"
+    if changes.count > _SHOWN:
+        yield f"  ... and {changes.count - _SHOWN:,} more, see --json"
 
 
 def _call(call: Began, redactor: Redactor) -> str:
@@ -149,21 +147,21 @@ def _data(result: Backtest, recordings: Recordings, redactor: Redactor) -> dict[
         args = None if call.args is None else redactor.redact(dict(call.args))
         return {"tool": call.tool, "args": args, "session": call.session, "where": call.where}
 
-    changes = None
-    if result.changes is not None:
-        changes = [
-            {
-                **call(each.call),
-                "refused": each.refused,
-                "broken": [broken.for_model() for broken in each.broken],
-            }
-            for each in result.changes
-        ]
+    def change(change: ChangedVerdict) -> dict[str, Any]:
+        broken = [broken.for_model() for broken in change.broken]
+        return {**call(change.call), "refused": change.refused, "broken": broken}
+
+    compared = {
+        "now_refused": result.now_refused.count,
+        "now_allowed": result.now_allowed.count,
+        "changes": [change(each) for each in (*result.now_refused.first, *result.now_allowed.first)],
+    }
     return {
         "ok": result.clean,
         "calls": result.calls,
         "sessions": result.sessions,
         "refused": result.refused,
+        "never_ran": result.never_ran,
         "refused_then": result.refused_then,
         "files": dict(recordings.files),
         "unread": dict(recordings.unread),
@@ -175,9 +173,12 @@ def _data(result: Backtest, recordings: Recordings, redactor: Redactor) -> dict[
                 "applied": each.applied,
                 "refused": each.refused,
                 "cannot_be_judged": each.unknown,
-                "sessions": sorted(each.sessions),
-                "keys": dict(each.keys.most_common()),
-                "unmet": sorted(each.unmet),
+                "sessions": sorted(each.sessions.first),
+                "in_sessions": each.sessions.count,
+                "keys": dict(each.keys.of.most_common()),
+                "other_keys": each.keys.others,
+                "unmet": sorted(each.unmet.first),
+                "unmet_in": each.unmet.count,
                 "example": None if each.example is None else call(each.example),
                 "advice": each.advice,
             }
@@ -185,6 +186,7 @@ def _data(result: Backtest, recordings: Recordings, redactor: Redactor) -> dict[
         ],
         "counted_together": [contract.spec for contract in result.counted_together],
         "never_applied": [contract.spec for contract in result.vacuous],
-        "no_contract": dict(result.unseen.most_common()),
-        **({} if changes is None else {"changes": changes}),
+        "no_contract": dict(result.unseen.of.most_common()),
+        "no_contract_others": result.unseen.others,
+        **(compared if result.is_compared else {}),
     }

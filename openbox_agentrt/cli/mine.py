@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -11,8 +12,9 @@ import typer
 from ..acel.analysis.mining.mine import Mined, Suggestion, mine
 from ..acel.analysis.mining.recorded_sessions import Recorded
 from ..acel.events import LIFECYCLE, USER_PROMPT, Outcome, ToolCallEvent
-from ..traces.events import Began, Ended, Resumed, TraceEvent, Unrecorded
+from ..traces.events import Began, Ended, TraceEvent, Unrecorded
 from ..traces.formats import Recordings
+from ..traces.sampled import SampledSessions, own_name
 from .options import AsJson, Format
 from .progress import Progress
 from .running import InputError
@@ -41,64 +43,77 @@ def mine_recordings(
 ) -> int:
     """Suggest contracts that recorded sessions keep to, as rules of which every one only watches."""
     recordings = Recordings(paths, format=format)
-    sessions = recorded_sessions(Progress("events").counted(recordings.events()))
-    if not sessions:
+    held = recorded_sessions(Progress("events").counted(recordings.events()))
+    if not held.sessions:
         raise InputError(f"there are no calls in {', '.join(map(repr, paths))}")
     for why, count in recordings.unread.most_common():
         say(f"not read: {count:,}, {why}", error=True)
     found = mine(
-        sessions,
+        held.sessions,
         min_support=min_support,
         confidence=confidence,
         effects=[name.strip() for name in effects.split(",") if name.strip()],
     )
-    print_result(_result(found), _lines(found), as_json=as_json)
+    print_result(_result(found, held), _lines(found, held), as_json=as_json)
     return 0
 
 
-def recorded_sessions(events: Iterable[TraceEvent]) -> list[Recorded]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedSessions:
+    """
+    List recorded sessions.
+
+    Attributes:
+        sessions: The sessions.
+        share: The share of all that they are.
+        cut: How many calls were left out of a session that is too large by itself.
+    """
+
+    sessions: list[Recorded]
+    share: float
+    cut: int
+
+
+def recorded_sessions(events: Iterable[TraceEvent]) -> RecordedSessions:
     """
     Put the calls of recordings together by session, those that ran, in the order in which they began.
 
     What several workers did of one session that moved between them is one. Events that are no tools are left
-    out, but for what users said: that a model was called before a tool was holds always.
+    out, but for what users said: that a model was called before a tool was holds always. Of a recording that
+    does not fit into memory, some sessions are taken.
     """
-    calls: dict[str, list[Began]] = {}
-    ended: dict[Began, Ended] = {}
-    moved: set[str] = set()
+    held = SampledSessions()
     for event in events:
-        if isinstance(event, Began) and not event.refused and _is_mined(event):
-            calls.setdefault(event.session, []).append(event)
-        elif isinstance(event, Ended):
-            ended[event.call] = event
-        elif isinstance(event, Resumed) and event.of is not None:
-            moved.add(event.of)
-    found = (_session(name, some, ended) for name, some in _together(calls, moved).items())
-    return [session for session in found if session.calls]
+        if not isinstance(event, Began) or (not event.refused and _is_mined(event)):
+            held.take(event)
+    found = (_session(name, some) for name, some in _together(held.calls, held.moved).items())
+    return RecordedSessions(
+        sessions=[session for session in found if session.calls], share=held.share, cut=held.cut
+    )
 
 
 def _is_mined(call: Began) -> bool:
     return call.tool not in LIFECYCLE or (call.tool == USER_PROMPT and call.args is not None)
 
 
-def _together(calls: dict[str, list[Began]], moved: Collection[str]) -> dict[str, list[Began]]:
+def _together(
+    calls: Mapping[str, Mapping[Began, Ended | None]], moved: Collection[str]
+) -> dict[str, list[tuple[Began, Ended | None]]]:
     """Put together what stands under several names and is one session, in the order of time."""
-    joined: dict[str, list[Began]] = {}
+    joined: dict[str, list[tuple[Began, Ended | None]]] = {}
     for name, some in calls.items():
-        # Of a session in evidence, the name says in which run of the engine it was.
-        own = name.rpartition(" (")[0]
-        joined.setdefault(own if own in moved else name, []).extend(some)
+        own = own_name(name)
+        joined.setdefault(own if own in moved else name, []).extend(some.items())
     for name in joined.keys() & moved:
-        joined[name].sort(key=lambda call: call.at or 0.0)
+        joined[name].sort(key=lambda ended: ended[0].at or 0.0)
     return joined
 
 
-def _session(name: str, some: Iterable[Began], ended: Mapping[Began, Ended]) -> Recorded:
+def _session(name: str, some: Iterable[tuple[Began, Ended | None]]) -> Recorded:
     ran: list[ToolCallEvent] = []
     places: list[str] = []
     prompts: list[tuple[int, str]] = []
-    for call in some:
-        end = ended.get(call)
+    for call, end in some:
         if not _ran(end):
             continue
         if call.tool == USER_PROMPT:
@@ -120,9 +135,13 @@ def _event(call: Began, end: Ended | None) -> ToolCallEvent:
     return ToolCallEvent(call.tool, dict(args or {}), result, ts=call.at or 0.0, outcome=outcome)
 
 
-def _lines(found: Mined) -> Iterator[str]:
+def _lines(found: Mined, held: RecordedSessions) -> Iterator[str]:
     yield f"# Suggested by {found.learnt_from} sessions; {found.kept_back} more were kept back to check."
     yield f"# {found.implied} further contracts follow from these. Each only watches: a person decides."
+    if held.share < 1:
+        yield f"# The recording is large: {held.share:.1%} of its sessions were looked at."
+    if held.cut:
+        yield f"# {held.cut:,} calls of a session that is too large by itself were left out."
     if not found.suggestions:
         yield "allow_empty: true"
         yield "contracts: []"
@@ -140,11 +159,13 @@ def _contract(suggestion: Suggestion) -> Iterator[str]:
         start = "    "
 
 
-def _result(found: Mined) -> dict[str, Any]:
+def _result(found: Mined, held: RecordedSessions) -> dict[str, Any]:
     return {
         "learnt_from": found.learnt_from,
         "kept_back": found.kept_back,
         "implied": found.implied,
+        "share": held.share,
+        "left_out": held.cut,
         "suggestions": [
             {
                 "contract": suggestion.contract,

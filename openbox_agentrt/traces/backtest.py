@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -11,14 +10,12 @@ from ..acel.contracts.template import Template
 from ..acel.events import LIFECYCLE
 from ..acel.refusal import Broken
 from ..acel.rulesfile import Rules
-from .events import Began, TraceEvent
+from .counts import MOST_NAMED, Names, Shares
+from .events import Began, Ended, TraceEvent
 from .in_time import in_time
 from .judge import Judged, TraceJudge
 
-__all__ = ("Backtest", "ChangedVerdict", "ContractFindings", "backtest")
-
-MOST_TOOLS = 1000
-"""How many tools without a contract are told apart."""
+__all__ = ("Backtest", "ChangedVerdict", "ChangedVerdicts", "ContractFindings", "backtest")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,9 +39,9 @@ class ContractFindings:
     applied: int = 0
     refused: int = 0
     unknown: int = 0
-    sessions: set[str] = field(default_factory=set)
-    keys: Counter[str] = field(default_factory=Counter)
-    unmet: set[str] = field(default_factory=set)
+    sessions: Names = field(default_factory=Names)
+    keys: Shares = field(default_factory=Shares)
+    unmet: Names = field(default_factory=Names)
     example: Began | None = None
     advice: str | None = None
 
@@ -66,6 +63,26 @@ class ChangedVerdict:
 
 
 @dataclass(slots=True, kw_only=True)
+class ChangedVerdicts:
+    """
+    Count calls that two sets of rules judge differently in one way.
+
+    Attributes:
+        count: How many there are.
+        first: The first of them.
+    """
+
+    count: int = 0
+    first: list[ChangedVerdict] = field(default_factory=list)
+
+    def add(self, change: ChangedVerdict) -> None:
+        """Count one more."""
+        self.count += 1
+        if self.count <= MOST_NAMED:
+            self.first.append(change)
+
+
+@dataclass(slots=True, kw_only=True)
 class Backtest:
     """
     Hold what rules make of a recording.
@@ -75,18 +92,24 @@ class Backtest:
         calls: How many calls there are.
         sessions: How many sessions.
         refused: How many calls would have been refused.
+        never_ran: How many of these had not run then, because they were refused or aborted.
         refused_then: How many were refused when they were recorded.
         unseen: Calls that no contract looks at, by tool.
-        changes: With other rules to compare with, the calls that they judge differently.
+        is_compared: Whether there were other rules to compare with.
+        now_refused: Calls that these allow, and the new rules refuse.
+        now_allowed: Calls that these refuse, and the new rules allow.
     """
 
     contracts: list[ContractFindings]
     calls: int = 0
     sessions: int = 0
     refused: int = 0
+    never_ran: int = 0
     refused_then: int = 0
-    unseen: Counter[str] = field(default_factory=Counter)
-    changes: list[ChangedVerdict] | None = None
+    unseen: Shares = field(default_factory=Shares)
+    is_compared: bool = False
+    now_refused: ChangedVerdicts = field(default_factory=ChangedVerdicts)
+    now_allowed: ChangedVerdicts = field(default_factory=ChangedVerdicts)
 
     @property
     def vacuous(self) -> list[Template]:
@@ -106,8 +129,8 @@ class Backtest:
     @property
     def clean(self) -> bool:
         """Tell whether nothing would be refused; with rules to compare with, whether nothing changes."""
-        if self.changes is not None:
-            return not self.changes
+        if self.is_compared:
+            return not (self.now_refused.count or self.now_allowed.count)
         return not any(each.refused or each.unmet for each in self.contracts) and not self.refused
 
 
@@ -115,8 +138,9 @@ def backtest(events: Iterable[TraceEvent], rules: Rules, *, against: Rules | Non
     """
     Judge what was recorded by rules.
 
-    Contracts of a fleet count what all sessions did, in the order of time; the recording is held in memory
-    for that. Without any, it is not.
+    Memory does not grow with the recording: sessions that are not in use wait in a temporary file, and of
+    what is found the first is told and the rest counted. Contracts of a fleet count what all sessions did, in
+    the order of time, for which events are sorted through temporary files.
 
     Args:
         events: What happened, see `Recordings`.
@@ -129,15 +153,21 @@ def backtest(events: Iterable[TraceEvent], rules: Rules, *, against: Rules | Non
     judge, other = TraceJudge(rules), None if against is None else TraceJudge(against)
     result = Backtest(
         contracts=[ContractFindings(contract=contract) for contract in rules.contracts],
-        changes=None if other is None else [],
+        is_compared=other is not None,
     )
     if judge.needs_order or (other is not None and other.needs_order):
         events = in_time(events)
+    refused: set[Began] = set()
     for event in events:
+        if isinstance(event, Ended) and event.call in refused:
+            refused.remove(event.call)
+            result.never_ran += event.call.refused or event.outcome == "aborted"
         judged = judge.take(event)
         before = None if other is None else other.take(event)
         if judged is not None and isinstance(event, Began):
             _count(result, event, judged)
+            if judged.refused:
+                refused.add(event)
             if before is not None:
                 _compare(result, event, judged, before)
     result.sessions = len(judge)
@@ -151,8 +181,8 @@ def _count(result: Backtest, call: Began, judged: Judged) -> None:
     result.calls += is_tool
     result.refused += judged.refused
     result.refused_then += call.refused
-    if not judged.seen and is_tool and (call.tool in result.unseen or len(result.unseen) < MOST_TOOLS):
-        result.unseen[call.tool] += 1
+    if not judged.seen and is_tool:
+        result.unseen.add(call.tool)
     for place in judged.guarding:
         result.contracts[place].applied += 1
     for place in judged.unknown:
@@ -162,21 +192,24 @@ def _count(result: Backtest, call: Began, judged: Judged) -> None:
             _note(result.contracts[place], call, broken)
     for place in judged.watched:
         _note(result.contracts[place], call, None)
+    for place in judged.first:
+        if place >= 0:
+            result.contracts[place].sessions.add(call.session)
 
 
 def _note(found: ContractFindings, call: Began, broken: Broken | None) -> None:
     found.refused += 1
-    found.sessions.add(call.session)
     key = found.contract.key_of(call.tool, call.args or {})
     if key is not None:
-        found.keys[key] += 1
+        found.keys.add(key)
     if found.example is None:
         found.example = call
         found.advice = None if broken is None else broken.describe()
 
 
 def _compare(result: Backtest, call: Began, judged: Judged, before: Judged) -> None:
-    if judged.refused == before.refused or result.changes is None:
+    if judged.refused == before.refused:
         return
     broken = tuple(broken for _, broken in (judged if judged.refused else before).broken)
-    result.changes.append(ChangedVerdict(call=call, refused=judged.refused, broken=broken))
+    changes = result.now_refused if judged.refused else result.now_allowed
+    changes.add(ChangedVerdict(call=call, refused=judged.refused, broken=broken))

@@ -2,7 +2,8 @@
 Transcripts of Claude Code: ``projects/*/SESSION.jsonl``.
 
 Lines form a tree by ``parentUuid``: an edited prompt begins another branch, and only the one that went on
-counts. Lines of sub-agents (``isSidechain``) are calls of the same session.
+counts, with all that happened in its turns. Lines of sub-agents (``isSidechain``) are calls of the same
+session.
 """
 
 from __future__ import annotations
@@ -30,53 +31,82 @@ def is_claude_code(first: Any) -> bool:
 
 def read_claude_code(source: RecordedFile) -> Iterator[TraceEvent]:
     """Read the calls of the branch that went on, and those of sub-agents."""
-    live = _live(source)
+    turns = _Turns(source)
     pairs = Pairing(source.unread)
     for number, line in source.objects():
         if not isinstance(line, dict):
             source.unread["a line that is no object"] += 1
             continue
-        if line.get("uuid") not in live or line.get("type") not in ("user", "assistant"):
+        if line.get("type") not in ("user", "assistant") or "uuid" not in line:
             continue
-        at = seconds_of(line.get("timestamp"))
-        session = line.get("sessionId")
-        of: dict[str, Any] = {
-            "where": source.where(number),
-            "session": session if isinstance(session, str) else str(source.path),
-            "at": at,
-        }
-        if line.get("isMeta") is not True and line.get("isSidechain") is not True:
-            names = [str(part.get("name")) for part in _parts(line) if part.get("type") == "tool_use"]
-            yield from said(line["type"], texts_of(_content(line)), tools=names, **of)
-        for part in _parts(line):
-            if part.get("type") == "tool_use":
-                yield from pairs.began(part.get("id"), part.get("name"), part.get("input"), **of)
-            elif part.get("type") == "tool_result":
-                failed = part.get("is_error") is True
-                result = part.get("content", NOT_RECORDED)
-                yield from pairs.ended(part.get("tool_use_id"), result, failed=failed, at=at)
+        went_on = turns.take(line)
+        if went_on is None:
+            source.unread["a line that stands twice"] += 1
+        elif went_on:
+            yield from _take(source, pairs, number, line)
     yield from pairs.rest()
 
 
-def _live(source: RecordedFile) -> set[Any]:
-    """Find the lines that count: from the last one of the main branch up, and all of sub-agents."""
-    parents: dict[Any, Any] = {}
-    live: set[Any] = set()
-    last = None
-    for _, line in RecordedFile(source.path, Counter()).objects():
-        uuid = line.get("uuid") if isinstance(line, dict) else None
-        if uuid is None:
-            continue
-        if line.get("isSidechain") is True:
-            live.add(uuid)
-        else:
+def _take(source: RecordedFile, pairs: Pairing, number: int, line: dict[str, Any]) -> Iterator[TraceEvent]:
+    at = seconds_of(line.get("timestamp"))
+    session = line.get("sessionId")
+    of: dict[str, Any] = {
+        "where": source.where(number),
+        "session": session if isinstance(session, str) else str(source.path),
+        "at": at,
+    }
+    if line.get("isMeta") is not True and line.get("isSidechain") is not True:
+        names = [str(part.get("name")) for part in _parts(line) if part.get("type") == "tool_use"]
+        yield from said(line["type"], texts_of(_content(line)), tools=names, **of)
+    for part in _parts(line):
+        if part.get("type") == "tool_use":
+            yield from pairs.began(part.get("id"), part.get("name"), part.get("input"), **of)
+        elif part.get("type") == "tool_result":
+            failed = part.get("is_error") is True
+            result = part.get("content", NOT_RECORDED)
+            yield from pairs.ended(part.get("tool_use_id"), result, failed=failed, at=at)
+
+
+class _Turns:
+    """
+    Tell which lines went on: those of every prompt from the last one up.
+
+    Only another prompt leaves a branch behind. Within a turn, lines of calls that were made side by side,
+    notes of hooks and errors of the network are branches too, and all of them happened.
+    """
+
+    def __init__(self, source: RecordedFile) -> None:
+        self._turn_of: dict[Any, Any] = {}
+        before: dict[Any, Any] = {}
+        last = None
+        for _, line in RecordedFile(source.path, Counter()).objects():
+            uuid = line.get("uuid") if isinstance(line, dict) else None
+            if uuid is None or line.get("isSidechain") is True or uuid in self._turn_of:
+                continue
             # Where the conversation was made shorter, the line before says which one is really above.
-            parents[uuid] = line.get("parentUuid") or line.get("logicalParentUuid")
-            last = uuid
-    while last is not None and last not in live:
-        live.add(last)
-        last = parents.get(last)
-    return live
+            above = self._turn_of.get(line.get("parentUuid") or line.get("logicalParentUuid"))
+            if _is_prompt(line):
+                before[uuid] = above
+                above = uuid
+            last = self._turn_of[uuid] = above
+        self._live: set[Any] = {None}
+        while last is not None:
+            self._live.add(last)
+            last = before[last]
+
+    def take(self, line: dict[str, Any]) -> bool | None:
+        """Tell of a line whether it went on; None if it was there before."""
+        if line.get("isSidechain") is True:
+            return True
+        if line["uuid"] not in self._turn_of:
+            return None
+        return self._turn_of.pop(line["uuid"]) in self._live
+
+
+def _is_prompt(line: dict[str, Any]) -> bool:
+    if line.get("type") != "user" or line.get("isMeta") is True:
+        return False
+    return not any(part.get("type") == "tool_result" for part in _parts(line))
 
 
 def _parts(line: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -20,6 +20,9 @@ class Unrecorded:
     def __repr__(self) -> str:
         return "NOT_RECORDED"
 
+    def __reduce__(self) -> str:
+        return "NOT_RECORDED"
+
 
 NOT_RECORDED: Final = Unrecorded()
 

@@ -8,7 +8,7 @@ would have done instead, no recording says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..acel.contracts.declaration import scope_of
@@ -23,6 +23,7 @@ from ..acel.reservation import Reservation
 from ..acel.rulesfile import Rules
 from ..acel.session import engine_of
 from ..acel.violations import Violation
+from .counts import Names
 from .events import Began, Ended, Resumed, RunEnded, StateSet, TraceEvent, Unrecorded
 from .judged_session import MOST_OPEN, JudgedSession, JudgedSessions
 
@@ -41,6 +42,7 @@ class Judged:
         watched: Contracts that only watch, and that it breaks, by position.
         guarding: Contracts that may object to such a call, by position.
         unknown: Those of them that nobody can judge here, by position.
+        first: Those that refuse a call of the session for the first time, or would, by position.
         seen: Whether any contract looks at it.
     """
 
@@ -49,6 +51,7 @@ class Judged:
     watched: tuple[int, ...] = ()
     guarding: frozenset[int] = frozenset()
     unknown: frozenset[int] = frozenset()
+    first: frozenset[int] = frozenset()
     seen: bool = True
 
     def beside(self, other: Judged) -> Judged:
@@ -69,13 +72,13 @@ class TraceJudge:
 
     Args:
         rules: The rules.
-        most_open: So many sessions are kept in memory.
+        most_open: So many sessions are kept in memory; `MOST_OPEN` by default.
 
     Attributes:
         contracts: The contracts, by their positions.
     """
 
-    def __init__(self, rules: Rules, *, most_open: int = MOST_OPEN) -> None:
+    def __init__(self, rules: Rules, *, most_open: int | None = None) -> None:
         self.contracts: Final[tuple[Template, ...]] = rules.contracts
         self._places = {id(contract): place for place, contract in enumerate(rules.contracts)}
         self._named: dict[tuple[str, str | None], int] = {}
@@ -83,13 +86,13 @@ class TraceJudge:
             self._named.setdefault((contract.spec, contract.id), place)
         wide = tuple(contract for contract in rules.contracts if scope_of(contract) == "fleet")
         own = tuple(c for c in rules.contracts if scope_of(c) != "fleet") if wide else rules.contracts
-        self._sessions = JudgedSessions(_compiled(own), rules.state, most=most_open)
+        self._sessions = JudgedSessions(_compiled(own), rules.state, most=most_open or MOST_OPEN)
         # Contracts of the fleet count all calls in one memory, whoever makes them.
         self._fleet = JudgedSession(name="fleet")
         self._fleet.open(_compiled(wide), {}, max_keys=MOST_KEYS)
         self._has_fleet = bool(wide)
         self._plans: dict[tuple[Any, ...], tuple[frozenset[int], frozenset[int]]] = {}
-        self._owed: dict[int, set[str]] = {}
+        self._owed: dict[int, Names] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -125,6 +128,14 @@ class TraceJudge:
 
     def _began(self, kept: JudgedSession, call: Began) -> Judged:
         kept.has_prompts = kept.has_prompts or call.tool == USER_PROMPT
+        judged = self._judged_by_all(kept, call)
+        if not (judged.broken or judged.watched):
+            return judged
+        places = frozenset((*(place for place, _ in judged.broken), *judged.watched))
+        first, kept.refused_by = places - kept.refused_by, kept.refused_by | places
+        return replace(judged, first=first)
+
+    def _judged_by_all(self, kept: JudgedSession, call: Began) -> Judged:
         judged = self._judged(kept, call)
         if judged.refused or not self._has_fleet:
             return judged
@@ -188,7 +199,7 @@ class TraceJudge:
             case outcome:
                 reservation.abort(ran=outcome == "failed", args=end.args, measured=end.measured)
 
-    def unmet(self) -> dict[int, set[str]]:
+    def unmet(self) -> dict[int, Names]:
         """Say of each contract in which sessions something is owed at the end of the recording."""
         owing = any(contract.at_end for contract in self.contracts)
         for kept in self._sessions if owing else ():
@@ -202,8 +213,10 @@ class TraceJudge:
         for violation in unmet:
             place = self._named.get((violation.spec, violation.id))
             # What was owed may have been done by a call of which nobody knows the arguments.
-            if place is not None and place not in kept.miscounted and not kept.is_resumed:
-                self._owed.setdefault(place, set()).add(kept.name)
+            if place is None or place in kept.miscounted | kept.owing or kept.is_resumed:
+                continue
+            kept.owing |= {place}
+            self._owed.setdefault(place, Names()).add(kept.name)
 
     def _note_never_ended(self, kept: JudgedSession, tool: str) -> None:
         """Remember which contracts would ask how long a call ran that was refused when it was recorded."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import pickle
-import tempfile
-import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import IO, Any
+from typing import Any
 
 from ..acel.engine.plan.rule_set import SharedRules
 from ..acel.engine.snapshot.snapshot import SnapshotError
 from ..acel.reservation import Reservation
 from ..acel.session import Session
 from .events import Began
+from .parked import Parked
 
 __all__ = ("JudgedSession", "JudgedSessions")
 
@@ -43,6 +42,8 @@ class JudgedSession:
         is_resumed: Whether it went on with a memory that nobody knows here.
         runs: The runs that are not over.
         miscounted: Contracts that cannot have counted all that they count, by position.
+        refused_by: Contracts that refused a call of it, by position.
+        owing: Contracts by which something was owed at an end, by position.
         session: The session.
         flying: The calls that are under way.
     """
@@ -55,6 +56,8 @@ class JudgedSession:
     is_resumed: bool = False
     runs: set[str] = field(default_factory=set)
     miscounted: frozenset[int] = frozenset()
+    refused_by: frozenset[int] = frozenset()
+    owing: frozenset[int] = frozenset()
     session: Session = field(init=False)
     flying: dict[Began, Reservation] = field(default_factory=dict)
 
@@ -106,24 +109,22 @@ class JudgedSessions:
         most: So many are kept in memory at most, those with calls under way aside.
     """
 
-    def __init__(self, rules: SharedRules, state: Mapping[str, Any], *, most: int = MOST_OPEN) -> None:
+    def __init__(self, rules: SharedRules, state: Mapping[str, Any], *, most: int) -> None:
         self._rules = rules
         self._state = state
-        self._most = most
+        self._most = self._full = most
         self._open: OrderedDict[str, JudgedSession] = OrderedDict()
-        self._parked: dict[str, tuple[int, int]] = {}
-        self._file: IO[bytes] | None = None
-        self._end = 0
+        self._parked: Parked | None = None
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._open) + len(self._parked)
+        return self._count
 
     def __getitem__(self, name: str) -> JudgedSession:
         kept = self._open.get(name)
         if kept is None:
             kept = self._open[name] = self._found(name)
-            self._parked.pop(name, None)
-            if len(self._open) > self._most:
+            if len(self._open) > self._full:
                 self._park()
         else:
             self._open.move_to_end(name)
@@ -131,35 +132,36 @@ class JudgedSessions:
 
     def __iter__(self) -> Iterator[JudgedSession]:
         yield from list(self._open.values())
-        for name in list(self._parked):
-            yield self._found(name)
+        for name, data in () if self._parked is None else self._parked:
+            if name not in self._open:
+                yield JudgedSession.from_bytes(data, self._rules, self._state)
 
     def _found(self, name: str) -> JudgedSession:
-        place = self._parked.get(name)
-        if place is None:
-            kept = JudgedSession(name=name)
-            kept.open(self._rules, self._state)
-            return kept
-        assert self._file is not None
-        self._file.seek(place[0])
-        return JudgedSession.from_bytes(self._file.read(place[1]), self._rules, self._state)
+        data = None if self._parked is None else self._parked.get(name)
+        if data is not None:
+            return JudgedSession.from_bytes(data, self._rules, self._state)
+        self._count += 1
+        kept = JudgedSession(name=name)
+        kept.open(self._rules, self._state)
+        return kept
 
     def _park(self) -> None:
         """Put half of the sessions into the file, those that were not used for longest."""
-        if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as this is there
-            weakref.finalize(self, self._file.close)
-        for name in list(self._open)[: self._most // 2]:
-            kept = self._open[name]
-            if kept.flying:
-                continue
-            try:
-                data = kept.to_bytes()
-            except SnapshotError:
-                # What it holds cannot be written down, so it stays.
-                continue
-            self._file.seek(self._end)
-            self._file.write(data)
-            self._parked[name] = self._end, len(data)
-            self._end += len(data)
+        half = self._most // 2
+        idle = [name for name, kept in self._open.items() if not kept.flying]
+        written = {name: data for name in idle[:half] if (data := _written(self._open[name])) is not None}
+        if self._parked is None:
+            self._parked = Parked()
+        self._parked.put(written)
+        for name in written:
             del self._open[name]
+        # Those with calls under way stay, and are not looked at again for each that is added.
+        self._full = self._most if len(self._open) <= self._most else len(self._open) + half
+
+
+def _written(kept: JudgedSession) -> bytes | None:
+    try:
+        return kept.to_bytes()
+    except SnapshotError:
+        # What it holds cannot be written down, so it stays.
+        return None

@@ -9,20 +9,14 @@ they began; what does not fit into memory waits in temporary files.
 from __future__ import annotations
 
 import heapq
-import itertools
-import pickle
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..acel.events import Outcome
 from .events import NOT_RECORDED, Began, Ended, TraceEvent
 from .pairing import arguments
+from .sorting import in_order
 from .source import RecordedFile
-
-IN_MEMORY = 50_000
-"""How many spans are put in order in memory."""
 
 
 class _Names(NamedTuple):
@@ -78,7 +72,7 @@ def read_otlp(source: RecordedFile) -> Iterator[TraceEvent]:
     """Read the calls of a file in the order in which they began and ended."""
     ends: list[tuple[int, int, Ended]] = []
     start, begun = 0, set[str]()
-    for span in _in_order(_spans(source)):
+    for number, span in enumerate(in_order(_spans(source), _by_time)):
         # An exporter that heard no answer sends a span again, and both begin at one time.
         if span.start != start:
             start, begun = span.start, set()
@@ -101,7 +95,7 @@ def read_otlp(source: RecordedFile) -> Iterator[TraceEvent]:
         result = NOT_RECORDED if span.result is None else span.result
         end = Ended(call=call, outcome=outcome, result=result, at=span.end / 1e9)
         # One that took no time ends after it began all the same.
-        heapq.heappush(ends, (max(span.end, span.start + 1), id(end), end))
+        heapq.heappush(ends, (max(span.end, span.start + 1), number, end))
     while ends:
         yield heapq.heappop(ends)[2]
 
@@ -173,28 +167,5 @@ def _time(span: Mapping[str, Any], *names: str) -> int | None:
         return None
 
 
-def _in_order(spans: Iterator[_Span]) -> Iterator[_Span]:
-    with ExitStack() as stack:
-        runs: list[Iterator[_Span]] = []
-        while chunk := sorted(itertools.islice(spans, IN_MEMORY), key=_by_time):
-            if len(chunk) < IN_MEMORY:
-                runs.append(iter(chunk))
-                break
-            file = stack.enter_context(tempfile.TemporaryFile())
-            for span in chunk:
-                pickle.dump(span, file)
-            runs.append(_read_back(file))
-        yield from heapq.merge(*runs, key=_by_time)
-
-
 def _by_time(span: _Span) -> tuple[int, int]:
     return span.start, span.number
-
-
-def _read_back(file: IO[bytes]) -> Iterator[_Span]:
-    file.seek(0)
-    while True:
-        try:
-            yield pickle.load(file)
-        except EOFError:
-            return

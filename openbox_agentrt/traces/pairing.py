@@ -10,6 +10,7 @@ from .._plain.strict_json import JsonError, read_json
 from ..acel.events import ASSISTANT_TEXT, USER_PROMPT
 from ..acel.outcome import outcome_of
 from .events import NOT_RECORDED, Began, Ended, TraceEvent
+from .open_calls import OpenCalls
 
 
 class Pairing:
@@ -22,8 +23,7 @@ class Pairing:
 
     def __init__(self, unread: Counter[str]) -> None:
         self._unread = unread
-        self._open: dict[object, Began] = {}
-        self._seen: set[object] = set()
+        self._open = OpenCalls(unread)
 
     def began(self, id: object, tool: object, args: Any, **of: Any) -> Iterator[TraceEvent]:
         """Take a call in, by the name and the arguments that the recording has for it."""
@@ -36,29 +36,26 @@ class Pairing:
             yield call
             yield Ended(call=call, outcome="unknown", at=call.at)
             return
-        if id in self._seen:
-            self._unread["an id that stands twice"] += 1
-            return
-        self._seen.add(id)
-        self._open[id] = call
-        yield call
+        yield from self._open.add(id, call)
 
     def ended(
         self, id: object, result: Any, *, failed: bool = False, at: float | None = None
     ) -> Iterator[TraceEvent]:
         """Take the result of a call in."""
-        call = self._open.pop(id, None)
+        call = self._open.pop(id)
         if call is None:
             self._unread["a result without its call"] += 1
             return
         outcome = "failed" if failed else "ok" if result is NOT_RECORDED else outcome_of(result)
         yield Ended(call=call, outcome=outcome, result=result, at=at)
 
+    def is_open(self, id: object) -> bool:
+        """Tell whether a call with an id is under way."""
+        return id in self._open
+
     def rest(self) -> Iterator[TraceEvent]:
         """End the calls that have no result: nobody knows how they ended."""
-        for call in self._open.values():
-            yield Ended(call=call, outcome="unknown", at=call.at)
-        self._open.clear()
+        yield from self._open.rest()
 
 
 def said(role: object, texts: Iterable[str], *, tools: Sequence[str] = (), **of: Any) -> Iterator[TraceEvent]:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from .._plain.strict_json import JsonError, read_json
-from ..acel.events import ToolCallEvent, TraceError
+from ..acel.events import TraceError, read_args, read_outcome, read_stamp, read_tool
 from ..acel.outcome import outcome_of
 from .events import NOT_RECORDED, Began, Ended, TraceEvent
+from .open_calls import OpenCalls
 from .source import RecordedFile, TraceSourceError
 
 _YAML = (".yaml", ".yml")
@@ -19,7 +20,7 @@ _LINES = (".jsonl", ".ndjson")
 _MAX_VALUES = 20_000_000
 # "prev" of format 2, "prev_hash" of format 1.
 _EVIDENCE_KEYS = frozenset(("prev", "prev_hash"))
-_KEYS = ("tool", "args", "result", "error", "outcome", "ts", "session_id", "step", "event", "call")
+_KEYS = ("tool", "args", "result", "error", "outcome", "ts", "session_id", "step", "event", "call", "refused")
 
 
 def is_rows(first: Any) -> bool:
@@ -152,36 +153,41 @@ def read_rows(source: RecordedFile) -> Iterator[TraceEvent]:
     Raises:
         TraceSourceError: A row cannot be read.
     """
-    pairs: dict[tuple[str, object], Began] = {}
+    pairs = OpenCalls(source.unread)
     for number, (_, row) in enumerate(read_calls(str(source.path)), 1):
-        session = row.get("session_id")
         try:
-            # The end of a call says nothing of its tool.
-            event = ToolCallEvent.from_record({"tool": "", **row} if row.get("event") == "ended" else row)
+            yield from _events(source, pairs, number, row)
         except TraceError as error:
             raise TraceSourceError(f"row {number}: {error.problem}", path=str(source.path)) from error
-        at = None if row.get("ts") is None else event.ts
-        name = str(source.path) if session is None else str(session)
-        kind, id = row.get("event"), (name, row.get("call"))
-        if kind == "ended":
-            call = pairs.pop(id, None)
-            if call is None:
-                source.unread["an end without its beginning"] += 1
-                continue
-            yield _end(call, row, event, at)
-            continue
-        # Arguments that are null were there, and nobody wrote them down.
-        args = None if "args" in row and row["args"] is None else dict(event.args)
-        call = Began(where=f"{source.path} row {number}", session=name, tool=event.tool, args=args, at=at)
-        yield call
+    yield from pairs.rest()
+
+
+def _events(source: RecordedFile, pairs: OpenCalls, number: int, row: dict[str, Any]) -> Iterator[TraceEvent]:
+    kind, session = row.get("event"), row.get("session_id")
+    name = str(source.path) if session is None else str(session)
+    at = None if row.get("ts") is None else read_stamp(row["ts"])
+    id = name, row.get("call")
+    outcome = read_outcome(row)
+    if kind == "ended":
+        call = pairs.pop(id)
+        if call is None:
+            source.unread["an end without its beginning"] += 1
+            return
+    else:
+        call = Began(
+            where=f"{source.path} row {number}",
+            session=name,
+            tool=read_tool(row),
+            # Arguments that are null were there, and nobody wrote them down.
+            args=None if "args" in row and row["args"] is None else read_args(row),
+            at=at,
+            refused=row.get("refused") is True,
+        )
         if kind == "began":
-            pairs[id] = call
-        else:
-            yield _end(call, row, event, at)
-    for call in pairs.values():
-        yield Ended(call=call, outcome="unknown", at=call.at)
-
-
-def _end(call: Began, row: dict[str, Any], event: ToolCallEvent, at: float | None) -> Ended:
-    result = row.get("result", NOT_RECORDED)
-    return Ended(call=call, outcome=event.outcome, result=result, at=at)
+            yield from pairs.add(id, call)
+            return
+        yield call
+    if call.refused:
+        # It never ran. What would have become of it nobody knows.
+        outcome = "unknown"
+    yield Ended(call=call, outcome=outcome, result=row.get("result", NOT_RECORDED), at=at)

@@ -48,9 +48,11 @@ def read_steps(source: RecordedFile) -> Iterator[TraceEvent]:
         name = str(entry.data.get("run"))
         run = runs.get(name)
         if run is None:
-            session = f"{entry.session_id or 'session'} ({name})"
+            session = f"{entry.session_id} ({name})" if entry.session_id else f"session {name}"
             run = runs[name] = _Run(source, session, is_timed=name not in other_clocks)
         yield from run.take(entry)
+        if run.is_idle:
+            del runs[name]
     if not steps:
         problem = 'is evidence without steps; they are kept with record="steps"'
         raise TraceSourceError(problem, path=str(source.path))
@@ -60,14 +62,13 @@ def read_steps(source: RecordedFile) -> Iterator[TraceEvent]:
 
 def _other_clocks(source: RecordedFile) -> set[str]:
     """Find the sessions whose own time is not that of the log: where a step has none, nobody knows it."""
-    found, seen = set(), set()
+    found = set()
     for entry in read_entries(source.path):
-        name, at = str(entry.data.get("run")), _seconds(entry.data.get("at"))
-        if entry.type == "step" and at is not None and name not in seen:
-            seen.add(name)
+        at = _seconds(entry.data.get("at")) if entry.type == "step" else None
+        if at is not None:
             written = seconds_of(entry.time)
             if written is None or abs(written - at) > _SAME_CLOCK:
-                found.add(name)
+                found.add(str(entry.data.get("run")))
     return found
 
 
@@ -102,6 +103,11 @@ class _Run:
             case "commit" | "fail" | "abort" | "lose" as end:
                 self._end(step, _OUTCOMES[end], at)
         yield from self._ready()
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether nothing of it is under way, so that nothing needs to be remembered."""
+        return not (self._flying or self._waiting or self._known)
 
     def rest(self) -> Iterator[TraceEvent]:
         """Hand on what still waits: calls that have no end in the log."""

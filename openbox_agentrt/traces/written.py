@@ -36,7 +36,8 @@ def _row(call: Began) -> dict[str, Any]:
     row: dict[str, Any] = {"tool": call.tool, "args": None if call.args is None else dict(call.args)}
     if call.at is not None:
         row["ts"] = call.at
-    return {**row, "session_id": call.session}
+    refused = {"refused": True} if call.refused else {}
+    return {**row, "session_id": call.session, **refused}
 
 
 def _end(end: Ended) -> dict[str, Any]:

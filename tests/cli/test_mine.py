@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,9 @@ def test_what_several_workers_did_of_one_session_is_one() -> None:
         began("s-2 (c)", "other", 3.0),
         began("s-2 (d)", "other", 4.0),
     ]
-    found = {session.name: [call.tool for call in session.calls] for session in recorded_sessions(events)}
+    found = {
+        session.name: [call.tool for call in session.calls] for session in recorded_sessions(events).sessions
+    }
 
     assert found == {"s-1": ["verify", "refund"], "s-2 (c)": ["other"], "s-2 (d)": ["other"]}
 
@@ -96,6 +99,7 @@ def test_what_several_workers_did_of_one_session_is_one() -> None:
 def test_what_users_said_stands_among_the_calls() -> None:
     said = Began(where="", session="s", tool="user_prompt", args={"prompt": "pay a-1"})
     call = Began(where="", session="s", tool="pay", args={"to": "a-1"})
-    (session,) = recorded_sessions([call, said, call])
+    said_and_called = [replace(call), said, replace(call)]
+    (session,) = recorded_sessions(said_and_called).sessions
 
     assert [event.tool for event in session.events()] == ["pay", "user_prompt", "pay"]

@@ -68,7 +68,7 @@ def test_a_fleet_counts_all_sessions_in_the_order_of_time(tmp_path: Path) -> Non
     result = judged(tmp_path, rules(WIDE))
 
     (budget,) = result.contracts
-    assert (result.calls, result.refused, budget.sessions) == (4, 1, {"late"})
+    assert (result.calls, result.refused, budget.sessions.first) == (4, 1, ["late"])
     assert budget.example is not None
     assert budget.example.where.endswith("a.jsonl row 1")
 
@@ -80,7 +80,7 @@ def test_what_a_session_refuses_counts_nowhere_in_the_fleet(tmp_path: Path) -> N
 
     # What the fleet refused did not run in its session, so the second call of b is asked of the fleet too.
     assert (wide.refused, own.refused) == (2, 1)
-    assert (wide.sessions, own.sessions) == ({"b"}, {"a"})
+    assert (wide.sessions.first, own.sessions.first) == (["b"], ["a"])
 
 
 def test_a_fleet_knows_whom_each_call_is_about() -> None:
@@ -91,7 +91,7 @@ def test_a_fleet_knows_whom_each_call_is_about() -> None:
     ]
     result = backtest(calls, rules({**once, "per": "day"}))
 
-    assert [found.sessions for found in result.contracts] == [{"c"}]
+    assert [found.sessions.first for found in result.contracts] == [["c"]]
 
 
 def test_sessions_that_wait_in_a_file_go_on_as_if_they_had_not() -> None:
@@ -114,7 +114,8 @@ def test_sessions_that_wait_in_a_file_go_on_as_if_they_had_not() -> None:
     for event in events:
         one, other = few.take(event), many.take(event)
         assert (one and (one.refused, one.guarding)) == (other and (other.refused, other.guarding))
-    assert few.unmet() == many.unmet() != {}
+    owed = [{place: (n.count, set(n.first)) for place, n in j.unmet().items()} for j in (few, many)]
+    assert owed[0] == owed[1] != {}
     assert len(few) == len(many) == 9
 
 
@@ -129,8 +130,8 @@ def test_rules_are_compared_with_those_in_force(tmp_path: Path) -> None:
     path = trace(tmp_path, pay(450), {"tool": "wipe"})
     before = rules({**BUDGET, "kwargs": {"limit": 1000}}, {"template": "never", "args": ["wipe"]})
     result = judged(path, rules(BUDGET, {"template": "never", "args": ["other"]}), against=before)
-    assert result.changes is not None
-    assert [(each.call.tool, each.refused) for each in result.changes] == [("wipe", False)]
+    assert [each.call.tool for each in result.now_allowed.first] == ["wipe"]
+    assert not result.now_refused.count
     same = judged(path, before, against=before)
     assert same.clean
     assert same.refused == 1
@@ -171,13 +172,13 @@ def test_contracts_that_never_applied_and_calls_that_nobody_looks_at(tmp_path: P
     new = rules(BUDGET, {"template": "never", "args": ["wipe"]})
     result = judged(trace(tmp_path, pay(1), {"tool": "look"}, {"tool": "look"}), new)
     assert [contract.spec for contract in result.vacuous] == ["never(wipe)"]
-    assert result.unseen == {"look": 2}
+    assert result.unseen.of == {"look": 2}
 
 
 def test_what_is_owed_at_the_end(tmp_path: Path) -> None:
     new = rules({"template": "response", "args": ["order", "ship"]})
     result = judged(trace(tmp_path, {"tool": "order", "session_id": "a"}), new)
-    assert result.contracts[0].unmet == {"a"}
+    assert result.contracts[0].unmet.first == ["a"]
     assert not result.clean
 
 
@@ -364,7 +365,7 @@ def test_runs_and_whom_they_may_object_are_those_of_the_log(tmp_path: Path) -> N
             engine_of(session).end_run(run)
         session.end_session()
     result = judged(tmp_path / "log.jsonl", written)
-    assert [(each.refused, each.unknown, len(each.unmet)) for each in result.contracts] == [
+    assert [(each.refused, each.unknown, each.unmet.count) for each in result.contracts] == [
         (0, 0, 0),
         (1, 0, 0),
         (0, 0, 0),
@@ -395,3 +396,21 @@ def test_a_call_that_was_refused_then_is_not_under_way_for_good(tmp_path: Path) 
     assert [(each.refused, each.unknown) for each in same.contracts] == [(1, 0), (1, 0)]
     (freed,) = judged(tmp_path / "log.jsonl", rules(one)).contracts
     assert (freed.refused, freed.unknown) == (0, 3)
+
+
+def test_what_did_not_run_then_is_said_of_what_is_refused(tmp_path: Path) -> None:
+    """Whether it was refused or aborted; in evidence and in what is imported from it alike."""
+    cap = {"template": "at_most_total", "args": ["pay", "amount"], "kwargs": {"limit": 300}}
+    with EvidenceFile(tmp_path / "log.jsonl", record="steps") as evidence:
+        session = Session(contracts=rules(BUDGET).contracts, evidence=evidence, halt_on_violation=False)
+        session.reserve("pay", {"amount": 400}).abort(ran=False)
+        session.reserve("pay", {"amount": 600})
+        session.reserve("pay", {"amount": 350}).commit()
+        session.reserve("pay", {"amount": 200})
+    log = tmp_path / "log.jsonl"
+    imported = trace(tmp_path, *rows_of(Recordings([str(log)]).events()))
+    for path in (log, imported):
+        result = judged(path, rules(cap))
+        assert (result.calls, result.refused, result.never_ran, result.refused_then) == (4, 3, 2, 2)
+        # What was refused then and runs now counts, as far as anybody knows.
+        assert judged(path, rules({**cap, "kwargs": {"limit": 700}})).refused == 2

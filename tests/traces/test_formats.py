@@ -13,7 +13,7 @@ import pytest
 from openbox_agentrt.acel import Session, at_most_n_times
 from openbox_agentrt.acel.events import LIFECYCLE
 from openbox_agentrt.evidence import EvidenceFile
-from openbox_agentrt.traces import otlp
+from openbox_agentrt.traces import sorting
 from openbox_agentrt.traces.events import NOT_RECORDED, Began, Ended, TraceEvent
 from openbox_agentrt.traces.formats import Recordings
 from openbox_agentrt.traces.source import TraceSourceError
@@ -184,7 +184,7 @@ def test_a_span_that_was_sent_twice_is_one_call(tmp_path: Path) -> None:
 
 def test_more_spans_than_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are sorted through files, and none is lost."""
-    monkeypatch.setattr(otlp, "IN_MEMORY", 7)
+    monkeypatch.setattr(sorting, "IN_MEMORY", 2_000)
     times = list(range(1, 60))
     random.Random(3).shuffle(times)
     calls = [{"start": t * 10, "end": t * 10 + 5, "attributes": gen_ai(f"t{t}")} for t in times]
@@ -253,8 +253,9 @@ def test_a_transcript_of_claude_code(tmp_path: Path) -> None:
     path = written(
         tmp_path / "s-1.jsonl",
         {"type": "summary", "summary": "x", "leafUuid": "e"},
+        line("p", None, "user", {"type": "text", "text": "hello"}),
+        line("b", "p", "assistant", gone),
         line("a", None, "user", {"type": "text", "text": "hi"}),
-        line("b", "a", "assistant", gone),
         line("c", "a", "assistant", {"type": "text", "text": "."}, use),
         line("x", None, "assistant", side, isSidechain=True),
         line("d", "c", "user", failed),
@@ -372,3 +373,124 @@ def test_the_session_may_be_the_file(tmp_path: Path) -> None:
     path = written(tmp_path / "t.jsonl", {"tool": "x", "session_id": "a"}, {"tool": "x", "session_id": "b"})
     events, _ = read(path, by_file=True)
     assert {event.session for event in events if isinstance(event, Began)} == {str(path)}
+
+
+def test_calls_side_by_side_in_a_transcript_are_all_there(tmp_path: Path) -> None:
+    """Each has a line of its own, and results, notes and errors of the network hang at any of them."""
+    read_it, write_it, look = (
+        {"type": "tool_use", "id": f"t{n}", "name": name, "input": {}}
+        for n, name in enumerate(("Read", "Write", "Look"))
+    )
+    done = [{"type": "tool_result", "tool_use_id": f"t{n}", "content": str(n)} for n in range(3)]
+    path = written(
+        tmp_path / "s-1.jsonl",
+        line("a", None, "user", {"type": "text", "text": "hi"}),
+        line("b", "a", "assistant", read_it),
+        line("c", "b", "assistant", write_it),
+        line("d", "c", "user", done[1]),
+        line("e", "b", "user", done[0]),  # the next line hangs here, and c is above none that goes on
+        line("f", "e", "assistant", look),
+        {"type": "system", "subtype": "api_error", "uuid": "g", "parentUuid": "e", "sessionId": "s-1"},
+        line("h", "f", "user", done[2]),
+        line("c", "b", "assistant", write_it),
+        line("i", "g", "user", {"type": "text", "text": "go on"}),
+    )
+    events, unread = read(path)
+    assert story(events) == [
+        ("Read", {}),
+        ("Write", {}),
+        ("Write", "ok", "1"),
+        ("Read", "ok", "0"),
+        ("Look", {}),
+        ("Look", "ok", "2"),
+    ]
+    assert unread == {"a line that stands twice": 1}
+
+
+def mcp_call(id: object, tool: str, **args: Any) -> dict[str, Any]:
+    params = {"name": tool, "arguments": args}
+    return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+
+
+def mcp_answer(id: object, text: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": text}]}}
+
+
+def sessions_of(events: list[TraceEvent]) -> list[str]:
+    return [event.session for event in events if isinstance(event, Began)]
+
+
+def test_ids_begin_anew_with_each_mcp_connection(tmp_path: Path) -> None:
+    """An initialize begins one; calls that had no answer by then have none."""
+    initialize = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}
+    path = written(
+        tmp_path / "wire.jsonl",
+        initialize,
+        mcp_call(1, "pay", to="a"),
+        mcp_answer(1, "paid"),
+        mcp_call(2, "look"),
+        initialize,
+        mcp_call(1, "pay", to="b"),
+        mcp_answer(1, "paid"),
+        mcp_call(1, "pay", to="c"),
+    )
+    events, unread = read(path)
+    assert [told[:2] for told in story(events)] == [
+        ("pay", {"to": "a"}),
+        ("pay", "ok"),
+        ("look", {}),
+        ("pay", {"to": "b"}),
+        ("pay", "ok"),
+        ("pay", {"to": "c"}),
+        ("look", "unknown"),
+        ("pay", "unknown"),
+    ]
+    assert sessions_of(events) == [str(path)] * 2 + [f"{path}:5"] * 2
+    assert unread == {}
+
+
+def test_a_line_says_of_which_mcp_connection_it_is(tmp_path: Path) -> None:
+    """As loggers write it: beside the message or around it, in headers, with a time."""
+    around = {"timestamp": "2026-11-30T10:00:00Z", "direction": "in", "session": "s-1"}
+    headers = {"time": 1_796_032_800_500, "headers": {"Mcp-Session-Id": "s-2"}}
+    path = written(
+        tmp_path / "wire.jsonl",
+        {**around, "message": mcp_call(1, "pay", to="a")},
+        {**headers, "raw": json.dumps(mcp_call(1, "pay", to="b"))},
+        {**headers, "raw": json.dumps(mcp_answer(1, "second"))},
+        {**around, "message": mcp_answer(1, "first")},
+        {**mcp_call(1, "pay", to="c"), "sessionId": "s-3"},
+    )
+    events, unread = read(path)
+    assert sessions_of(events) == ["s-1", "s-2", "s-3"]
+    assert [event.at for event in events if isinstance(event, Began)] == [1796032800.0, 1796032800.5, None]
+    ended = {event.call.session: event.outcome for event in events if isinstance(event, Ended)}
+    assert ended == {"s-1": "ok", "s-2": "ok", "s-3": "unknown"}
+    assert unread == {}
+
+
+def test_calls_of_mcp_connections_that_nothing_tells_apart_are_all_judged(tmp_path: Path) -> None:
+    """Which of two an answer is to nobody can say, so neither has one."""
+    path = written(
+        tmp_path / "wire.jsonl",
+        mcp_call(1, "pay", to="a"),
+        mcp_call(1, "pay", to="b"),
+        mcp_answer(1, "paid"),
+        mcp_answer(1, "paid"),
+    )
+    events, unread = read(path)
+    assert [told[1] for told in story(events)] == [{"to": "a"}, "unknown", {"to": "b"}, "unknown"]
+    assert unread == {"an id that stands twice": 1}
+
+
+def test_what_a_client_answers_its_mcp_server_is_no_result(tmp_path: Path) -> None:
+    """A server that asks the user counts its own ids."""
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {}}
+    path = written(
+        tmp_path / "wire.jsonl",
+        mcp_call(1, "pay"),
+        asked,
+        {"jsonrpc": "2.0", "id": 1, "result": {"action": "accept"}},
+        mcp_answer(1, "paid"),
+    )
+    assert story(read(path)[0])[1] == ("pay", "ok", {"content": [{"type": "text", "text": "paid"}]})
