@@ -23,7 +23,7 @@ def proxy(
     ],
     contracts: Annotated[
         str,
-        typer.Option("--rules", "--contracts", help="The rules file, JSON or YAML.", metavar="FILE"),
+        typer.Option("--rules", help="The rules file, JSON or YAML.", metavar="FILE"),
     ],
     shadow: Shadow = False,
     evidence: Annotated[

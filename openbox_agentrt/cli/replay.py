@@ -19,8 +19,6 @@ from .text import print_result, print_warnings
 
 app = typer.Typer(add_completion=False)
 
-_WINDOW = 20
-
 
 @app.command()
 def replay(
@@ -42,17 +40,10 @@ def replay(
         str | None,
         typer.Option(
             "--key",
-            "--signing-key",
             help="Sign the evidence with the Ed25519 key in this file, made if missing.",
             metavar="FILE",
         ),
     ] = None,
-    full_trace: Annotated[
-        bool, typer.Option("--full-trace", help="Keep all calls before a violation, not the last 20.")
-    ] = False,
-    allow_empty: Annotated[
-        bool, typer.Option("--allow-empty", help="A trace without calls is meant, and not an error.")
-    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Check recorded traces against contracts. Nothing is run."""
@@ -63,15 +54,14 @@ def replay(
         signer, public_key = ed25519_signer(signing_key)
         print(f"public key: {public_key}", file=sys.stderr)
     log = EvidenceLog(signer)
-    window = None if full_trace else _WINDOW
-    sessions = ReplayedSessions(understood, evidence=log, trace_window=window)
+    sessions = ReplayedSessions(understood, evidence=log)
     progress = Progress("events")
     for trace in traces:
         before = progress.count
         for call in progress.counted(sessions.of_trace(trace)):
             sessions.replay(call)
-        if progress.count == before and not allow_empty:
-            raise InputError(f"{trace!r} holds no calls; if that is meant, say --allow-empty")
+        if progress.count == before:
+            raise InputError(f"{trace!r} holds no calls")
     found = sessions.end()
     if save_evidence is not None:
         _save(save_evidence, log, [each.violation for each in found], signer, understood.rules_hash)

@@ -67,16 +67,10 @@ class ReplayedSessions:
     trace.
     """
 
-    def __init__(
-        self,
-        rules: Rules,
-        *,
-        evidence: EvidenceLog,
-        trace_window: int | None,
-    ) -> None:
+    def __init__(self, rules: Rules, *, evidence: EvidenceLog) -> None:
         self._rules = rules
         self._by_spec = {contract.spec: contract for contract in rules.contracts}
-        self._options: dict[str, Any] = {"evidence": evidence, "trace_window": trace_window}
+        self._evidence = evidence
         self._sessions: dict[str, Session] = {}
         self._found: list[FoundViolation] = []
 
@@ -111,7 +105,7 @@ class ReplayedSessions:
                 session_id=call.session,
                 # What happened elsewhere is not in the trace.
                 fleet="alone",
-                **self._options,
+                evidence=self._evidence,
             )
         try:
             self._keep(call.session, session.replay_prefix([call.row], every=True))

@@ -34,9 +34,7 @@ def verify(
     public_key: PublicKey = None,
     session_id: Annotated[
         str | None,
-        typer.Option(
-            "--session", "--session-id", help="Session that the log has to be of (format 2).", metavar="ID"
-        ),
+        typer.Option("--session", help="Session that the log has to be of (format 2).", metavar="ID"),
     ] = None,
     rules: Annotated[
         list[str] | None,

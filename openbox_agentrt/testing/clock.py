@@ -44,13 +44,6 @@ class ManualClock:
 
     async def sleep(self, seconds: float) -> None:
         """Let `seconds` pass without waiting; in place of ``asyncio.sleep``."""
-        self._note(seconds)
-        await asyncio.sleep(0)
-
-    def sleep_sync(self, seconds: float) -> None:
-        """Let `seconds` pass without waiting; in place of ``time.sleep``."""
-        self._note(seconds)
-
-    def _note(self, seconds: float) -> None:
         self.sleeps.append(seconds)
         self.advance(max(0.0, seconds))
+        await asyncio.sleep(0)

@@ -80,7 +80,7 @@ def start(tmp_path: Path, rules: Callable[..., Path]) -> Iterator[Callable[..., 
         process = subprocess.Popen(
             [
                 *PROXY,
-                "--contracts",
+                "--rules",
                 str(rules(*contracts)),
                 "--evidence",
                 str(evidence),

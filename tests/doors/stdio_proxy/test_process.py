@@ -227,12 +227,12 @@ def test_a_cancelled_call_is_settled(start: Start) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--contracts", "{tmp}/none.yaml", "--", "x"], "no such rules file"),
-        (["--contracts", "{tmp}/bad.yaml", "--", "x"], "at_most_times"),
-        (["--contracts", "{tmp}/good.yaml", "--", "{tmp}/no-such-server"], "no such file"),
-        (["--contracts", "{tmp}/good.yaml"], "COMMAND"),
-        (["--", "x"], "--contracts"),
-        (["--contracts", "{tmp}/good.yaml", "--gate", "tools/list", "--", "x"], "gate must hold"),
+        (["--rules", "{tmp}/none.yaml", "--", "x"], "no such rules file"),
+        (["--rules", "{tmp}/bad.yaml", "--", "x"], "at_most_times"),
+        (["--rules", "{tmp}/good.yaml", "--", "{tmp}/no-such-server"], "no such file"),
+        (["--rules", "{tmp}/good.yaml"], "COMMAND"),
+        (["--", "x"], "--rules"),
+        (["--rules", "{tmp}/good.yaml", "--gate", "tools/list", "--", "x"], "gate must hold"),
     ],
     ids=["no rules file", "bad rules", "no server", "no command", "no rules", "bad method"],
 )

@@ -19,7 +19,7 @@ Rules = Callable[..., Path]
 
 
 def behind(rules: Path) -> Any:
-    proxy = ["-m", "openbox_agentrt.cli", "proxy", "--contracts", str(rules)]
+    proxy = ["-m", "openbox_agentrt.cli", "proxy", "--rules", str(rules)]
     command = [*proxy, "--", sys.executable, str(HERE / "plain_server.py")]
     return stdio_client(StdioServerParameters(command=sys.executable, args=command))
 
