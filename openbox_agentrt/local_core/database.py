@@ -112,7 +112,6 @@ def open_database(path: str) -> sqlite3.Connection:
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=NORMAL")
         database.executescript(_SCHEMA)
-        _add_columns(database)
         database.execute(f"PRAGMA application_id={_APPLICATION_ID}")
     except sqlite3.Error as error:
         database.close()
@@ -121,14 +120,6 @@ def open_database(path: str) -> sqlite3.Connection:
         database.close()
         raise
     return database
-
-
-def _add_columns(database: sqlite3.Connection) -> None:
-    """Add what a file of an earlier version lacks."""
-    there = {row[1] for row in database.execute("PRAGMA table_info(approvals)")}
-    for name, kind in (("decided_by", "TEXT NOT NULL DEFAULT ''"), ("decided_at", "REAL")):
-        if name not in there:
-            database.execute(f"ALTER TABLE approvals ADD COLUMN {name} {kind}")
 
 
 def _is_foreign(database: sqlite3.Connection) -> bool:

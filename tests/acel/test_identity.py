@@ -277,18 +277,6 @@ def test_a_snapshot_of_a_ban_is_not_restored_under_a_name() -> None:
         Session.restore(snapshot, [at_most_n_times("Bash(command~/rm -rf/)", 0)])
 
 
-def test_a_snapshot_of_an_earlier_version_is_restored() -> None:
-    """If its hash says which rules it was taken under."""
-    limit = at_most_n_times("pay", 1)
-    session = Session(contracts=[limit])
-    session.call("pay")
-    snapshot = {**session.snapshot(), "rules_hash": old_rules_hash([limit])}
-    # Taken by the version before this one.
-    assert snapshot["rules_hash"] == "97f1ebd6a7793bf752463d66d4407663e0ab658c8861662c8c4d85d27c82351b"
-
-    assert not Session.restore(snapshot, [at_most_n_times("pay", 1)]).reserve("pay").allowed
-
-
 @pytest.mark.parametrize(
     "contract",
     [

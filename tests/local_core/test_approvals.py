@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import sqlite3
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -320,19 +319,6 @@ def test_nobody_is_named_before_anybody_decided(asking: Any) -> None:
     asking.send()
 
     assert {"decided_by", "decided_at"}.isdisjoint(asking.poll())
-
-
-def test_a_file_of_an_earlier_version_is_brought_up_to_date(make: Make, tmp_path: Path) -> None:
-    """Its approvals can be decided, and say by whom."""
-    path = tmp_path / "core.sqlite3"
-    make(lambda event: ASK, path=path).send()
-    with sqlite3.connect(path) as database:
-        database.execute("ALTER TABLE approvals DROP COLUMN decided_by")
-        database.execute("ALTER TABLE approvals DROP COLUMN decided_at")
-    database.close()
-
-    with LocalCore(path=path) as core:
-        assert core.approve("a1", by="ada").decided_by == "ada"
 
 
 @pytest.mark.parametrize("event_type", ["ActivityCompleted", "WorkflowStarted", "WorkflowCompleted"])

@@ -9,21 +9,19 @@ same keep what they remember, new ones start empty.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...contracts.base import ENDED, HALTED, TemporalContract
-from ...contracts.identity import forms_hash, meaning_of, old_rules_hash, rules_hash
+from ...contracts.identity import forms_hash, meaning_of, rules_hash
 from ...memory.cell import LiveCell
 from ...wording import shown
 from ..engine import Engine
 from ..store.session_store import SessionStore
 
 VERSION = 1
-_HASH = re.compile(" #[0-9a-f]{16}")
-_HASH_LENGTH = 18
+_HASH = len(" #") + 16
 # What is said of a contract and says nothing about what it remembers.
 _NOT_ITS_MEMORY = frozenset({"id", "mode", "severity", "on_violation", "recheck"})
 _SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
@@ -79,7 +77,7 @@ def restore_snapshot(engine: Engine, snapshot: Mapping[str, Any], *, migrate: bo
         SnapshotError: It cannot be read, or was taken under other rules.
     """
     taken, here = snapshot.get("rules_hash"), rules_hash(engine.store.contracts)
-    if taken != here and not migrate and taken != old_rules_hash(engine.store.contracts):
+    if taken != here and not migrate:
         raise SnapshotError(f"snapshot was taken under rules {shown(taken)}, not {here!r}")
     try:
         trace = snapshot["trace"]
@@ -138,9 +136,7 @@ def remember(store: SessionStore, data: Mapping[str, Any], *, migrate: bool = Fa
     if "digest_key" in data:
         store.memory.digests.key = bytes.fromhex(data["digest_key"])
     cells = cells_of(store)
-    # Earlier versions named memory by the text of the contracts alone.
-    texts = {name: _text_of(name) for name in cells if "#" in name}
-    unknown = data["cells"].keys() - cells.keys() - set(texts.values())
+    unknown = data["cells"].keys() - cells.keys()
     if unknown and not migrate:
         raise SnapshotError(f"snapshot remembers {shown(min(unknown))}, which no contract does")
     store.step = int(data["step"])
@@ -150,9 +146,8 @@ def remember(store: SessionStore, data: Mapping[str, Any], *, migrate: bool = Fa
         store.memory.timeline.advance(float(data["time"]))
     store.memory.state.resume({str(key): float(at) for key, at in data["written"].items()})
     for name, cell in cells.items():
-        kept = data["cells"].get(name, data["cells"].get(texts.get(name)))
-        if kept is not None:
-            cell.load(kept)
+        if name in data["cells"]:
+            cell.load(data["cells"][name])
 
 
 def _digest_key(store: SessionStore) -> dict[str, str]:
@@ -180,19 +175,12 @@ def _meaning(contract: TemporalContract) -> str:
     return forms_hash([form])[:16]
 
 
-def _named(names: Mapping[int, list[Any]], name: str | list[Any]) -> list[int]:
-    """Find the contracts of a name. Earlier versions named them by their text alone."""
-    text, *more = [name] if isinstance(name, str) else name
-    ending = _HASH.search(text, max(len(text) - _HASH_LENGTH, 0))
+def _named(names: Mapping[int, list[Any]], name: Sequence[Any]) -> list[int]:
+    """Find the contracts of a name, by what they mean."""
+    text, *others = name
     return [
-        key
-        for key, (known, *others) in names.items()
-        if (known.endswith(ending[0]) if ending else text == _text_of(known)) and others[: len(more)] == more
+        key for key, (known, *more) in names.items() if known[-_HASH:] == text[-_HASH:] and more == others
     ]
-
-
-def _text_of(name: str) -> str:
-    return _HASH.sub("", name).replace("; must", "")
 
 
 def cells_of(store: SessionStore) -> dict[str, LiveCell]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -190,23 +189,6 @@ def test_the_same_rules_in_another_order() -> None:
     assert rules_hash([must_precede("a, b", "c")]) != rules_hash([must_precede("a", "b, c")])
 
 
-def test_a_snapshot_that_names_contracts_by_their_text_is_read() -> None:
-    """As earlier versions wrote it."""
-    session = Session(contracts=[at_most_n_times("a", 5)], mode="shadow")
-    session.call("a")
-    late = session.add_contract(at_most_n_times("a", 0))
-    session.call("a")
-    taken = session.snapshot()
-    taken["memory"]["since"] = [[late.spec, 1]]
-    taken["memory"]["violated"] = [late.spec]
-
-    contracts = [at_most_n_times("a", 5), at_most_n_times("a", 0)]
-    restored = Session.restore(taken, contracts)
-
-    assert [restored.verdict(contract).value for contract in contracts] == ["unknown", "violated"]
-    assert restored.snapshot()["memory"] == session.snapshot()["memory"]
-
-
 def test_contracts_added_on_the_way() -> None:
     """Keep the memory that they had."""
     session = Session(contracts=[at_most_n_times("a", 5)])
@@ -348,12 +330,6 @@ def test_memory_that_no_contract_has_is_refused() -> None:
         Session.restore(snapshot, [at_most_n_times("a", 1)])
 
 
-def _as_earlier(snapshot: dict[str, Any]) -> dict[str, Any]:
-    """A snapshot in which memory and contracts are named by their texts alone, as earlier versions did."""
-    text = json.dumps(snapshot)
-    return dict(json.loads(re.sub(r" #[0-9a-f]{16}", "", text).replace("; must", "")))
-
-
 def test_a_migration_goes_by_what_a_rule_means() -> None:
     """A tool that is called like a pattern begins anew under it, and the pattern under the tool."""
     pattern = [at_most_n_times(matching("Bash", "rm"), 1), must_precede(matching("Bash", "ls"), "b")]
@@ -368,18 +344,6 @@ def test_a_migration_goes_by_what_a_rule_means() -> None:
     same = Session.restore(taken, [*pattern, at_most_n_times("c", 1)], migrate=True)
     assert not same.reserve("Bash", {"command": "rm"}).allowed
     assert same.reserve("b").allowed
-
-
-def test_a_snapshot_of_an_earlier_version_names_memory_by_its_text() -> None:
-    """It goes on all the same, also what a limit and a prerequisite have shared."""
-    contracts = [at_most_n_times(matching("Bash", "ls"), 1), must_precede(matching("Bash", "ls"), "b")]
-    used = Session(contracts=contracts)
-    used.call("Bash", {"command": "ls"})
-
-    restored = Session.restore(_as_earlier(used.snapshot()), contracts)
-
-    assert not restored.reserve("Bash", {"command": "ls"}).allowed
-    assert restored.reserve("b").allowed
 
 
 def test_an_empty_prerequisite_takes_nothing_from_a_limit() -> None:
