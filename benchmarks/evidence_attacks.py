@@ -28,11 +28,11 @@ from openbox_agentrt.evidence import (
     ed25519_signer,
     verify_file,
 )
-from openbox_agentrt.evidence.checkpoints import check_checkpoint, leaves_of, make_checkpoint
+from openbox_agentrt.evidence.checkpoints.checkpoint import check_checkpoint, leaves_of, make_checkpoint
+from openbox_agentrt.evidence.checkpoints.merkle import consistency_proof
+from openbox_agentrt.evidence.checkpoints.signed_notes import NoteKey
+from openbox_agentrt.evidence.checkpoints.witness import Witness, write_request
 from openbox_agentrt.evidence.format2.parsing import LogLine, parse_line
-from openbox_agentrt.evidence.merkle import consistency_proof
-from openbox_agentrt.evidence.notes import NoteKey
-from openbox_agentrt.evidence.witness import Witness, write_request
 
 from .evidence_ground import Attacked, Ground, head_of, write_some
 from .evidence_moves import altered_stores, answers, hook_ground, hook_kills, hooks_at_once, moving_kills

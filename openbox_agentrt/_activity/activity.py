@@ -26,7 +26,7 @@ from ..errors import (
     UngovernedCallError,
     find_governance_error,
 )
-from ..evidence.markers import keyed_digest
+from ..evidence.redaction.markers import keyed_digest
 from ..lifecycle_events import PartialEvent, activity_completed
 from .binding import Binding, activity_context
 from .contract_call import ContractCall

@@ -13,7 +13,7 @@ from .._plain.freezing import freeze
 from .._run.contract_events import broken_result
 from ..acel.engine.call.lifecycle import aconclude
 from ..decision import Verdict
-from ..evidence.markers import redaction_marker
+from ..evidence.redaction.markers import redaction_marker
 from .refused_input import refused_input
 from .request import sent_only
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .._plain.freezing import freeze
 from ..decision import MISSING
 from ..errors import GovernanceUnavailableError
-from ..evidence.markers import redaction_marker
+from ..evidence.redaction.markers import redaction_marker
 
 if TYPE_CHECKING:
     from .._run.state import RunState

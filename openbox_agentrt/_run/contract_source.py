@@ -21,7 +21,7 @@ from ..acel.engine.journal.journal import filed_rules
 from ..acel.engine.plan.rule_set import shared_rules
 from ..acel.session import RunSession, Session, engine_of
 from ..errors import OptionError
-from ..evidence.redaction import Redactor, redactor_of
+from ..evidence.redaction.redactor import Redactor, redactor_of
 from .evidence import Recorder, SessionRecorder, foreign_evidence, redaction_key_of
 from .rules_in_force import BuildOwn, ContractSource, RulesInForce
 from .sessions import ContractSession, Sessions

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import OptionError
 from ..evidence.format2.recording import SessionEvidence
-from ..evidence.redaction import redactor_of
+from ..evidence.redaction.redactor import redactor_of
 
 if TYPE_CHECKING:
     from ..acel.violations import Violation
     from ..evidence import EvidenceFile
-    from ..evidence.redaction import Redactor
+    from ..evidence.redaction.redactor import Redactor
     from ..options import GovernanceOptions
 
 

@@ -12,8 +12,8 @@ from openbox_core.contracts.results import Verdict
 from opentelemetry import context, trace
 
 from .._webhook import Webhook
-from ..evidence.redacted_records import redact_record
-from ..evidence.redaction import Redactor
+from ..evidence.redaction.redacted_records import redact_record
+from ..evidence.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
     from ..decision import ApprovalRequest, Decision

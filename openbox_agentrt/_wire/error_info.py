@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from ..evidence.known_secrets import KEY_FORMS
+from ..evidence.redaction.known_secrets import KEY_FORMS
 from .payloads import safe_text
 
 MESSAGE_LIMIT: Final = 2_000

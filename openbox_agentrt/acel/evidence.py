@@ -6,8 +6,8 @@ from ..evidence.canonical import sha256_hex as _sha256_hex
 from ..evidence.format1.bundles import EvidenceBundle, EvidenceLog
 from ..evidence.format1.bundles import payload_of as _payload_of
 from ..evidence.keys import Signer, ed25519_signer
-from ..evidence.markers import redaction_marker as _redact_marker
-from ..evidence.redacted_records import redact_violation
+from ..evidence.redaction.markers import redaction_marker as _redact_marker
+from ..evidence.redaction.redacted_records import redact_violation
 
 __all__ = (
     "GENESIS_HASH",

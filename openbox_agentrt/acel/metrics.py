@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..evidence.redaction import Redactor
+from ..evidence.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
     from http.server import HTTPServer

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ..acel.rulesfile import read_rules
-from ..evidence.redaction import Redactor, redactor_of
+from ..evidence.redaction.redactor import Redactor, redactor_of
 from ..traces.backtest import Backtest, ChangedVerdict, ChangedVerdicts, ContractFindings, backtest
 from ..traces.events import Began
 from ..traces.formats import Recordings

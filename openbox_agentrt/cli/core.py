@@ -17,7 +17,7 @@ import typer
 
 from .._webhook import Webhook
 from ..evidence.keys import read_public_key
-from ..evidence.redaction import Redactor, redactor_of
+from ..evidence.redaction.redactor import Redactor, redactor_of
 from ..local_core import (
     DEFAULT_API_KEY,
     Approval,

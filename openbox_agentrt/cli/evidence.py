@@ -13,19 +13,19 @@ import typer
 from .._files.lock import FileLockedError
 from .._files.whole_write import write_private
 from .._plain.strict_json import JsonError, read_json
-from ..evidence.checkpoints import (
+from ..evidence.checkpoints.checkpoint import (
     Checkpoint,
     checkpoint_path,
     leaves_of,
     make_checkpoint,
     parse_checkpoint,
 )
+from ..evidence.checkpoints.line_proofs import check_proof, prove_line
+from ..evidence.checkpoints.merkle import consistency_proof
+from ..evidence.checkpoints.signed_notes import NoteKey
+from ..evidence.checkpoints.witness import Witness, write_request
+from ..evidence.checkpoints.witness_client import WitnessRefusedError, ask_witness, cosigned_checkpoint
 from ..evidence.keys import ed25519_signer, read_public_key
-from ..evidence.merkle import consistency_proof
-from ..evidence.notes import NoteKey
-from ..evidence.proofs import check_proof, prove_line
-from ..evidence.witness import Witness, write_request
-from ..evidence.witness_client import WitnessRefusedError, ask_witness, cosigned_checkpoint
 from .report import report
 from .running import InputError
 from .show import show

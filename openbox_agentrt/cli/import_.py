@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..evidence.redaction import redactor_of
+from ..evidence.redaction.redactor import redactor_of
 from ..traces.formats import Recordings
 from ..traces.written import rows_of
 from .options import Format, RedactField

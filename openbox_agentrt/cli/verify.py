@@ -15,10 +15,10 @@ from ..acel.fleet_account import FleetAccount
 from ..acel.rerun import RerunReport, rerun_files
 from ..acel.rulesfile import Rules, read_rules
 from ..evidence import Report, verify_file
-from ..evidence.checkpoints import Checkpoint, check_checkpoint, parse_checkpoint
+from ..evidence.checkpoints.checkpoint import Checkpoint, check_checkpoint, parse_checkpoint
+from ..evidence.checkpoints.signed_notes import NoteKey
 from ..evidence.keys import read_public_key
 from ..evidence.logs import logs_in
-from ..evidence.notes import NoteKey
 from .options import AsJson, Logs, PublicKey
 from .progress import Progress
 from .running import InputError

@@ -6,8 +6,8 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from ..evidence.checkpoints.witness import Witness, WitnessAnswer
 from ..evidence.errors import UnreadableLogError
-from ..evidence.witness import Witness, WitnessAnswer
 from .stopping import until_stopped
 
 _MAX_REQUEST = 1 << 20

@@ -14,7 +14,7 @@ from typing import Any
 from .._halt import halt_of
 from ..acel.rulesfile import Rules, read_rules
 from ..evidence.logs import logs_in
-from ..evidence.redaction import Redactor, redactor_of
+from ..evidence.redaction.redactor import Redactor, redactor_of
 from ..local_core import LocalCore
 from ..local_core.reading import CoreReader
 from .evidence_log import FollowedLog

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from .keys import Ed25519Signer as Ed25519Signer
     from .keys import Signer as Signer
     from .keys import ed25519_signer as ed25519_signer
-    from .known_secrets import SECRET_PATTERNS as SECRET_PATTERNS
     from .reading import Entry as Entry
     from .reading import read_entries as read_entries
     from .reading import verify_file as verify_file
-    from .redacted_records import redact_violation as redact_violation
-    from .redaction import Redactor as Redactor
+    from .redaction.known_secrets import SECRET_PATTERNS as SECRET_PATTERNS
+    from .redaction.redacted_records import redact_violation as redact_violation
+    from .redaction.redactor import Redactor as Redactor
     from .report import Report as Report
     from .summary import Summary as Summary
     from .summary import summarise as summarise
@@ -51,9 +51,9 @@ _HOME = {
     "InvalidKeyError": "errors",
     "KeyFileError": "errors",
     "LogInUseError": "errors",
-    "Redactor": "redaction",
+    "Redactor": "redaction.redactor",
     "Report": "report",
-    "SECRET_PATTERNS": "known_secrets",
+    "SECRET_PATTERNS": "redaction.known_secrets",
     "SessionEvidence": "format2.recording",
     "Signer": "keys",
     "Summary": "summary",
@@ -61,7 +61,7 @@ _HOME = {
     "ed25519_signer": "keys",
     "freeze": "._plain.freezing",
     "read_entries": "reading",
-    "redact_violation": "redacted_records",
+    "redact_violation": "redaction.redacted_records",
     "summarise": "summary",
     "verify_bundles": "format1.verification",
     "verify_file": "reading",

@@ -8,8 +8,8 @@ from .._plain.codec import plain_json
 from .._plain.freezing import freeze
 from .._plain.walk import Json
 from .canonical import encode
-from .markers import keyed_digest
-from .redaction import Redactor
+from .redaction.markers import keyed_digest
+from .redaction.redactor import Redactor
 
 _STEP_ROOM: Final = 16_000
 _OF_THE_USER: Final = frozenset(

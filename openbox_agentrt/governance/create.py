@@ -24,7 +24,7 @@ from .._run.runs import Runs
 from .._run.services import Services
 from .._run.spans import Spans, opted_in
 from .._webhook import Webhook
-from ..evidence.redaction import redactor_of
+from ..evidence.redaction.redactor import redactor_of
 from ..options import GovernanceOptions, takes_options
 from .governance import OpenBoxAgentRTGovernance
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, assert_never
 
 from .._plain.times import rfc3339
-from ..evidence.redacted_records import redact_record
-from ..evidence.redaction import Redactor
+from ..evidence.redaction.redacted_records import redact_record
+from ..evidence.redaction.redactor import Redactor
 
 State = Literal["pending", "approved", "rejected", "expired"]
 

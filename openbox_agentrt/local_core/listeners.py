@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from .._webhook import Webhook
-from ..evidence.redaction import redactor_of
+from ..evidence.redaction.redactor import redactor_of
 from .approvals import Approval
 from .failures import place_of
 

@@ -16,7 +16,7 @@ from openbox_agentrt.evidence import read_entries, verify_file
 from openbox_agentrt.evidence.calls import calls_in
 from openbox_agentrt.evidence.canonical import canonical
 from openbox_agentrt.evidence.logs import merged_entries
-from openbox_agentrt.evidence.markers import keyed_digest
+from openbox_agentrt.evidence.redaction.markers import keyed_digest
 
 KEY = b"a key for all workers"
 

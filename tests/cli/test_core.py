@@ -22,7 +22,7 @@ import pytest
 
 from openbox_agentrt.cli import main
 from openbox_agentrt.cli.core import _tell
-from openbox_agentrt.evidence.redaction import redactor_of
+from openbox_agentrt.evidence.redaction.redactor import redactor_of
 from openbox_agentrt.local_core import DEFAULT_API_KEY, LocalCore
 
 POLICY = 'package p\nresult := {"decision": "REQUIRE_APPROVAL", "reason": "always"}\n'

@@ -19,12 +19,12 @@ from openbox_agentrt.evidence import (
     read_entries,
     verify_file,
 )
-from openbox_agentrt.evidence.checkpoints import make_checkpoint
+from openbox_agentrt.evidence.checkpoints.checkpoint import make_checkpoint
+from openbox_agentrt.evidence.checkpoints.line_proofs import check_proof, prove_line
 from openbox_agentrt.evidence.format2.heads import Head, read_head, write_head
 from openbox_agentrt.evidence.format2.lines import write_line
 from openbox_agentrt.evidence.format2.parsing import parse_line
 from openbox_agentrt.evidence.format2.succession import handover
-from openbox_agentrt.evidence.proofs import check_proof, prove_line
 
 MakeViolation = Callable[..., Violation]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from openbox_agentrt.evidence.brief_redaction import brief_redactor_of
 from openbox_agentrt.evidence.errors import EvidenceError
 from openbox_agentrt.evidence.format2.file import EvidenceFile
 from openbox_agentrt.evidence.keys import ed25519_signer
-from openbox_agentrt.evidence.redaction import redactor_of
+from openbox_agentrt.evidence.redaction.brief_redaction import brief_redactor_of
+from openbox_agentrt.evidence.redaction.redactor import redactor_of
 
 if TYPE_CHECKING:
     from typing import Literal, Protocol

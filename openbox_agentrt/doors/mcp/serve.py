@@ -19,7 +19,7 @@ from ...acel.config import contracts_from_rules, load_rules, state_from_rules
 from ...acel.contracts.declaration import scope_of
 from ...acel.session import engine_of
 from ...evidence import EvidenceFile, ed25519_signer
-from ...evidence.redaction import redactor_of
+from ...evidence.redaction.redactor import redactor_of
 from ...fleet import Fleet, open_fleet
 from .attach import attach
 from .middleware import ACELMiddleware

@@ -9,7 +9,7 @@ from typing import Literal
 from ...acel import Session
 from ...acel.config import Rules, read_rules
 from ...evidence import EvidenceFile, ed25519_signer
-from ...evidence.redaction import redactor_of
+from ...evidence.redaction.redactor import redactor_of
 from ...fleet import open_fleet
 from ..mcp.calls import CALL, gated_methods
 from .gate import StdioGate

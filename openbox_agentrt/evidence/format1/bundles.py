@@ -18,8 +18,8 @@ from ..._plain.objects import error_name
 from ..canonical import GENESIS_HASH, canonical, decoded, legacy_canonical, sha256_hex
 from ..failures import Failures
 from ..keys import Signer
-from ..redacted_records import Recordable, redact_record
-from ..redaction import Redactor
+from ..redaction.redacted_records import Recordable, redact_record
+from ..redaction.redactor import Redactor
 from .verification import verify_bundles
 
 

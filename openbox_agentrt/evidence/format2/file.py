@@ -15,7 +15,7 @@ from ..._primitives import allocate_lock
 from ..canonical import canonical
 from ..failures import Failures
 from ..keys import Ed25519Signer, Signer, marker_key_of
-from ..redaction import Redactor
+from ..redaction.redactor import Redactor
 from .heads import Head, HeadState
 from .lines import LineType, session_text
 from .opening import open_log
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from ..anchors import Anchors, AnchorSpec
+    from ..checkpoints.anchors import Anchors, AnchorSpec
     from .background import BackgroundLane
 
 _MAX_BYTES = 64 << 20
@@ -290,7 +290,7 @@ def _anchors(
         return None
     from pathlib import Path
 
-    from ..anchors import Anchors
+    from ..checkpoints.anchors import Anchors
 
     return Anchors(Path(log), signer, given, failures)
 

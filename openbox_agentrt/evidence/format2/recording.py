@@ -8,8 +8,8 @@ from typing import Any, Generic, Self, TypeVar
 from ..._plain.objects import error_name
 from ..canonical import canonical, encode
 from ..failures import Failures
-from ..redacted_records import Recordable, redact_record
-from ..redaction import Redactor
+from ..redaction.redacted_records import Recordable, redact_record
+from ..redaction.redactor import Redactor
 from .lines import LineType
 
 

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from .._plain.freezing import Concealed, freeze
-from .._plain.walk import Json
+from ..._plain.freezing import Concealed, freeze
+from ..._plain.walk import Json
 from .known_secrets import SECRET_OR_WORD, SECRET_PATTERNS
 from .markers import MARKED, redaction_marker
 
@@ -257,7 +257,7 @@ class Redactor:
     def marker(self, value: object) -> str:
         """Give the text that stands in for a secret, under the key of this redactor."""
         # Loaded with the first secret: not every process has one.
-        from .._plain.spelling import spelt
+        from ..._plain.spelling import spelt
 
         # As contracts compare keys, so that one customer has one marker.
         return redaction_marker(spelt(value), self._key)

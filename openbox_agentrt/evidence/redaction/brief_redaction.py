@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .known_secrets import SECRET_PATTERNS
-from .redaction import Redactor, compiled
+from .redactor import Redactor, compiled
 from .secret_words import SECRET_WORDS, folded, may_find
 
 _compiled_once = functools.cache(compiled)

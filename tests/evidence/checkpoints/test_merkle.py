@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openbox_agentrt.evidence.merkle import (
+from openbox_agentrt.evidence.checkpoints.merkle import (
     EMPTY_ROOT,
     MerkleRange,
     consistency_proof,

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from .errors import UnreadableLogError
-from .format2.parts import header_of, iterate_lines, parts_of
-from .keys import Ed25519Signer
+from ..errors import UnreadableLogError
+from ..format2.parts import header_of, iterate_lines, parts_of
+from ..keys import Ed25519Signer
 from .merkle import MerkleRange, leaf_hash
-from .notes import SIGNATURE, Note, NoteKey, parse_note, sign
+from .signed_notes import SIGNATURE, Note, NoteKey, parse_note, sign
 
 ORIGIN: Final = "openbox-agentrt/evidence/"
 """What the name of a log begins with, before its identity."""

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, TypeAlias
 
-from .._files.whole_write import write_private
-from .checkpoints import Checkpoint, checkpoint_path, leaves_of, origin_of, signed_checkpoint
-from .errors import UnreadableLogError
-from .failures import Failures
-from .format2.heads import Head
-from .format2.lines import MAX_LINE
-from .format2.parts import header_of, part_path
-from .keys import Ed25519Signer
+from ..._files.whole_write import write_private
+from ..errors import UnreadableLogError
+from ..failures import Failures
+from ..format2.heads import Head
+from ..format2.lines import MAX_LINE
+from ..format2.parts import header_of, part_path
+from ..keys import Ed25519Signer
+from .checkpoint import Checkpoint, checkpoint_path, leaves_of, origin_of, signed_checkpoint
 from .merkle import MerkleRange, leaf_hash
 from .witness_client import ask_witness
 

@@ -1,7 +1,7 @@
 """What stands in the place of a value that is not to be seen."""
 
-from .._plain.digest import hmac_sha256
-from .canonical import canonical, legacy_canonical, sha256_hex
+from ..._plain.digest import hmac_sha256
+from ..canonical import canonical, legacy_canonical, sha256_hex
 
 MARKED = "***REDACTED("
 """How every marker begins."""

@@ -5,10 +5,10 @@ import urllib.request
 from collections.abc import Sequence
 from typing import Final
 
-from .checkpoints import Checkpoint, parse_checkpoint
-from .errors import EvidenceError
+from ..errors import EvidenceError
+from .checkpoint import Checkpoint, parse_checkpoint
 from .merkle import consistency_proof
-from .notes import Note, parse_note
+from .signed_notes import Note, parse_note
 from .witness import write_request
 
 _TIMEOUT_SECONDS: Final = 5.0

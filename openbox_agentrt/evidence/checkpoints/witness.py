@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from .._files.lock import FileLock
-from .._files.whole_write import write_private
-from .._plain.strict_json import JsonError, read_json
-from .checkpoints import Checkpoint, parse_checkpoint
-from .errors import UnreadableLogError
-from .keys import Ed25519Signer
+from ..._files.lock import FileLock
+from ..._files.whole_write import write_private
+from ..._plain.strict_json import JsonError, read_json
+from ..errors import UnreadableLogError
+from ..keys import Ed25519Signer
+from .checkpoint import Checkpoint, parse_checkpoint
 from .merkle import EMPTY_ROOT, verify_consistency
-from .notes import COSIGNATURE, NoteKey, cosign
+from .signed_notes import COSIGNATURE, NoteKey, cosign
 
 _MAX_PROOF: Final = 64
 _OLD: Final = re.compile(rb"old (0|[1-9][0-9]{0,17})\n((?:[A-Za-z0-9+/=]+\n)*)\n(.+)", re.DOTALL)

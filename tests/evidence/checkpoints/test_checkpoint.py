@@ -30,18 +30,18 @@ from openbox_agentrt.evidence import (
     ed25519_signer,
     verify_file,
 )
-from openbox_agentrt.evidence.checkpoints import (
+from openbox_agentrt.evidence.checkpoints.checkpoint import (
     Checkpoint,
     check_checkpoint,
     leaves_of,
     make_checkpoint,
     parse_checkpoint,
 )
-from openbox_agentrt.evidence.merkle import consistency_proof
-from openbox_agentrt.evidence.notes import NoteKey, cosign, parse_note, sign
-from openbox_agentrt.evidence.proofs import check_proof, prove_line
-from openbox_agentrt.evidence.witness import Witness, write_request
-from openbox_agentrt.evidence.witness_client import cosigned_checkpoint
+from openbox_agentrt.evidence.checkpoints.line_proofs import check_proof, prove_line
+from openbox_agentrt.evidence.checkpoints.merkle import consistency_proof
+from openbox_agentrt.evidence.checkpoints.signed_notes import NoteKey, cosign, parse_note, sign
+from openbox_agentrt.evidence.checkpoints.witness import Witness, write_request
+from openbox_agentrt.evidence.checkpoints.witness_client import cosigned_checkpoint
 
 MakeViolation = Callable[..., Violation]
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openbox_agentrt.evidence.brief_redaction import brief_redactor_of
-from openbox_agentrt.evidence.known_secrets import _KEYS, KEY_FORMS, SECRET_PATTERNS
-from openbox_agentrt.evidence.redaction import redactor_of
-from openbox_agentrt.evidence.secret_words import SECRET_WORDS, folded, may_find
+from openbox_agentrt.evidence.redaction.brief_redaction import brief_redactor_of
+from openbox_agentrt.evidence.redaction.known_secrets import _KEYS, KEY_FORMS, SECRET_PATTERNS
+from openbox_agentrt.evidence.redaction.redactor import redactor_of
+from openbox_agentrt.evidence.redaction.secret_words import SECRET_WORDS, folded, may_find
 
 KEY = b"k" * 32
 WHOLE = redactor_of(()).keyed(KEY)
@@ -82,7 +82,7 @@ def test_nothing_is_compiled_for_a_text_without_words() -> None:
     """The library that searches is not even loaded."""
     code = (
         "import sys\n"
-        "from openbox_agentrt.evidence.brief_redaction import brief_redactor_of\n"
+        "from openbox_agentrt.evidence.redaction.brief_redaction import brief_redactor_of\n"
         "redactor = brief_redactor_of(())\n"
         "redactor.redact({'command': 'ls', 'path': '/tmp/x'})\n"
         "print('re2' in sys.modules)\n"

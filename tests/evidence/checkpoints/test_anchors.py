@@ -14,15 +14,15 @@ from openbox_agentrt.acel import must_precede
 from openbox_agentrt.acel.violations import Violation
 from openbox_agentrt.errors import GovernanceError, OptionError
 from openbox_agentrt.evidence import Ed25519Signer, EvidenceFile, ed25519_signer
-from openbox_agentrt.evidence.anchors import Anchors, GrowingTree
-from openbox_agentrt.evidence.checkpoints import (
+from openbox_agentrt.evidence.checkpoints.anchors import Anchors, GrowingTree
+from openbox_agentrt.evidence.checkpoints.checkpoint import (
     check_checkpoint,
     checkpoint_path,
     leaves_of,
     parse_checkpoint,
 )
+from openbox_agentrt.evidence.checkpoints.merkle import root_of
 from openbox_agentrt.evidence.failures import Failures
-from openbox_agentrt.evidence.merkle import root_of
 
 MakeViolation = Callable[..., Violation]
 

@@ -18,7 +18,7 @@ from openbox_agentrt.cli.hook import main as hook
 from openbox_agentrt.doors.stdio_proxy.command import proxy
 from openbox_agentrt.errors import OptionError
 from openbox_agentrt.evidence import EvidenceFile, KeyFileError, Redactor, ed25519_signer, read_entries
-from openbox_agentrt.evidence.markers import redaction_marker
+from openbox_agentrt.evidence.redaction.markers import redaction_marker
 
 MARKER = re.compile(r"\"pin\": \"([^\"]+)\"")
 SECRET = {"id": 1, "pin": "1234"}

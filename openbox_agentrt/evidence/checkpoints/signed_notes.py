@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from .errors import InvalidKeyError
-from .keys import Ed25519Signer, ed25519_verifier
+from ..errors import InvalidKeyError
+from ..keys import Ed25519Signer, ed25519_verifier
 
 SIGNATURE: Final = 1
 COSIGNATURE: Final = 4

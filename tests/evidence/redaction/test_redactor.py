@@ -23,8 +23,8 @@ from openbox_agentrt.evidence import (
     read_entries,
     redact_violation,
 )
-from openbox_agentrt.evidence.markers import redaction_marker
-from openbox_agentrt.evidence.redacted_records import redact_record
+from openbox_agentrt.evidence.redaction.markers import redaction_marker
+from openbox_agentrt.evidence.redaction.redacted_records import redact_record
 
 KEY = b"k" * 32
 SECRET = "hunter2"

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .checkpoints import ORIGIN, Checkpoint, leaves_of, missing_signatures, parse_checkpoint
-from .format2.parsing import LogLine, parse_line
-from .format2.parts import iterate_lines, parts_of
-from .format2.succession import successor
-from .keys import ed25519_verifier, key_id_of
+from ..format2.parsing import LogLine, parse_line
+from ..format2.parts import iterate_lines, parts_of
+from ..format2.succession import successor
+from ..keys import ed25519_verifier, key_id_of
+from .checkpoint import ORIGIN, Checkpoint, leaves_of, missing_signatures, parse_checkpoint
 from .merkle import inclusion_proof, leaf_hash, verify_inclusion
-from .notes import NoteKey
+from .signed_notes import NoteKey
 
 _MARK = b'"type":"key"'
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from .markers import redaction_marker
-from .redaction import Redactor
+from .redactor import Redactor
 
 _TRACE_HASH = "trace_hash"
 _NEVER_REDACTED = frozenset(("kind", "spec", "tool", "step", "id", "mode", "severity", "on_violation"))
