@@ -16,6 +16,9 @@ from .payloads import safe_text
 MESSAGE_LIMIT: Final = 2_000
 HIDDEN: Final = "[hidden]"
 
+# Of a word, also of one after an escape, as in a text that is quoted in JSON.
+_BEGIN: Final = r"(?:\b|(?<=\\[bfnrt]))"
+
 _SECRETS: Final = (
     # user:password@ in a URL
     (re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@'\"]+@"), rf"\1{HIDDEN}@"),
@@ -24,22 +27,23 @@ _SECRETS: Final = (
     # Authorization: Bearer ..., X-Api-Key: ..., password=..., "secret": "..."
     (
         re.compile(
-            r"(?i)\b((?:proxy-)?authorization|cookie|set-cookie"
+            rf"(?i){_BEGIN}((?:proxy-)?authorization|cookie|set-cookie"
             r"|[a-z0-9_-]*(?:api[_-]?key|token|secret|passw(?:or)?d|private[_-]?key|credential)s?)"
             r"(['\"]?\s*[:=]\s*['\"]?)(?:(?:bearer|basic|digest)\s+)?[^\s'\",;&)\]}]+"
         ),
         rf"\1\2{HIDDEN}",
     ),
-    (re.compile(r"(?i)\b(bearer|basic)\s+[a-z0-9._~+/=-]{8,}"), rf"\1 {HIDDEN}"),
+    (re.compile(rf"(?i){_BEGIN}(bearer|basic)\s+[a-z0-9._~+/=-]{{8,}}"), rf"\1 {HIDDEN}"),
     # keys that are known by their beginning, and JSON web tokens
     (
         re.compile(
-            r"\b(?:obx_(?:live|test)_|sk-|pk-|ghp_|gho_|github_pat_|xox[abprs]-|AKIA|AIza)[A-Za-z0-9_-]{6,}"
+            _BEGIN
+            + r"(?:obx_(?:live|test)_|sk-|pk-|ghp_|gho_|github_pat_|xox[abprs]-|AKIA|AIza)[A-Za-z0-9_-]{6,}"
         ),
         HIDDEN,
     ),
-    (re.compile(KEY_FORMS), HIDDEN),
-    (re.compile(r"\beyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"), HIDDEN),
+    (re.compile(_BEGIN + KEY_FORMS), HIDDEN),
+    (re.compile(_BEGIN + r"eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"), HIDDEN),
     (
         re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S),
         HIDDEN,

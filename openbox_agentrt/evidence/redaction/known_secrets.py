@@ -13,6 +13,8 @@ from typing import Final
 SECRET_OR_WORD: Final = "secret_or_word"
 """Group of a pattern that is a secret, unless it only says something of a value."""
 
+_BOUNDARY: Final = r"\b"
+
 _WORD: Final = r"[A-Za-z0-9_-]"
 
 _KEYS: Final = (
@@ -167,29 +169,48 @@ _SENTENCES: Final = (
     r"(?i:\bpassword\s+)(?P<secret>'[^']+')\s*(?:;|$)",
 )
 
-KEY_FORMS: Final = rf"\b(?:{'|'.join(_KEYS)})"
-"""The keys of issuers, in a syntax that every engine for regular expressions has."""
 
-SECRET_PATTERNS: Final[tuple[str, ...]] = (
-    r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
-    r"(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
-    # No word of a sentence: "basic understanding" is none, "Bearer abcdefgh1234" is one.
-    r"\b(?i:bearer|basic)\s+(?:[A-Za-z0-9][a-z]*[A-Z0-9._~+/=-][A-Za-z0-9._~+/=-]{3,}|[a-z]{24,})",
-    r"(?i:\b(?:(?:proxy-)?authorization|(?:set-)?cookie|x-(?:api|auth|access)-(?:key|token))"
-    r"\\*(?:['\"]?\s*[:=]\s*|['\"]\s*,\s*\\*['\"]val(?:ue)?\\*['\"]\s*:\s*)\\*['\"]?)(?P<secret>[^\s'\"\\,;](?:[^\r\n'\"\\]*[^\s'\"\\,;])?)",
-    r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*",
-    KEY_FORMS,
-    r"\bdiscord(?:app)?\.com/api/webhooks/[0-9]+/(?P<secret>[A-Za-z0-9_-]{20,})",
-    r"\bwebhook\.office\.com/webhookb2/(?P<secret>[A-Za-z0-9@/_-]{20,})",
-    r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/]{20,})",
-    # The password in a URL, up to the last @ before its path.
-    r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@?#'\"<>]*:(?P<secret>[^\s/?#'\"<>]+)@",
-    # ... and a token in the place of the user.
-    r"\bhttps?://(?P<secret>[A-Za-z0-9_-]{20,})@",
-    rf"(?i:(?:^|[\s'\"])--?(?:{_OPTIONS})(?:=|\s+))(?P<secret>'[^']*'|\"[^\"]*\"|[^\s'\"-][^\s'\"]*)",
-    *_NAMES,
-    *_COMMANDS,
-    *_SENTENCES,
+def _after_escapes(pattern: str) -> str:
+    """
+    Let what begins at the beginning of a word begin after an escape too.
+
+    In a text that is quoted in JSON or in a program, what stands after a line feed stands after ``\\n``.
+    """
+    at = pattern.find(_BOUNDARY)
+    flags = pattern[: max(at, 0)]
+    if at < 0 or flags.replace("(?i:", "").replace("(?m:", ""):
+        return pattern
+    rest = pattern[at + len(_BOUNDARY) :]
+    secret = rest if "(?P<secret" in rest else f"(?P<secret>{rest})"
+    return rf"{flags}(?:\b|\\[bfnrt]){secret}"
+
+
+KEY_FORMS: Final = rf"(?:{'|'.join(_KEYS)})"
+"""The keys of issuers, which begin a word, in a syntax that every engine for regular expressions has."""
+
+SECRET_PATTERNS: Final[tuple[str, ...]] = tuple(
+    _after_escapes(pattern)
+    for pattern in (
+        r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
+        r"(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
+        # No word of a sentence: "basic understanding" is none, "Bearer abcdefgh1234" is one.
+        r"\b(?i:bearer|basic)\s+(?:[A-Za-z0-9][a-z]*[A-Z0-9._~+/=-][A-Za-z0-9._~+/=-]{3,}|[a-z]{24,})",
+        r"(?i:\b(?:(?:proxy-)?authorization|(?:set-)?cookie|x-(?:api|auth|access)-(?:key|token))"
+        r"\\*(?:['\"]?\s*[:=]\s*|['\"]\s*,\s*\\*['\"]val(?:ue)?\\*['\"]\s*:\s*)\\*['\"]?)(?P<secret>[^\s'\"\\,;](?:[^\r\n'\"\\]*[^\s'\"\\,;])?)",
+        r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*",
+        rf"\b{KEY_FORMS}",
+        r"\bdiscord(?:app)?\.com/api/webhooks/[0-9]+/(?P<secret>[A-Za-z0-9_-]{20,})",
+        r"\bwebhook\.office\.com/webhookb2/(?P<secret>[A-Za-z0-9@/_-]{20,})",
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/]{20,})",
+        # The password in a URL, up to the last @ before its path.
+        r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@?#'\"<>]*:(?P<secret>[^\s/?#'\"<>]+)@",
+        # ... and a token in the place of the user.
+        r"\bhttps?://(?P<secret>[A-Za-z0-9_-]{20,})@",
+        rf"(?i:(?:^|[\s'\"])--?(?:{_OPTIONS})(?:=|\s+))(?P<secret>'[^']*'|\"[^\"]*\"|[^\s'\"-][^\s'\"]*)",
+        *_NAMES,
+        *_COMMANDS,
+        *_SENTENCES,
+    )
 )
 """
 Values that are secrets wherever they stand: private keys, tokens, keys of about fifty issuers, headers that

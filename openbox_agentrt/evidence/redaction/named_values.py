@@ -15,6 +15,7 @@ _TO_END_OF_WORD = re.compile(r"[^\s,;&]*+")
 _BRACKET = re.compile(r"[\[\](){}]")
 _CALL = re.compile(r"[A-Za-z_][A-Za-z_.]*\((?:[^()]*\))?[),.:]*+")
 _TYPE = re.compile(r"(?:[A-Za-z]+\.)?(?:Optional|Union|Annotated|Literal)\[.*")
+_ESCAPES: Final = frozenset("bfnrt")
 _WORDS_FOR_VALUES: Final = frozenset(
     (
         *("required", "optional", "none", "null", "nil", "undefined", "unset", "empty", "missing", "blank"),
@@ -23,7 +24,7 @@ _WORDS_FOR_VALUES: Final = frozenset(
         *("expired", "changed", "hidden", "redacted", "masked"),
     )
 )
-_OPTION = re.compile(r"(?<![\w.$-])--?([\w.$-]++)(\s++)(?=[^\s-])")
+_OPTION = re.compile(r"(?:(?<![\w.$-])|(?<=\\[bfnrt]))--?([\w.$-]++)(\s++)(?=[^\s-])")
 
 
 def conceal_values(text: str, hides: Callable[[str], bool], marker: Callable[[str], str]) -> str:
@@ -45,7 +46,7 @@ def _conceal(
     done = 0
     for match in names.finditer(text):
         start = match.end()
-        if match.start() < done or not hides(match[1].lstrip("-")):
+        if match.start() < done or not any(map(hides, _names(text, match))):
             continue
         end = _end_of_value(text, start, match[2])
         value = text[start:end]
@@ -55,6 +56,13 @@ def _conceal(
         pieces += (text[done:start], quote, marker(value.strip(quote) if quote else value), quote)
         done = end
     return "".join((*pieces, text[done:])) if pieces else text
+
+
+def _names(text: str, match: re.Match[str]) -> tuple[str, ...]:
+    name = match[1].lstrip("-")
+    # In a text that is quoted in JSON or in a program, a name that begins a line stands after ``\\n``.
+    is_escaped = name[:1] in _ESCAPES and text.endswith("\\", 0, match.start(1))
+    return (name, name[1:]) if is_escaped else (name,)
 
 
 def _end_of_value(text: str, start: int, joint: str) -> int:

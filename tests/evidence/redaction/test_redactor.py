@@ -211,9 +211,17 @@ def test_the_keys_of_issuers_are_known(key: str) -> None:
     """In a sentence, in a command, in JSON inside text, and in what goes to Core as an error."""
     hiding = Redactor(patterns=SECRET_PATTERNS, key=KEY)
 
-    for form in ("used {} here", "export X={};", '{{"a": "{}"}}', "[{}]", "https://x.example/?k={}#a"):
+    for form in (
+        "used {} here",
+        "export X={};",
+        '{{"a": "{}"}}',
+        "[{}]",
+        "https://x.example/?k={}#a",
+        r"a\n{}",
+    ):
         assert hiding.redact_text(form.format(key)) == form.format(redaction_marker(key, KEY))
     assert key not in scrub(f"used {key} here")
+    assert key not in scrub(rf"a\n{key}")
 
 
 @pytest.mark.parametrize(
@@ -296,6 +304,9 @@ def test_the_keys_of_issuers_are_known(key: str) -> None:
         ("Passwort: hunter22", "hunter22"),
         ("credentials: ann/Tr0ub4dor", "Tr0ub4dor"),
         ("his PIN is 4821.", "4821"),
+        (r'{"log": "a\nPASSWORD=hunter22', "hunter22"),
+        (r"a\r\nAuthorization: Basic YW5uOmh1bnRlcjI=", "Basic YW5uOmh1bnRlcjI="),
+        (r"a\tcurl -u ann:hunter22 x", "hunter22"),
     ],
 )
 def test_the_secret_alone_is_hidden_where_the_text_says_which_it_is(text: str, hidden: str) -> None:
@@ -503,6 +514,8 @@ def test_any_text_can_be_redacted(text: str) -> None:
             "a=1&password={}&b=2",
             "PASSWORD => {}",
             "password := {}",
+            r"a\npassword={}",
+            r"a\n--password {}",
         ]
     ),
 )
