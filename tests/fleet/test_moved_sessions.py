@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openbox_agentrt.acel import Session, at_most_n_times, build_contract, must_precede, response
+from openbox_agentrt.acel import Session, at_most_n_times, build_contract, must_precede, never_after, response
 from openbox_agentrt.acel.rerun import rerun_files
 from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.fleet import Fleet, RedisFleet, SqliteFleet
@@ -36,6 +36,24 @@ def workers(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[t
     folder, name = tmp_path_factory.mktemp("fleet"), uuid.uuid4().hex
     with closing(make()) as one, closing(make()) as two:
         yield one, two
+
+
+def test_a_contract_that_was_added_on_the_way_is_remembered(workers: tuple[Fleet, Fleet]) -> None:
+    """Another worker has it among its rules. What it counts has a name that says since when."""
+    rules = [at_most_n_times("b", 9)]
+    added = never_after("b", "a", key="k")
+    one, two = workers
+    name = f"added-{next(_names)}"
+    first = Session(contracts=rules, fleet=one, durable=True, session_id=name)
+    first.call("c", {})
+    first.add_contract(added)
+    first.call("a", {"k": "x"})
+    first.release()
+
+    then = Session(contracts=[*rules, added], fleet=two, durable=True, session_id=name)
+
+    assert [then.reserve("b", {"k": value}).allowed for value in "xy"] == [False, True]
+    then.release()
 
 
 steps = st.lists(

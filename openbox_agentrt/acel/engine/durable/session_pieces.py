@@ -24,7 +24,7 @@ from ...memory.state import StateStore
 from ...wording import shown
 from ..plan.planned_call import PlannedCall
 from ..record.trace import Trace
-from ..snapshot.snapshot import cells_of, common_memory, is_json, remember
+from ..snapshot.snapshot import begin_since, cells_of, common_memory, is_json, remember
 from ..store.session_store import SessionStore
 from .piece_marks import PieceMarks
 
@@ -128,7 +128,10 @@ class SessionPieces:
                 self._names, self._all = {}, False
                 was_new = not self._store.step
                 self._store.forget()
-                memory = {**_BLANK, **head.get("memory", {}), "cells": self._read(pieces)}
+                common = {**_BLANK, **head.get("memory", {})}
+                # First: it says by which names some of the pieces are kept.
+                begin_since(self._store, common["since"])
+                memory = {**common, "cells": self._read(pieces)}
                 remember(self._store, memory, migrate=True)
                 self._store.shut = halt or self._store.shut
                 self._track()

@@ -269,12 +269,15 @@ class JournaledStore(SessionStore):
 
     def _end(self, call: PlannedCall, ran: PlannedCall | None, end: End) -> list[Breach] | None:
         over = super()._end(call, ran, end)
+        # What others may go on with by the same mark is so after this step as well.
+        self._left = ""
         at = self._time() if call.plan.later or (ran is not None and call.plan.timeline) else None
         self._noted.append(_Noted(_EVENTS[end], call, over, at, reserved_form(call), order=self._places))
         return over
 
     def _refused_elsewhere(self, call: PlannedCall, breaches: list[Breach]) -> None:
         super()._end(call, None, "undo")
+        self._left = ""
         at = self._time() if call.plan.later else None
         self._noted.append(_Noted("abort", call, breaches, at, order=self._places))
 

@@ -22,11 +22,13 @@ class LeftMemory:
 
     Attributes:
         memory: What follows from the steps; None if they do not show all of it.
-        cells: The names of all cells that its contracts have.
+        cells: The names of the cells that it is known of what they hold.
+        is_whole: Whether nothing else is kept of the session.
     """
 
     memory: Mapping[str, Any] | None
     cells: frozenset[str] = frozenset()
+    is_whole: bool = False
 
 
 class Moves:

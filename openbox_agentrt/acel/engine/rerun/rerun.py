@@ -152,6 +152,7 @@ class Rerun(Comparison):
         if self._store is None:
             raise RerunError("the session has no beginning here")
         like = self._store.book.rules
+        self._memory.replace()
         self._unseen.replace(rules, like)
         self._store.replace(RuleSet(self._rules.known(), alone=like.alone, default_scope=like.default_scope))
 
@@ -182,6 +183,7 @@ class Rerun(Comparison):
             case "state":
                 self._store.memory.state.update(thawed(step["set"]))
             case "add":
+                self._memory.replace()
                 contract = self._rules.add(step["contract"], step["text"])
                 if contract is not None:
                     self._store.add(contract)

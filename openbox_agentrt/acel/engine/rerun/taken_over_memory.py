@@ -35,6 +35,10 @@ class FollowedMemory:
     def __init__(self, found: Comparison, rules: FollowedRules, unseen: UnseenMemory, moves: Moves) -> None:
         self.is_hidden = False
         self._is_step_hidden = False
+        # What others left that the contracts here do not count: it is kept for whoever does. And whether
+        # that is all that is kept.
+        self._beside: dict[str, Any] = {}
+        self._is_whole = True
         self._found = found
         self._rules = rules
         self._unseen = unseen
@@ -52,8 +56,19 @@ class FollowedMemory:
         is_known = not (self.is_hidden or self._unseen.is_any or None in self._rules.contracts)
         with store.lock:
             names = frozenset(cells_of(store))
-        memory = _memory_of(store) if is_known else None
-        self._moves.leave(step["run"], step["mark"], LeftMemory(memory, names))
+        if not is_known:
+            self._moves.leave(step["run"], step["mark"], LeftMemory(None, names))
+            return
+        beside = {name: cell for name, cell in self._beside.items() if name not in names}
+        memory = _memory_of(store)
+        memory["cells"] |= {name: cell for name, cell in beside.items() if cell is not None}
+        self._moves.leave(
+            step["run"], step["mark"], LeftMemory(memory, names | beside.keys(), self._is_whole)
+        )
+
+    def replace(self) -> None:
+        """Take note that other contracts count from here on. What is kept beside them is not known then."""
+        self._beside, self._is_whole = {}, False
 
     def restore(
         self,
@@ -88,11 +103,20 @@ class FollowedMemory:
             for name in _different(left.memory, shown, left.cells, make):
                 self._found.differ(number, step, f"remembers {name}", "not as it was left in another log")
         self._go_on(number, memory, store)
-        if left is not None and shown is None and memory is not None:
+        self._beside = self._kept_beside(left, store)
+        self._is_whole = left is not None and left.is_whole
+        if left is not None and shown is None and memory is not None and not left.is_whole:
             with store.lock:
-                # What whoever left it does not count was kept for it all the same.
+                # What nobody is known to have left may be kept for it all the same.
                 kept = cells_of(store).keys() - left.cells
             self._unseen.hide_cells(kept, store.book.rules)
+
+    def _kept_beside(self, left: LeftMemory | None, store: SessionStore) -> dict[str, Any]:
+        if left is None or left.memory is None:
+            return {}
+        with store.lock:
+            names = left.cells - cells_of(store).keys()
+        return {name: left.memory["cells"].get(name) for name in names}
 
     def _as_rebuilt(self, memory: Mapping[str, Any]) -> dict[str, Any]:
         """Name contracts as they are called that were built again; a log names them as they were written."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...contracts.base import ENDED, HALTED, TemporalContract
@@ -129,10 +129,7 @@ def remember(store: SessionStore, data: Mapping[str, Any], *, migrate: bool = Fa
     """Do as `load_memory`, for a caller that holds the lock."""
     # Most remember nothing of a contract as such: to name all of them is a third of what a restart takes.
     names = _names(store) if data["since"] or data["violated"] else {}
-    for *name, step in data["since"]:
-        # A contract that was added on the way has memory of its own.
-        since = dict.fromkeys(_named(names, name)[:1], int(step))
-        store.book.since = {**store.book.since, **since}
+    _begin_since(store, data["since"], names)
     if "digest_key" in data:
         store.memory.digests.key = bytes.fromhex(data["digest_key"])
     cells = cells_of(store)
@@ -148,6 +145,18 @@ def remember(store: SessionStore, data: Mapping[str, Any], *, migrate: bool = Fa
     for name, cell in cells.items():
         if name in data["cells"]:
             cell.load(data["cells"][name])
+
+
+def begin_since(store: SessionStore, since: Iterable[Sequence[Any]]) -> None:
+    """Take note which contracts were added on the way, and when: the names of their cells say so too."""
+    if since:
+        _begin_since(store, since, _names(store))
+
+
+def _begin_since(store: SessionStore, since: Iterable[Sequence[Any]], names: Mapping[int, list[Any]]) -> None:
+    for *name, step in since:
+        added = dict.fromkeys(_named(names, name)[:1], int(step))
+        store.book.since = {**store.book.since, **added}
 
 
 def _digest_key(store: SessionStore) -> dict[str, str]:
