@@ -9,7 +9,17 @@ from typing import Any, Final, TypeAlias
 from ..acel.events import Outcome
 from ..acel.match.keys import About
 
-__all__ = ("NOT_RECORDED", "Began", "Ended", "Resumed", "RunEnded", "StateSet", "TraceEvent", "Unrecorded")
+__all__ = (
+    "NOT_RECORDED",
+    "Began",
+    "Ended",
+    "Left",
+    "Resumed",
+    "RunEnded",
+    "StateSet",
+    "TraceEvent",
+    "Unrecorded",
+)
 
 
 class Unrecorded:
@@ -103,12 +113,25 @@ class Resumed:
         state: Its state.
         at: When, as for `Began`.
         of: The id that it had there as well, if it has one.
+        left_by: The session of this recording that it went on from, where that is said.
+        mark: What the memory is known by that was left there.
     """
 
     session: str
     state: Mapping[str, Any]
     at: float | None = None
     of: str | None = None
+    left_by: str | None = None
+    mark: str | None = None
 
 
-TraceEvent: TypeAlias = Began | Ended | Resumed | RunEnded | StateSet
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Left:
+    """The memory of a session was kept for whoever goes on with it, known by a mark."""
+
+    session: str
+    mark: str
+    at: float | None = None
+
+
+TraceEvent: TypeAlias = Began | Ended | Left | Resumed | RunEnded | StateSet

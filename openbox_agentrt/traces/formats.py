@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ..evidence.format2.parts import header_of
 from .claude_code import is_claude_code, read_claude_code
 from .events import Began, Ended, TraceEvent
+from .in_time import in_time
 from .mcp_lines import is_mcp, read_mcp
 from .openai_messages import is_openai, read_openai
 from .otlp import is_otlp, read_otlp
 from .rows import is_rows, read_rows
 from .source import RecordedFile, TraceSourceError
-from .steps import read_steps
+from .steps import has_moved, read_steps
 
 __all__ = ("FORMATS", "Recordings")
 
@@ -63,19 +65,26 @@ class Recordings:
 
     def events(self) -> Iterator[TraceEvent]:
         """
-        Give what happened, in the order of each file.
+        Give what happened, in the order of each file. Logs of workers between which sessions moved are put
+        into the order of time.
 
         Raises:
             TraceSourceError: A file is missing or has another format.
         """
+        moved: list[Path] = []
         for path, named in self._found():
             kind = self._kind(path, named=named)
             if kind is None:
                 self.unread["files that are no recording"] += 1
                 continue
             self.files[kind] += 1
+            if kind == "evidence" and not self._by_file and has_moved(path):
+                moved.append(path)
+                continue
             events = FORMATS[kind].read(RecordedFile(path, self.unread))
             yield from _in_session(str(path), events) if self._by_file else events
+        logs = (read_steps(RecordedFile(path, self.unread)) for path in moved)
+        yield from in_time(chain.from_iterable(logs)) if len(moved) > 1 else chain.from_iterable(logs)
 
     def _found(self) -> Iterator[tuple[Path, bool]]:
         for name in self._paths:

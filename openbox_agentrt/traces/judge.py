@@ -24,7 +24,7 @@ from ..acel.rulesfile import Rules
 from ..acel.session import engine_of
 from ..acel.violations import Violation
 from .counts import Names
-from .events import Began, Ended, Resumed, RunEnded, StateSet, TraceEvent, Unrecorded
+from .events import Began, Ended, Left, Resumed, RunEnded, StateSet, TraceEvent, Unrecorded
 from .judged_session import MOST_OPEN, JudgedSession, JudgedSessions
 
 MOST_KEYS = 1_000_000
@@ -108,6 +108,8 @@ class TraceJudge:
         if event.at is not None:
             kept.now = max(kept.now, event.at)
             self._fleet.now = max(self._fleet.now, event.at)
+        if kept.left is not None:
+            kept.left = None
         match event:
             case Began():
                 return self._began(kept, event)
@@ -118,13 +120,22 @@ class TraceJudge:
             case RunEnded():
                 kept.runs.discard(event.run)
                 self._note_owed(kept, engine_of(kept.session).end_run(event.run))
+            case Left():
+                kept.left = event.mark
             case Resumed():
-                # With a memory that nobody knows here.
-                kept.is_resumed = True
-                kept.session.state.update(dict(event.state))
+                self._resumed(kept, event)
             case StateSet():
                 kept.session.state.update(dict(event.values))
         return None
+
+    def _resumed(self, kept: JudgedSession, event: Resumed) -> None:
+        left_by, mark = event.left_by, event.mark
+        if left_by is not None and mark and self._sessions.go_on(left_by, event.session, mark):
+            kept = self._sessions[event.session]
+        else:
+            # With a memory that nobody knows here.
+            kept.is_resumed = True
+        kept.session.state.update(dict(event.state))
 
     def _began(self, kept: JudgedSession, call: Began) -> Judged:
         kept.has_prompts = kept.has_prompts or call.tool == USER_PROMPT

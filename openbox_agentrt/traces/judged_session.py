@@ -43,6 +43,7 @@ class JudgedSession:
         runs: The runs that are not over.
         miscounted: Contracts that cannot have counted all that they count, by position.
         refused_by: Contracts that refused a call of it, by position.
+        left: What its memory is known by, as long as nothing has happened since it was left.
         owing: Contracts by which something was owed at an end, by position.
         session: The session.
         flying: The calls that are under way.
@@ -58,6 +59,7 @@ class JudgedSession:
     miscounted: frozenset[int] = frozenset()
     refused_by: frozenset[int] = frozenset()
     owing: frozenset[int] = frozenset()
+    left: str | None = None
     session: Session = field(init=False)
     flying: dict[Began, Reservation] = field(default_factory=dict)
 
@@ -135,6 +137,22 @@ class JudgedSessions:
         for name, data in () if self._parked is None else self._parked:
             if name not in self._open:
                 yield JudgedSession.from_bytes(data, self._rules, self._state)
+
+    def go_on(self, old: str, new: str, mark: str) -> bool:
+        """Go on with a session under a new name; tell whether it is there as it was left, with that mark."""
+        if old not in self._open and (self._parked is None or self._parked.get(old) is None):
+            return False
+        kept = self[old]
+        if kept.left != mark or kept.flying:
+            return False
+        for name in (old, new):
+            self._count -= name in self._open
+            self._open.pop(name, None)
+            if self._parked is not None:
+                self._parked.drop(name)
+        kept.name, self._open[new] = new, kept
+        self._count += 1
+        return True
 
     def _found(self, name: str) -> JudgedSession:
         data = None if self._parked is None else self._parked.get(name)

@@ -33,6 +33,10 @@ class Parked:
         row = found.fetchone()
         return None if row is None else bytes(row[0])
 
+    def drop(self, name: str) -> None:
+        """Keep nothing under a name any more."""
+        self._database.execute("delete from parked where name = ?", (_encoded(name),))
+
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         for name, data in self._database.execute("select name, data from parked"):
             yield name.decode("utf-8", "surrogatepass"), data

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from .._plain.freezing import thawed
@@ -17,7 +18,7 @@ from ..acel.engine.rerun.hidden_parts import has_hidden
 from ..acel.events import Outcome
 from ..acel.match.keys import About
 from ..evidence.reading import Entry, read_entries
-from .events import Began, Ended, Resumed, RunEnded, StateSet, TraceEvent
+from .events import Began, Ended, Left, Resumed, RunEnded, StateSet, TraceEvent
 from .source import RecordedFile, TraceSourceError
 
 _OUTCOMES: Final[Mapping[str, Outcome]] = {
@@ -48,7 +49,7 @@ def read_steps(source: RecordedFile) -> Iterator[TraceEvent]:
         name = str(entry.data.get("run"))
         run = runs.get(name)
         if run is None:
-            session = f"{entry.session_id} ({name})" if entry.session_id else f"session {name}"
+            session = _name(entry.session_id, name)
             run = runs[name] = _Run(source, session, is_timed=name not in other_clocks)
         yield from run.take(entry)
         if run.is_idle:
@@ -95,7 +96,18 @@ class _Run:
                 self._put(StateSet(session=self._session, values=thawed(step.get("set") or {}), at=at))
             case "restore":
                 state = thawed(step.get("state") or {})
-                self._put(Resumed(session=self._session, state=state, at=at, of=entry.session_id))
+                self._put(
+                    Resumed(
+                        session=self._session,
+                        state=state,
+                        at=at,
+                        of=entry.session_id,
+                        left_by=_name(entry.session_id, step["left_by"]) if "left_by" in step else None,
+                        mark=step.get("mark"),
+                    )
+                )
+            case "left":
+                self._put(Left(session=self._session, mark=str(step.get("mark")), at=at))
             case "end_run":
                 self._put(RunEnded(session=self._session, run=str(step.get("of_run")), at=at))
             case "reserve":
@@ -171,6 +183,16 @@ class _Run:
                 event = self._known.pop(event)
             self._waiting.popleft()
             yield event
+
+
+def has_moved(path: Path) -> bool:
+    """Tell whether sessions of a log may have gone on from where another worker left them."""
+    with path.open("rb") as file:
+        return any(b'"left_by"' in line for line in file)
+
+
+def _name(session: str | None, run: str) -> str:
+    return f"{session} ({run})" if session else f"session {run}"
 
 
 def _seconds(value: Any) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from openbox_agentrt.acel.match.keys import About
 from openbox_agentrt.acel.rulesfile import Rules, parse_rules
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import EvidenceFile
+from openbox_agentrt.fleet import SqliteFleet
 from openbox_agentrt.traces.backtest import Backtest, backtest
 from openbox_agentrt.traces.events import Began, Ended
 from openbox_agentrt.traces.formats import Recordings
@@ -414,3 +416,56 @@ def test_what_did_not_run_then_is_said_of_what_is_refused(tmp_path: Path) -> Non
         assert (result.calls, result.refused, result.never_ran, result.refused_then) == (4, 3, 2, 2)
         # What was refused then and runs now counts, as far as anybody knows.
         assert judged(path, rules({**cap, "kwargs": {"limit": 700}})).refused == 2
+
+
+MOVING = (
+    {"template": "must_precede", "args": ["verify", "pay"], "key": "who"},
+    {**BUDGET, "key": "who"},
+    {"template": "at_most_n_times", "args": ["mail"], "kwargs": {"n": 3}},
+)
+
+
+def worked(folder: Path, turns: int) -> None:
+    """Let two workers go on with two sessions by turns, over one store, with calls side by side."""
+    random_ = random.Random(7)
+    with closing(SqliteFleet(folder / "fleet.db", timeout_seconds=20)) as fleet:
+        for turn in range(turns):
+            log = EvidenceFile(folder / f"{random_.choice('ab')}.jsonl", record="steps")
+            with log:
+                session = Session(
+                    contracts=rules(*MOVING).contracts,
+                    fleet=fleet,
+                    durable=True,
+                    session_id=f"s-{turn % 2}",
+                    evidence=log,
+                    halt_on_violation=False,
+                )
+                flying: list[Any] = []
+                for tool in random_.choices(["verify", "pay", "mail"], k=5):
+                    args = {"who": random_.choice("ab"), "amount": random_.randint(50, 200)}
+                    call = session.reserve(tool, args)
+                    flying += [call] if call.allowed and call.start() else []
+                    if len(flying) > 1:
+                        flying.pop(0).commit("done")
+                for call in flying:
+                    call.commit("done")
+                session.release()
+
+
+def decisions(*paths: Path) -> list[tuple[bool, bool, bool]]:
+    judge = TraceJudge(rules(*MOVING))
+    events = Recordings(map(str, paths)).events()
+    found = [(event, judge.take(event)) for event in events]
+    return [(e.refused, j.refused, bool(j.unknown)) for e, j in found if isinstance(e, Began) and j]
+
+
+def test_sessions_that_moved_between_workers_come_out_as_they_were_decided(tmp_path: Path) -> None:
+    """With the logs of all of them, what each went on with is known; without one, it is not."""
+    worked(tmp_path, 12)
+    logs = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    found = decisions(*logs)
+    assert len(found) == 60
+    assert {then for then, _, _ in found} == {True, False}
+    assert all(then is now and not unknown for then, now, unknown in found)
+    assert all(any(unknown for _, _, unknown in decisions(log)) for log in logs)
+    assert backtest(Recordings(map(str, logs)).events(), rules(*MOVING)).sessions == 2
