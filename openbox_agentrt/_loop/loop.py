@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agent_rt import AgentConfig, AgentLoop, AgentRunResult, StructuredOutputValidationError
 
 from .._activity.screening import screen_prompt
+from .._run.paused.suspended_runs import marked
 from .._run.scope import RunScope
-from .._run.suspended import marked
 from ..errors import GovernanceBlockedError
 from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import last_user_text

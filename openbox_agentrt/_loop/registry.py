@@ -24,7 +24,7 @@ from .tool_call import ToolRun, call_tool, run_skipped
 from .view import knows_when_a_tool_runs, read, view_of
 
 if TYPE_CHECKING:
-    from .._run.redactions import Redactions
+    from .._run.redaction.redactions import Redactions
     from .._run.runs import Runs
 
 FOREVER = 10.0**9

@@ -28,9 +28,9 @@ from .._activity.outputs import WITHHELD, seen
 from .._activity.perform import perform
 from .._activity.request import tool_request
 from .._run.current import current_run
-from .._run.parking import call_digest
+from .._run.paused.kept_calls import call_digest
+from .._run.paused.suspended_runs import call_key
 from .._run.record import write
-from .._run.suspended import call_key
 from .._run.told_input import told_again
 from .._wire.model_input import content_elements
 from ..acel.contracts.conditions import collect_checks
@@ -40,7 +40,7 @@ from ..errors import GovernanceBlockedError, GovernanceError
 from .denial import denial, is_soft, withheld
 
 if TYPE_CHECKING:
-    from .._run.parked import ParkedCall
+    from .._run.paused.kept_run import ParkedCall
     from .._run.runs import Runs
     from .._run.state import RunState
     from ..acel.session import Session

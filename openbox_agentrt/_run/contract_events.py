@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ..decision import AcelOutcome, Decision, DecisionSource
     from ..errors import GovernanceError
     from ..fleet.answers import Lease
+    from .contracts.sessions import EndedSession
     from .services import Services
-    from .sessions import EndedSession
     from .state import RunState
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import Final
 
 from .judged_content import JudgedContent
-from .redactions import Redactions
+from .redaction.redactions import Redactions
 
 MAX_QUOTED: Final = 10_000
 """How many redacted texts are known by their hash, for runs without a session."""

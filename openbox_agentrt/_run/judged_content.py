@@ -19,7 +19,7 @@ import msgspec
 from .._plain.same import same_text
 from .._wire.model_input import Element, message_elements
 from ..message_extraction import last_user_text
-from .changeable import changeable_in, saying
+from .redaction.changeable_parts import changeable_in, saying
 
 MAX_ELEMENTS: Final = 100_000
 MAX_MESSAGES: Final = 4_096

@@ -14,15 +14,15 @@ from .contract_events import tell_ended
 from .conversations import Conversation
 from .current import POSITION, Position
 from .halts import Halts
-from .parking import Parking
+from .paused.kept_calls import Parking
+from .paused.suspended_runs import SuspendedRuns
 from .state import RunState
-from .suspended import SuspendedRuns
 
 if TYPE_CHECKING:
+    from .contracts.sessions import ContractSession
     from .nested_refusals import NestedRefusals
-    from .parked import LeaseStore, ParkedRun
+    from .paused.kept_run import LeaseStore, ParkedRun
     from .services import Services
-    from .sessions import ContractSession
 
 
 class Runs:

@@ -20,11 +20,11 @@ from ..lifecycle_events import handoff, workflow_started
 from .close import close_run, let_go, settle_run
 from .contract_events import admit_run
 from .current import POSITION, Position
+from .paused.suspended_runs import carried_in, leases_in, runs_in
 from .report_answers import note_start_answer
-from .suspended import carried_in, leases_in, runs_in
 
 if TYPE_CHECKING:
-    from .parked import ParkedRun
+    from .paused.kept_run import ParkedRun
     from .runs import Runs
     from .state import RunState
 

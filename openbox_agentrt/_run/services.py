@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from .._core.gate import CoreGate
     from ..options import GovernanceOptions
+    from .contracts.sessions import Sessions
     from .observers import Observers
-    from .sessions import Sessions
 
 
 class Services:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..acel.match.keys import About
 from ..errors import GovernanceHaltError, UngovernedCallError
-from .sessions import ContractSession
+from .contracts.sessions import ContractSession
 
 if TYPE_CHECKING:
     from agent_rt import ToolSideEffect
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ..decision import Decision
     from ..errors import GovernanceError
     from ..fleet.answers import Lease
-    from .carried import Carried
     from .conversations import Conversation
+    from .redaction.carried_redactions import Carried
     from .services import Services
     from .spans import RunSpan
 
@@ -54,7 +54,7 @@ class OpenStream(Protocol):
 
 
 class RunKeeper(Protocol):
-    """Keep runs that wait for a person in a store, see `parking`."""
+    """Keep runs that wait for a person in a store, see `paused.kept_calls`."""
 
     def end(self, run: RunState, /) -> None:
         """Close one whose wait is over, unless another process took it. Does not wait."""

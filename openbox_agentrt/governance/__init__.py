@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .._activity.custom import GovernedActivity
 from .._loop.loop import GovernedAgentLoop
+from .._run.contracts.rules_in_force import Reloaded
 from .._run.current import current_run
-from .._run.rules_in_force import Reloaded
 from .._run.state import RunState
 from .create import create_openbox_agentrt
 from .governance import OpenBoxAgentRTGovernance

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 
 from .._core.connection import connect
-from .._run.contract_source import (
+from .._run.contracts.contract_source import (
     check_fleet_of,
     check_metrics,
     contract_sessions,
@@ -17,9 +17,9 @@ from .._run.contract_source import (
     open_fleet_of,
     rules_in_force,
 )
+from .._run.contracts.rules_in_force import RulesFileWatch
 from .._run.nested_refusals import NestedRefusals
 from .._run.observers import Observers, decision_meter
-from .._run.rules_in_force import RulesFileWatch
 from .._run.runs import Runs
 from .._run.services import Services
 from .._run.spans import Spans, opted_in
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from .._core.connection import Connection
     from .._core.gate import CoreGate
     from .._options.in_process import InProcessCore
-    from .._run.parked import LeaseStore
-    from .._run.sessions import Sessions
+    from .._run.contracts.sessions import Sessions
+    from .._run.paused.kept_run import LeaseStore
     from ..decision import ApprovalRequest
     from ..fleet import Fleet
 

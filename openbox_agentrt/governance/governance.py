@@ -23,7 +23,7 @@ from .._loop.provider import wrap_provider
 from .._loop.registry import wrap_tool_registry
 from .._options.in_process import HaltingCore
 from .._run.contract_events import end_kept_session, end_shared_session, end_shared_sessions
-from .._run.rules_in_force import Reloaded
+from .._run.contracts.rules_in_force import Reloaded
 from .._run.runs import Runs
 from .._run.scope import RunScope
 from .._run.state import RunState
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from openbox_core.runtime import OpenBoxRuntime
 
     from .._core.connection import Connection
-    from .._run.rules_in_force import RulesInForce
+    from .._run.contracts.rules_in_force import RulesInForce
     from ..acel.violations import Violation
     from ..fleet import Fleet
 

@@ -731,7 +731,7 @@ async def test_more_redactions_than_are_kept_refuse_the_run_and_leave_its_sessio
     context = {"session_id": "c-1"}
     result = await first.loop.run(agent, [said], tool_context=context)
     await first.stage.governance.aclose()
-    monkeypatch.setattr("openbox_agentrt._run.redactions.MAX_REDACTIONS", 0)
+    monkeypatch.setattr("openbox_agentrt._run.redaction.redactions.MAX_REDACTIONS", 0)
 
     checkpoint = loaded(saved(result.messages))
     with pytest.raises(GovernanceUnavailableError, match="too many redactions"):

@@ -378,7 +378,7 @@ async def test_a_paused_run_that_nobody_resumes_is_closed(
     pause: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the time that an approval may take, when the next run pauses."""
-    from openbox_agentrt._run import suspended as pauses
+    from openbox_agentrt._run.paused import suspended_runs as pauses
 
     now = [0.0]
     monkeypatch.setattr(pauses, "monotonic", lambda: now[0])

@@ -14,7 +14,7 @@ import pytest
 from agent_rt import AgentLoop
 
 from openbox_agentrt import ContractRefusedError, create_openbox_agentrt
-from openbox_agentrt._run import rules_in_force
+from openbox_agentrt._run.contracts import rules_in_force
 from openbox_agentrt.acel import at_most_n_times
 from openbox_agentrt.acel.rerun import rerun_file
 from openbox_agentrt.errors import OptionError

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from .._plain.digest import text_digest
-from .._plain.same import same_text
-from .._wire.model_input import message_elements
-from ..message_extraction import message_text
-from .told_input import Told
+from ..._plain.digest import text_digest
+from ..._plain.same import same_text
+from ..._wire.model_input import message_elements
+from ...message_extraction import message_text
+from ..told_input import Told
 
 if TYPE_CHECKING:
     from .redactions import Redactions

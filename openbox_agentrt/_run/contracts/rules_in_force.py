@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import OptionError
+from ...errors import OptionError
 
 if TYPE_CHECKING:
-    from ..acel.contracts.base import TemporalContract
-    from ..acel.session import Session
+    from ...acel.contracts.base import TemporalContract
+    from ...acel.session import Session
 
 
 log = logging.getLogger(__name__)

@@ -12,23 +12,23 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..acel.contracts.base import TemporalContract
-from ..acel.contracts.declaration import Declaration, scope_of
-from ..acel.contracts.identity import rules_hash
-from ..acel.engine.durable.keep import check_durable
-from ..acel.engine.fleet.fleet_gate import FleetStore
-from ..acel.engine.journal.journal import filed_rules
-from ..acel.engine.plan.rule_set import shared_rules
-from ..acel.session import RunSession, Session, engine_of
-from ..errors import OptionError
-from ..evidence.redaction.redactor import Redactor, redactor_of
-from .evidence import Recorder, SessionRecorder, foreign_evidence, redaction_key_of
+from ...acel.contracts.base import TemporalContract
+from ...acel.contracts.declaration import Declaration, scope_of
+from ...acel.contracts.identity import rules_hash
+from ...acel.engine.durable.keep import check_durable
+from ...acel.engine.fleet.fleet_gate import FleetStore
+from ...acel.engine.journal.journal import filed_rules
+from ...acel.engine.plan.rule_set import shared_rules
+from ...acel.session import RunSession, Session, engine_of
+from ...errors import OptionError
+from ...evidence.redaction.redactor import Redactor, redactor_of
+from ..evidence import Recorder, SessionRecorder, foreign_evidence, redaction_key_of
 from .rules_in_force import BuildOwn, ContractSource, RulesInForce
 from .sessions import ContractSession, Sessions
 
 if TYPE_CHECKING:
-    from ..evidence import Ed25519Signer, EvidenceFile
-    from ..options import GovernanceOptions
+    from ...evidence import Ed25519Signer, EvidenceFile
+    from ...options import GovernanceOptions
 
 MAX_TRACE = 256
 """Rows of its trace that a session keeps for evidence. What contracts have counted does not depend on it."""
@@ -73,7 +73,7 @@ def read_contracts(value: Any) -> ContractSource | None:
 
 
 def _rules_file(path: str | os.PathLike[str]) -> ContractSource:
-    from ..acel.config import ConfigError, read_rules
+    from ...acel.config import ConfigError, read_rules
 
     try:
         rules = read_rules(path)
@@ -99,7 +99,7 @@ def open_evidence(
     target = options.evidence
     if target is None:
         return None
-    from ..evidence import EvidenceError, EvidenceFile
+    from ...evidence import EvidenceError, EvidenceFile
 
     if not isinstance(target, str | os.PathLike):
         if not callable(getattr(target, "record", None)):
@@ -145,7 +145,7 @@ def open_evidence(
 
 
 def _signer_at(option: str, path: str | os.PathLike[str]) -> Ed25519Signer:
-    from ..evidence import EvidenceError, ed25519_signer
+    from ...evidence import EvidenceError, ed25519_signer
 
     try:
         return ed25519_signer(path)[0]
@@ -166,7 +166,7 @@ def marker_key_of(options: GovernanceOptions, evidence: EvidenceFile | Recorder 
     Raises:
         OptionError: The configured one cannot be used.
     """
-    from ..evidence import EvidenceFile
+    from ...evidence import EvidenceFile
 
     if isinstance(evidence, EvidenceFile):
         return evidence.marker_key
@@ -183,7 +183,7 @@ def open_fleet_of(options: GovernanceOptions, opened: ExitStack) -> FleetStore |
     named = options.fleet
     if not isinstance(named, str):
         return named
-    from ..fleet import FleetConfigError, open_fleet
+    from ...fleet import FleetConfigError, open_fleet
 
     try:
         fleet = open_fleet(
@@ -211,8 +211,8 @@ async def check_fleet_of(options: GovernanceOptions) -> None:
     named = options.fleet
     if not isinstance(named, str):
         return
-    from ..fleet import FleetConfigError, FleetUnavailableError
-    from ..fleet.checking import check_store
+    from ...fleet import FleetConfigError, FleetUnavailableError
+    from ...fleet.checking import check_store
 
     try:
         doubts = await asyncio.to_thread(check_store, named)
@@ -351,7 +351,7 @@ def _check_durable(options: GovernanceOptions, source: ContractSource | None) ->
 def _recorder(
     evidence: EvidenceFile | Recorder | None, name: str, hash_of_rules: Callable[[], str | None]
 ) -> Recorder | None:
-    from ..evidence import EvidenceFile
+    from ...evidence import EvidenceFile
 
     if isinstance(evidence, EvidenceFile):
         return SessionRecorder(evidence, name, hash_of_rules)

@@ -14,9 +14,9 @@ from agent_rt import PROVIDER_STATE_MIME, ContentPart, ModelMessage, ToolCall
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openbox_agentrt._run import redacted_messages
-from openbox_agentrt._run import redactions as module
-from openbox_agentrt._run.redactions import Redactions
+from openbox_agentrt._run.redaction import redacted_messages
+from openbox_agentrt._run.redaction import redactions as module
+from openbox_agentrt._run.redaction.redactions import Redactions
 from openbox_agentrt.errors import GovernanceUnavailableError
 
 RAW = "my ssn is 123-45-6789 ok"

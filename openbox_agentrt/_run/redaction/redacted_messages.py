@@ -14,8 +14,8 @@ from typing import Any, Final, cast
 
 from agent_rt import PROVIDER_STATE_MIME, ContentPart, ModelMessage, ToolCall
 
-from ..message_extraction import message_text, with_text
-from .changeable import changeable_in, saying
+from ...message_extraction import message_text, with_text
+from .changeable_parts import changeable_in, saying
 
 MAX_REMEMBERED_MESSAGES: Final = 4_096
 

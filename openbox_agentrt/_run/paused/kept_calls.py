@@ -3,7 +3,8 @@ Calls that wait for a person, kept in the store of the fleet: another process ma
 
 Each is a parked lease there, which holds what contracts of the fleet have reserved for the call, or nothing.
 With it are kept the ids that its approval is polled by and, as hashes, what was judged and in whose
-conversation. The names of the leases travel in the checkpoint, and so does what was redacted, see `carried`.
+conversation. The names of the leases travel in the checkpoint, and so does what was redacted, see
+`carried_redactions`.
 Whoever resumes it takes the leases over, which one process can do once, so that a person's yes is used once.
 
 A run that is nested in another one is kept like any other, with the session that the runs around it belong
@@ -23,23 +24,23 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
-from .._plain.digest import text_digest
-from .._plain.same import same_text
-from ..fleet.errors import FleetError
-from ..fleet.plan import FleetPlan
-from ..lifecycle_events import workflow_completed
-from ..message_extraction import last_user_text
-from .carried import Carried, CarriedInput, carried_digest, carry
-from .close import close_run, let_go
-from .parked import LeaseStore, ParkedNote, ParkedRun, never_made, read_note
-from .told_input import Told, told_by
+from ..._plain.digest import text_digest
+from ..._plain.same import same_text
+from ...fleet.errors import FleetError
+from ...fleet.plan import FleetPlan
+from ...lifecycle_events import workflow_completed
+from ...message_extraction import last_user_text
+from ..close import close_run, let_go
+from ..redaction.carried_redactions import Carried, CarriedInput, carried_digest, carry
+from ..told_input import Told, told_by
+from .kept_run import LeaseStore, ParkedNote, ParkedRun, never_made, read_note
 
 if TYPE_CHECKING:
-    from .._wire.identity import RunIdentity
-    from ..acel.reservation import Reservation
-    from ..decision import Answer
-    from ..fleet.answers import Lease
-    from .state import RunState
+    from ..._wire.identity import RunIdentity
+    from ...acel.reservation import Reservation
+    from ...decision import Answer
+    from ...fleet.answers import Lease
+    from ..state import RunState
 
 log = logging.getLogger(__name__)
 

@@ -19,16 +19,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from ..acel.engine.call.session_gate import KeptSession
-from ..acel.session import engine_of
-from ..errors import GovernanceBlockedError
-from .conversations import Conversation, Quotes
-from .evidence import Recorder
+from ...acel.engine.call.session_gate import KeptSession
+from ...acel.session import engine_of
+from ...errors import GovernanceBlockedError
+from ..conversations import Conversation, Quotes
+from ..evidence import Recorder
 
 if TYPE_CHECKING:
-    from .._wire.identity import RunIdentity
-    from ..acel.session import Session
-    from ..acel.violations import Violation
+    from ..._wire.identity import RunIdentity
+    from ...acel.session import Session
+    from ...acel.violations import Violation
 
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ would reset the person's decision.
 Which run a checkpoint continues is never guessed from its content: two users may say the same words, and
 models repeat call ids. Agent-RT leaves a placeholder in the messages for each call that waits; the id of the
 run is written into it, and so comes back with the checkpoint, wherever that was kept. A checkpoint that is
-resumed in another process finds nothing here: what waits is in the store of the fleet, see `parking`, or its
-calls are judged afresh.
+resumed in another process finds nothing here: what waits is in the store of the fleet, see `kept_calls`, or
+its calls are judged afresh.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from .._plain.same import same_text
-from ..message_extraction import last_user_text
-from .close import close_run, close_waiting, let_go
+from ..._plain.same import same_text
+from ...message_extraction import last_user_text
+from ..close import close_run, close_waiting, let_go
 
 if TYPE_CHECKING:
     from agent_rt import AgentCheckpoint, AgentRunResult, ModelMessage
 
-    from .carried import Carried
-    from .state import RunState
+    from ..redaction.carried_redactions import Carried
+    from ..state import RunState
 
 RUN_ID: Final = "openbox_run_id"
 """Name of the run's id in the placeholder of a call that waits."""

@@ -18,9 +18,9 @@ from typing import Any, Final, TypeVar, cast
 
 from agent_rt import ModelMessage
 
-from .._plain.arguments import plain_value
-from .._plain.same import same_text
-from ..errors import GovernanceUnavailableError
+from ..._plain.arguments import plain_value
+from ..._plain.same import same_text
+from ...errors import GovernanceUnavailableError
 from .redacted_messages import RedactedMessages
 from .telling_pieces import SHORTEST_INSIDE, telling_pieces
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
-from .._wire.error_info import error_info
-from .._wire.identity import RunIdentity
-from ..decision import Answer, Verdict
-from ..fleet.plan import FleetPlan
-from ..lifecycle_events import activity_completed
-from .carried import Carried, CarriedInput, input_of, relearn
+from ..._wire.error_info import error_info
+from ..._wire.identity import RunIdentity
+from ...decision import Answer, Verdict
+from ...fleet.plan import FleetPlan
+from ...lifecycle_events import activity_completed
+from ..redaction.carried_redactions import Carried, CarriedInput, input_of, relearn
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
 
-    from ..errors import GovernanceError
-    from ..fleet.answers import Finished, How, Lease, Reserved
-    from .state import RunState
+    from ...errors import GovernanceError
+    from ...fleet.answers import Finished, How, Lease, Reserved
+    from ..state import RunState
 
 _UNUSED: Final = error_info(
     type="AbandonedActivity", message="the run was resumed and ended before the call was made again"

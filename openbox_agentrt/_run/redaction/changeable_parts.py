@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from .._plain.same import same_text
+from ..._plain.same import same_text
 
 _IMMUTABLE: Final = frozenset({str, bytes, int, float, bool, type(None)})
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=same_text)

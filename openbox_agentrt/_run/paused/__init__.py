@@ -1,0 +1,1 @@
+"""Runs that wait for a person: kept until they are gone on with, also by another process."""
