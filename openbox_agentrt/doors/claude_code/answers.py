@@ -264,7 +264,7 @@ def _end_session(event: HookEvent, settings: HookSettings, *, final: bool) -> tu
         rules = _rules(settings, log)
         # Before the end is written down, which is no step.
         history = _steps_of(log, event, settings) if final else None
-        violations = unmet_obligations(
+        violations, late = unmet_obligations(
             log,
             event,
             rules,
@@ -275,7 +275,8 @@ def _end_session(event: HookEvent, settings: HookSettings, *, final: bool) -> tu
         steps = None if history is None else (lambda evidence: _record_steps(history, rules, evidence))
         trouble = ""
         if final:
-            trouble = _record(event, settings, violations, rules.rules_hash, steps, always=True)
+            found = [*late, *violations]
+            trouble = _record(event, settings, found, rules.rules_hash, steps, always=True)
     return violations, trouble
 
 

@@ -14,6 +14,7 @@ The lines, by their ``event``:
 ``lost``     its end will not be waited for any longer; it may have done something
 ``ran``      a call was reported as done that was never asked about
 ``deny``     a call was refused; with why, if a person had halted the session (``halted_by``)
+``told``     what these calls broke as they ran is in the evidence
 ``end``      the session ended; it may be resumed
 """
 

@@ -37,7 +37,7 @@ class StaleSnapshotError(Exception):
 
 
 class _Findings:
-    """Keeps the violations of the event at hand. Those of the past were recorded when they happened."""
+    """Keeps the violations of the event at hand."""
 
     def __init__(self) -> None:
         self.violations: list[Violation] = []
@@ -52,6 +52,8 @@ class Replica:
 
     Attributes:
         session: The session.
+        late: What calls broke as they ran, which nobody could refuse any more and is not in the evidence yet.
+        late_calls: Keys of these calls.
         snapshot: To be written in place of the present one, or None if that is recent enough.
     """
 
@@ -74,6 +76,9 @@ class Replica:
         self._open: dict[str, Reservation | None] = {}
         self._ends = {entry["call"]: entry for entry in history.lines if entry["event"] == "post"}
         self._unended: set[str] = set()
+        self._told = {key for entry in history.lines if entry["event"] == "told" for key in entry["calls"]}
+        self.late: list[Violation] = []
+        self.late_calls: list[str] = []
         self.snapshot: dict[str, Any] | None = None
         self.session = self._start(rules)
         self._go_on_with_calls()
@@ -82,12 +87,21 @@ class Replica:
         ours_from = _first_line_under(rules.hash, history)
         self._clock.now = 0.0 if history.snapshot is None else history.snapshot["calls"]["latest"]
         for index, entry in enumerate(history.lines):
+            self._findings.violations.clear()
             self._apply(entry, ours=index >= ours_from)
+            if entry["event"] in ("post", "ran") and index >= ours_from:
+                self._keep_late(entry["call"])
         if history.is_long:
             under_way = self._under_way()
             if history.wants_snapshot or None not in under_way.values():
                 self.snapshot = self._take(rules, under_way)
         self._findings.violations.clear()
+
+    def _keep_late(self, key: str) -> None:
+        found = self._findings.violations
+        if found and key not in self._told:
+            self.late += found
+            self.late_calls.append(key)
 
     def at(self, now: float) -> None:
         """Let it be the session's time when the clock says `now`."""
@@ -201,7 +215,7 @@ class Replica:
 
 
 def _first_line_under(rules: str, history: History) -> int:
-    if history.calls.rules != rules:
+    if history.calls.rules not in (None, rules):
         return len(history.lines)
     changes = [index for index, entry in enumerate(history.lines) if entry["event"] == "rules"]
     return changes[-1] if changes else 0

@@ -99,6 +99,7 @@ def begin_call(
     if halted_by is not None:
         replica.session.halt(reason=halted_by)
     reservation = replica.session.reserve(event.tool, event.args)
+    _tell_late(log, replica)
     if replica.snapshot is not None:
         log.write_snapshot(replica.snapshot)
     if calls.rules != rules.hash:
@@ -115,7 +116,7 @@ def begin_call(
         line |= told
     if reservation.allowed:
         log.append(line)
-        return Ruling(violations=tuple(replica.found))
+        return Ruling(violations=(*replica.late, *replica.found))
     assert reservation.refusal is not None
     reason = _reason(reservation.refusal)
     # A contract of the fleet that halts, halts this session. What a person has halted is asked each time.
@@ -132,7 +133,7 @@ def begin_call(
             **({} if halted_by is None else {"halted_by": halted_by}),
         }
     )
-    return Ruling(reason=reason, violations=tuple(replica.found))
+    return Ruling(reason=reason, violations=(*replica.late, *replica.found))
 
 
 def unmet_obligations(
@@ -143,9 +144,9 @@ def unmet_obligations(
     now: float,
     on_rules_change: OnRulesChange,
     final: bool,
-) -> list[Violation]:
+) -> tuple[list[Violation], list[Violation]]:
     """
-    List what the session still owes.
+    List what the session still owes, and what its calls broke as they ran that is not in the evidence yet.
 
     Args:
         log: Its log.
@@ -164,10 +165,17 @@ def unmet_obligations(
     violations = replica.session.end_session()
     stamp = history.calls.stamp(now)
     if final:
+        _tell_late(log, replica)
         for key in history.calls.open:
             log.append({"event": "lost", "call": key, **stamp})
         log.append({"event": "end", "unmet": [violation.spec for violation in violations], **stamp})
-    return violations
+    return violations, replica.late
+
+
+def _tell_late(log: SessionLog, replica: Replica) -> None:
+    """Write down what goes into the evidence now, so that it goes there once."""
+    if replica.late_calls:
+        log.append({"event": "told", "calls": replica.late_calls})
 
 
 def _halted(event: HookEvent, fleet: str | None) -> str | None:
