@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
@@ -22,6 +23,7 @@ from .findings.conclusions import (
     tool_findings,
     watch_findings,
 )
+from .findings.endings import Endings
 from .findings.finding import KINDS, Analysis, Finding, Named, name_of
 from .findings.questions import Questions
 from .findings.redundant_contracts import idle_contracts
@@ -41,7 +43,7 @@ from .rules.components import (
 )
 from .rules.tool_names import names_of, tools_in
 from .search.engine_machine import Machine
-from .search.explore import Look, explore
+from .search.explore import Aim, Look, explore
 from .search.next_steps import World
 from .sentences import first_few, readable
 
@@ -144,6 +146,8 @@ class _Work:
         self._calls = names_about(self._touched)
         self._questions = Questions(subject, self._calls, self._look_into)
         self._left: dict[tuple[str, str], list[str]] = {}
+        # Where sessions may not end well.
+        self._ends: list[SearchResult] = []
 
     def findings(self) -> Iterator[Finding]:
         """Search everything, and conclude."""
@@ -151,7 +155,7 @@ class _Work:
         yield from tool_findings(self._subject, searched, self._names)
         yield from source_findings(self._subject, searched, self._names)
         yield from watch_findings(self._subject, searched)
-        for some in searched:
+        for some in self._ends:
             yield from end_findings(self._subject, some, self._search_with_more)
         yield from idle_contracts(
             self._subject, searched, self._calls, self._search_some, self._budget, self._leave_idle
@@ -187,44 +191,38 @@ class _Work:
             some = self._explored(component, component.contracts, budget.part(2).at_most(_MOST_STATES))
             yield some
             if some.whole:
+                self._ends.append(some)
                 self._leave_unshown(some)
                 return
             because = _lacking(some)
-        obliging = [place for place in component.contracts if contracts[place].at_end]
-        yield from self._ask(component, budget.part(2) if obliging else budget, because)
-        if obliging:
-            yield from self._search_ends(component, obliging, budget)
+        self._search_ends([p for p in component.contracts if _obliges(contracts[p])], budget.part(2))
+        yield from self._ask(component, budget, because)
 
     def _ask(self, component: Component, budget: Budget, because: str) -> Iterator[SearchResult]:
         """Ask of each tool if it is ever let through, and of each contract if it ever decides."""
-        tools = [name for name in component.names if self._names[name]]
-        left = len(tools) + len(component.contracts)
-        open_tools, open_places = [], []
-        for name in tools:
-            answer = self._questions.is_let_through(name, budget.part(min(_SHARES, left)))
-            open_tools += [name] if answer.possible is None else []
-            yield from [] if answer.found is None else [answer.found]
-            left -= 1
-        for place in component.contracts:
-            answer = self._questions.decides(place, budget.part(min(_SHARES, left)))
-            open_places += [place] if answer.possible is None else []
-            yield from [] if answer.found is None else [answer.found]
-            left -= 1
-        self._leave_tools(open_tools, because=because)
-        self._leave_open(_DECIDES, open_places, because=because)
+        tools: list[str] = [name for name in component.names if self._names[name]]
+        places: list[int] = list(component.contracts)
+        # What takes long is asked once more when all that does not was.
+        for _ in range(2):
+            asked = [
+                *((name, partial(self._questions.is_let_through, name)) for name in tools),
+                *((place, partial(self._questions.decides, place)) for place in places),
+            ]
+            answers = {about: ask(budget.part(len(asked) - n)) for n, (about, ask) in enumerate(asked)}
+            yield from (answer.found for answer in answers.values() if answer.found is not None)
+            tools = [name for name in tools if answers[name].possible is None]
+            places = [place for place in places if answers[place].possible is None]
+        self._leave_tools(tools, because=because)
+        self._leave_open(_DECIDES, places, because=because)
 
-    def _search_ends(
-        self, component: Component, obliging: Sequence[int], budget: Budget
-    ) -> Iterator[SearchResult]:
-        """Search how sessions end: together, and where that is too much, each obligation for itself."""
-        some = self._explored(component, component.contracts, budget.part(2))
-        yield some
-        if some.whole:
-            return
-        for number, place in enumerate(obliging):
-            near = {p for name in self._calls.get(place, ()) for p in self._touched[name]}
-            yield self._search_some(sorted(near), sorted(near), budget.part(len(obliging) - number))
-        self._leave_open(_ENDS, obliging, because=_lacking(some))
+    def _search_ends(self, obliging: Sequence[int], budget: Budget) -> None:
+        """Search how sessions end, of each obligation for itself."""
+        for ending in Endings(self._subject, self._touched, self._calls, self._search_of).of(
+            obliging, budget
+        ):
+            self._ends += [] if ending.found is None else [ending.found]
+            if ending.open is not None:
+                self._leave_open(_ENDS, sorted(ending.places), because=_lacking(ending.open))
 
     def _leave_unshown(self, some: SearchResult) -> None:
         """Name what is possible only if a condition that is taken either way says so."""
@@ -259,9 +257,14 @@ class _Work:
             self._left.setdefault((what, because), []).extend(names)
 
     def _look_into(
-        self, places: Sequence[int], names: Sequence[str], budget: Budget, look: Look
+        self, places: Sequence[int], names: Sequence[str], budget: Budget, look: Look | None, aim: Aim | None
     ) -> SearchResult:
-        return self._explored(Component(tuple(places), tuple(names)), places, budget, look)
+        return self._explored(Component(tuple(places), tuple(names)), places, budget, look, aim)
+
+    def _search_of(
+        self, places: Sequence[int], names: Sequence[str], budget: Budget, more: int
+    ) -> SearchResult:
+        return self._explored(Component(tuple(places), tuple(names)), places, budget, more=more)
 
     def _search_some(self, places: Sequence[int], among: Sequence[int], budget: Budget) -> SearchResult:
         component = Component(tuple(places), names_near(self._calls, places))
@@ -281,20 +284,26 @@ class _Work:
         among: Sequence[int],
         budget: Budget,
         look: Look | None = None,
+        aim: Aim | None = None,
         *,
         more: int = 0,
     ) -> SearchResult:
         some = [self._subject.contracts[place] for place in component.contracts]
         about = [self._subject.contracts[place] for place in among]
-        alphabet = alphabet_of(about, component.names, budget.part(2))
+        alphabet = alphabet_of(about, component.names, budget.part(2), few=aim is not None)
         machine = Machine(some, alphabet, self._subject.state)
         world = World([machine], alphabet, values=values_needed(about) + more)
-        found = explore(world, budget, look)
+        found = explore(world, budget, look, aim)
         self.states += len(found.states)
         # Where names are missing, calls are, and what never happens without them may happen all the same.
         named = self._has_all_names or not any(map(_fits_names, about))
         whole = found.whole and alphabet.whole and named and not world.lacks_values
         return SearchResult(component.contracts, frozenset(component.names), found, whole)
+
+
+def _obliges(contract: Declaration) -> bool:
+    """Tell whether something has to be met at the end of a session."""
+    return bool(contract.at_end) and contract.mode == "enforce"
 
 
 def _fits_names(contract: Declaration) -> bool:

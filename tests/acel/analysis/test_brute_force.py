@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openbox_agentrt.acel.analysis import Difference, Finding, TraceRow, analyse, compare
+from openbox_agentrt.acel.analysis import Analysis, Difference, Finding, TraceRow, analyse, compare
 from openbox_agentrt.acel.contracts.template import Template
 from openbox_agentrt.acel.rulesfile import Rules
 
@@ -24,6 +25,8 @@ from .exhaustive import TOOLS, Letter, Seen, letters_of, random_rules, see
 
 PLAIN = [Letter("a"), Letter("b"), Letter("c"), Letter("a", ends="failed"), Letter("b", ends="failed")]
 LENGTH = 6
+ENDS = ("obligation-cannot-be-met", "session-cannot-end-well")
+OBLIGATIONS = ("response", "existence", "required_before_session_end")
 SEEDS = (0, 3, 4, 9, 11)
 # Each example is many sessions.
 FEW = settings(max_examples=settings().max_examples // 5)
@@ -121,6 +124,34 @@ def test_where_ends_part_is_found(seed: int) -> None:
         before, after = _broken(old, was.unmet[path], {}), _broken(new, now.unmet[path], called)
         for trace, more in ((parted.owed, after - before), (parted.forgiven, before - after)):
             assert not more or _is_open(parted) or (trace is not None and len(trace) <= len(path) + 1)
+
+
+@FEW
+@given(seed=st.integers(0, 10_000_000))
+def test_each_question_alone_finds_what_all_together_do(seed: int) -> None:
+    """Asked by as few contracts as it takes, rules come to what a search of all of them says."""
+    rules = _rules(seed, plain=False)
+    together = analyse(rules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[analyse.__module__], "_FEW", -1)
+        apart = analyse(rules)
+
+    if not together.undecided and not apart.undecided:
+        assert _kinds(apart) == _kinds(together)
+        # Of several that say the same, only one may be found at a time.
+        assert _idle(apart) <= _idle(together)
+
+
+def _kinds(found: Analysis) -> set[str]:
+    """Name the tools that are shut, and say whether a session may not end well."""
+    tools = {f.message for f in found.findings if f.kind == "tool-never-allowed"}
+    return {*tools, *("end" for finding in found.findings if finding.kind in ENDS)}
+
+
+def _idle(found: Analysis) -> set[str]:
+    """Name the contracts that never decide a call."""
+    names = {f.contracts[0].spec for f in found.findings if f.kind.startswith("contract-")}
+    return {name for name in names if not name.startswith(OBLIGATIONS)}
 
 
 def _broken(rules: Rules, unmet: tuple[str, ...], called: dict[str, str]) -> set[str]:

@@ -60,7 +60,7 @@ def test_a_count_goes_over_all_customers(contracts: list[dict[str, Any]]) -> Non
 
 def test_a_count_over_more_customers_than_are_tried_is_open() -> None:
     kept = rules(ONCE_EACH)
-    for count in (c("requires", "b", "session.b < 9", id="few"), c("at_most_n_times", "b", 9, id="few")):
+    for count in (c("requires", "b", "session.b < 30", id="few"), c("at_most_n_times", "b", 30, id="few")):
         analysis = analyse(rules(count, ONCE_EACH))
         parted = compare(rules(count, ONCE_EACH), kept)
 
@@ -69,6 +69,16 @@ def test_a_count_over_more_customers_than_are_tried_is_open() -> None:
         assert "more values of a key" in analysis.undecided[0]
         assert parted.looser is None
         assert parted.undecided == ("whether they part elsewhere, around few",)
+
+
+def test_an_amount_over_the_limit_may_be_covered_by_what_was_told() -> None:
+    """What a call has told is tried above and below each amount of a limit, so that the limit decides."""
+    covered = c("requires", "refund", "args.amount <= facts.order[args.id].total")
+    cap = c("at_most_total", "refund", "amount", 500, key="id")
+    once = c("at_most_n_times", "refund", 1, key="id")
+    order = {"tool": "get", "as": "order", "key": "id", "values": {"total": "total"}}
+
+    assert found(covered, cap, once, facts=[order]) == set()
 
 
 def test_customers_may_be_left_who_end_a_session_well() -> None:

@@ -456,22 +456,29 @@ def test_the_rules_of_an_example_are_decided(name: str) -> None:
 
 
 def test_what_tests_of_rules_show_is_not_searched() -> None:
-    """What the conditions of a whole policy leave open, its tests show: each tool and each contract."""
+    """
+    What the conditions of a whole policy leave open, its tests show: each tool, and each contract but two.
+
+    Of a user or a payment that nobody has looked up, the conditions of the same booking tell nothing either.
+    """
     folder = Path(__file__).parents[3] / "examples" / "policies"
     read = read_rules(folder / "airline.yaml")
     known = {name for contract in read.contracts for name in said_names(contract)}
     tests = read_policy_tests(str(folder / "airline.tests.yaml"), known)
     found = analyse(read, tests=tests, seconds=30)
 
-    assert (found.findings, found.undecided, found.not_analysed) == ((), (), ())
-    assert found.decided == len(read.contracts)
+    assert (found.findings, found.not_analysed) == ((), ())
+    assert found.undecided == (
+        "whether each of 5-user-before-a-booking, 8-payments-of-the-profile ever decides",
+    )
+    assert found.decided == len(read.contracts) - 2
     assert analyse(read, seconds=0.3).undecided
 
 
 def test_too_many_states_are_taken_apart(analysed: Analysed) -> None:
     """Without time for all contracts together, what two of them do to each other is still found."""
     limits = [c("at_most_n_times", {"any_of": ["pay", f"t{n}"]}, 9, id=f"t{n}") for n in range(9)]
-    found = analysed(*limits, *PLANTED["a circle"][1], c("at_most_n_times", "*", 50), states=500)
+    found = analysed(*limits, *PLANTED["a circle"][1], c("at_most_n_times", "*", 50), states=60)
 
     assert found.undecided
     assert found.decided < 12

@@ -20,7 +20,7 @@ from ...match.keys import OF_SUBJECT
 from ..budget import Budget
 from ..conditions.facts_told import domains_of, facts_in, joined_keys
 from ..rules.analysable import field_paths, guards_of, key_paths
-from ..rules.components import values_needed
+from ..rules.components import MANY_VALUES, MOST_VALUES, values_needed
 from ..rules.found_values import looked_for, slot_of, sources_of, texts_for
 from ..rules.subject import SUBJECT
 from .call_kind import CallKind
@@ -48,6 +48,7 @@ class Alphabet:
         periods: Periods of the calendar, each with its time zone, whose end is waited for.
         flying: Tools of which contracts count the calls that are under way, and
         most_flying: so many of them are under way at once.
+        most_values: So many values of a key are told apart at most.
         whole: Whether there is a call of every kind that contracts tell apart.
     """
 
@@ -59,11 +60,16 @@ class Alphabet:
     periods: tuple[tuple[Per, str], ...] = ()
     flying: frozenset[str] = frozenset()
     most_flying: int = 0
+    most_values: int = MOST_VALUES
     whole: bool = True
 
 
 def alphabet_of(
-    contracts: Sequence[Declaration], names: Iterable[str], budget: Budget | None = None
+    contracts: Sequence[Declaration],
+    names: Iterable[str],
+    budget: Budget | None = None,
+    *,
+    few: bool = False,
 ) -> Alphabet:
     """
     Make the calls of some tools that contracts tell apart, as far as the budget allows.
@@ -72,8 +78,9 @@ def alphabet_of(
         contracts: The contracts.
         names: The tools.
         budget: How long is searched for texts that patterns tell apart.
+        few: Try fewer values that conditions compare, which need not show every answer, and more of keys.
     """
-    made = Alphabet()
+    made = Alphabet(most_values=MANY_VALUES if few else MOST_VALUES)
     made.groups = _groups(contracts)
     made.waits = tuple(sorted({_after(w) for w in _windows(contracts)}))
     made.periods = tuple(sorted({(c.reach.per, c.reach.tz) for c in contracts if c.reach.per is not None}))
@@ -81,14 +88,15 @@ def alphabet_of(
     names = list(names)
     made.flying = frozenset(name for name in names if any(is_about(c, name) for c in overlapping))
     made.most_flying = max((contract.n for contract in overlapping), default=0)
-    amounts, domains = _amounts(contracts), domains_of(contracts)
+    amounts = _amounts(contracts)
+    domains = domains_of(contracts, amounts, few=few)
     # Of a call that is under way, only that it fails is tried, and not what it tells later.
     telling = {tool for fact in facts_in(contracts) for tool in fact.tools}
     made.whole = domains.whole and made.flying.isdisjoint(telling)
     _add_found(made, contracts)
     _add_subject(made)
     for name in names:
-        calls = ToolCalls(contracts, name, made.groups, amounts, domains, budget)
+        calls = ToolCalls(contracts, name, made.groups, amounts, domains, budget, made.most_values)
         made.kinds += calls.kinds
         for group, texts in calls.fixed.items():
             # Whether one text that a pattern fits is vouched for, and another is not, is not tried.

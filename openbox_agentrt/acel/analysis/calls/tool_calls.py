@@ -19,7 +19,7 @@ from ..conditions.followed import Followed, asked_by, free_name, read_together, 
 from ..patterns.automaton import of_pattern
 from ..patterns.shortest_texts import alike_texts, combinations
 from ..rules.analysable import field_paths, key_paths, patterns_of
-from ..rules.components import MOST_VALUES, values_needed
+from ..rules.components import values_needed
 from ..rules.found_values import fields_looked_for, slot_of, sources_of
 from .call_kind import CallKind
 
@@ -53,6 +53,7 @@ class ToolCalls:
         amounts: Of each path of an amount, the amounts that are tried.
         domains: The values of places that conditions compare with one another.
         budget: How long is searched for texts.
+        most_values: So many values of a key are tried at most.
 
     Attributes:
         kinds: The calls.
@@ -68,6 +69,7 @@ class ToolCalls:
         amounts: Mapping[str, Sequence[Amount]],
         domains: Domains,
         budget: Budget | None,
+        most_values: int,
     ) -> None:
         self._about = [contract for contract in contracts if is_about(contract, tool)]
         self._judging = [contract for contract in self._about if _judges(contract, tool)]
@@ -77,7 +79,7 @@ class ToolCalls:
         self._budget = budget
         self.fixed: dict[str, tuple[str, ...]] = {}
         self.whole = True
-        values = min(values_needed(contracts), MOST_VALUES)
+        values = min(values_needed(contracts), most_values)
         sums = {path: amounts[path] for c in self._about for path in field_paths(c, "spend")}
         choices = {path: [*map(_Choice, of), _Choice(_MISSING)] for path, of in sums.items()}
         slots, results = self._slots()

@@ -99,15 +99,21 @@ class Domains:
     Args:
         compared: What each place is compared with.
         links: Places that are compared with one another, and whether by which is more.
+        few: Choose fewer, which need not show every answer.
 
     Attributes:
         whole: Whether the values of those show every answer.
     """
 
     def __init__(
-        self, compared: Mapping[ReadPlace, ComparedValues], links: Mapping[tuple[ReadPlace, ReadPlace], bool]
+        self,
+        compared: Mapping[ReadPlace, ComparedValues],
+        links: Mapping[tuple[ReadPlace, ReadPlace], bool],
+        *,
+        few: bool = False,
     ) -> None:
         self.whole = True
+        self._few = few
         self._tried: dict[ReadPlace, list[Any]] = {}
         self._texts: dict[ReadPlace, bool] = {}
         for together in _joined(links):
@@ -137,6 +143,8 @@ class Domains:
         # By which is more, every argument of a call below, between and above what was told.
         count = told + (told + 1) * given if ordered or _has_numbers(every) else len(together)
         self.whole = self.whole and count <= _MOST_APART and not every.parts and not every.sizes
+        if self._few and count > 1:
+            count, self.whole = 1 if _has_numbers(every) else 2, False
         tried = every.apart(min(count, _MOST_APART), ordered=ordered)
         texts = not ordered and every.are_texts
         self._tried |= dict.fromkeys(together, tried)

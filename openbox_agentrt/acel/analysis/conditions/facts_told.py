@@ -7,8 +7,9 @@ values its keys are: those of the arguments by which conditions look it up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ...._plain.amounts import Amount
 from ...condition.fact import Fact
 from ...contracts.declaration import Declaration
 from .compared_values import ComparedValues, Domains, ReadPlace
@@ -23,10 +24,28 @@ def facts_in(contracts: Iterable[Declaration]) -> list[Fact]:
     return list(found.values())
 
 
-def domains_of(contracts: Iterable[Declaration]) -> Domains:
-    """Choose the values of places that the conditions of some contracts compare with one another."""
+def domains_of(
+    contracts: Iterable[Declaration], amounts: Mapping[str, Iterable[Amount]], *, few: bool = False
+) -> Domains:
+    """
+    Choose the values of places that the conditions of some contracts compare with one another.
+
+    Args:
+        contracts: The contracts.
+        amounts: Of arguments that contracts add up, the amounts that are tried.
+        few: Choose fewer, which need not show every answer.
+    """
     found = read_together(_asked(contracts))
-    return Domains(found.compared, found.links)
+    for path, tried in amounts.items():
+        # What is compared with such an argument has to be above and below each of its amounts.
+        found.compared.setdefault(ReadPlace("args", path), ComparedValues()).bounds.update(
+            map(_number, tried)
+        )
+    return Domains(found.compared, found.links, few=few)
+
+
+def _number(amount: Amount) -> int | float:
+    return int(amount) if amount == int(amount) else float(amount)
 
 
 def key_slot(fact: Fact) -> str | None:

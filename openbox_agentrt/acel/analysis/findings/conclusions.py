@@ -22,16 +22,18 @@ from ..search.state import Transition
 from ..search.trace_row import TraceRow
 from .finding import Finding, Named, name_of
 from .shown_by_tests import Examples
-from .witness import UNSHOWN, confirmed
+from .witness import UNSHOWN, confirmed, played
 
 __all__ = (
     "FEW_VALUES",
     "SearchResult",
     "Subject",
     "end_findings",
+    "has_values",
     "may_need_more_values",
     "source_findings",
     "tool_findings",
+    "values_owed",
     "watch_findings",
 )
 
@@ -66,6 +68,17 @@ class Subject:
         names = {name_of(self.contracts[place]) for place in by}
         found = (confirmed(rows, self.every, self.state, by=name) for name in sorted(names))
         return next((trace for trace in found if trace is not None), None)
+
+    def refusing(self, rows: Sequence[TraceRow]) -> frozenset[int]:
+        """Find the contracts for which a session of all contracts does not go along with a trace."""
+        done = played(rows, self.every, self.state)
+        named = {
+            name
+            for row, happened in zip(rows, done, strict=True)
+            if row.outcome != happened.outcome
+            for name in happened.by
+        }
+        return frozenset(p for p, contract in enumerate(self.contracts) if name_of(contract) in named)
 
     def replaces(self, place: int, other: int) -> bool:
         """Tell whether a contract that objects does all that another one does which objects too."""
@@ -224,24 +237,24 @@ def end_findings(subject: Subject, some: SearchResult, again: MoreValues) -> Ite
     enforced = {own for own, place in enumerate(some.contracts) if _is_enforced(subject, place)}
     open_ = False
     if _uses_up_values(subject, some, enforced):
-        more = again(some, _values_owed(subject, some))
+        more = again(some, values_owed(subject, some))
         open_, some = more is None, some if more is None else more
     found = some.found
     hopeless = set()
     for own in sorted(frozenset().union(*found.unmet) & enforced):
         unmet = [state for state, of in enumerate(found.unmet) if own in of]
         met = [state for state, of in enumerate(found.unmet) if own not in of]
-        first = next((state for state in unmet if _has_values(subject, some, state)), None)
+        first = next((state for state in unmet if has_values(subject, some, state)), None)
         if met and subject.contracts[some.place(own)].asked_at_end:
             # Its condition asks for it on some ways only, and those are traps.
             continue
-        if first is not None and not found.reaching(met) & set(unmet):
+        if first is not None and not found.reaching(met).keys() & set(unmet):
             hopeless.add(own)
             yield _obligation(subject, some, own, first)
     goals = [s for s, of in enumerate(found.unmet) if not (of & enforced) - hopeless]
     good = found.reaching(goals)
     closed = (s for s, state in enumerate(found.states) if s not in good and not state[0].shut)
-    shown = (s for s in closed if _has_values(subject, some, s))
+    shown = (s for s in closed if has_values(subject, some, s))
     traps = list(itertools.islice(shown, _MOST_TRAPS))
     for trap in traps:
         finding = _trap(subject, some, trap, (found.unmet[trap] & enforced) - hopeless)
@@ -259,19 +272,19 @@ def _uses_up_values(subject: Subject, some: SearchResult, enforced: Collection[i
     """Tell whether sessions that cannot end well may only lack values that nobody has seen."""
     good = some.found.reaching(s for s, of in enumerate(some.found.unmet) if not of & frozenset(enforced))
     closed = (s for s, state in enumerate(some.found.states) if s not in good and not state[0].shut)
-    return any(not _has_values(subject, some, state) for state in closed)
+    return any(not has_values(subject, some, state) for state in closed)
 
 
-def _has_values(subject: Subject, some: SearchResult, state: int) -> bool:
+def has_values(subject: Subject, some: SearchResult, state: int) -> bool:
     """
     Tell whether so many new values of keys are left in a state as all obligations together may take.
 
     Where calls have used up those that are tried, a customer that nobody has seen may still meet them.
     """
-    return some.found.world.has_values(some.found.states[state], _values_owed(subject, some))
+    return some.found.world.has_values(some.found.states[state], values_owed(subject, some))
 
 
-def _values_owed(subject: Subject, some: SearchResult) -> int:
+def values_owed(subject: Subject, some: SearchResult) -> int:
     """Say how many new values of a key all obligations together may take."""
     contracts = [subject.contracts[place] for place in some.contracts]
     guards = [guard for contract in contracts for guard in contract.at_end]

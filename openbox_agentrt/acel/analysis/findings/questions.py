@@ -8,27 +8,29 @@ tried on a session of all contracts; what stands in its way there is taken in, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from ..budget import Budget
-from ..conditions.followed import open_parts
 from ..rules.components import names_near
-from ..search.explore import Explored, Look, row_of, way_to
+from ..search.explore import Aim, Explored, Look, row_of, way_to
 from ..search.state import Transition, Try
 from ..search.trace_row import TraceRow
 from .conclusions import SearchResult, Subject
 from .finding import name_of
-from .unshown import is_shown
 from .witness import played
 
 __all__ = ("Possibility", "Questions")
 
 _MOST_STATES = 5_000
 _MOST_UNSHOWN = 20
+_MOST_SEEN = 4
+_FAR = 1_000
 
-Search: TypeAlias = Callable[[Sequence[int], Sequence[str], Budget, Look], SearchResult]
+Search: TypeAlias = "Callable[[Sequence[int], Sequence[str], Budget, Look | None, Aim | None], SearchResult]"
 """Searches some contracts with the calls of some tools until a look stops it."""
 
 
@@ -60,59 +62,60 @@ class Questions:
         self._subject = subject
         self._calls = calls
         self._search = search
-        self._is_open = any(map(open_parts, subject.contracts))
         self._named: dict[str, set[int]] = {}
         for place, contract in enumerate(subject.contracts):
             self._named.setdefault(name_of(contract), set()).add(place)
+        # The tools that were let through in some session, and the contracts that decided in one.
+        decided = (places for name, places in self._named.items() if name in subject.examples.decided)
+        self._shown: set[str | int] = {*subject.examples.let, *itertools.chain.from_iterable(decided)}
 
     def is_let_through(self, tool: str, budget: Budget) -> Possibility:
         """Ask whether a call of a tool is ever let through."""
-        if tool in self._subject.examples.let:
-            return Possibility(True)
-
-        def wanted(step: Transition | None, tried: Try | None, _: frozenset[int]) -> bool:
-            of_tool = step is not None and step.kind is not None and step.kind.tool == tool
-            return of_tool and tried is not None and tried.admitted
-
-        return self._ask(frozenset(), (tool,), wanted, budget)
+        aim = Aim(
+            tools=(tool,),
+            of_call=lambda tried: len(tried.blocking) + (not tried.admitted),
+            of_end=lambda _: _FAR,
+        )
+        return self._ask(tool, frozenset(), aim, budget)
 
     def decides(self, place: int, budget: Budget) -> Possibility:
         """Ask whether a contract ever decides: it alone refuses, or would if it watches."""
-        contract = self._subject.contracts[place]
-        if name_of(contract) in self._subject.examples.decided:
-            return Possibility(True)
-        watches = contract.mode != "enforce"
 
-        def wanted(step: Transition | None, tried: Try | None, unmet: frozenset[int]) -> bool:
-            if watches:
-                return place in unmet if tried is None else place in tried.broken and tried.admitted
-            objecting = unmet if tried is None else tried.blocking
-            return place in objecting and not any(
-                other != place and self._subject.replaces(other, place) for other in objecting
-            )
+        def watching(tried: Try) -> int:
+            return len(tried.blocking) + (not tried.admitted) if place in tried.broken else _FAR
 
-        return self._ask(frozenset({place}), (), wanted, budget)
+        watches = self._subject.contracts[place].mode != "enforce"
+        alone = partial(self._from_alone, place)
+        aim = Aim(
+            tools=self._calls.get(place, ()),
+            of_call=watching if watches else lambda tried: alone(tried.blocking),
+            of_end=(lambda unmet: 0 if place in unmet else _FAR) if watches else alone,
+        )
+        return self._ask(place, frozenset({place}), aim, budget)
 
-    def _ask(
-        self,
-        first: frozenset[int],
-        tools: Sequence[str],
-        wanted: Callable[[Transition | None, Try | None, frozenset[int]], bool],
-        budget: Budget,
-    ) -> Possibility:
-        watched = first
-        while not budget.spent:
-            ends = "ok" if tools else "refused"
-            trying = _Trying(self._subject, self._named, sorted(watched), wanted, self._is_open, ends)
-            names = list(dict.fromkeys((*tools, *names_near(self._calls, sorted(watched)))))
-            some = self._search(sorted(watched), names, budget.at_most(_MOST_STATES), trying)
-            if trying.possible:
-                return Possibility(True)
-            if not trying.in_the_way:
-                shows = some.whole and not trying.unshown
-                return Possibility(False, some) if shows else Possibility(None)
+    def _from_alone(self, place: int, objecting: Collection[int]) -> int:
+        """Say how many others object that replace a contract, if it objects."""
+        others = (other for other in objecting if other != place)
+        return sum(self._subject.replaces(o, place) for o in others) if place in objecting else _FAR
+
+    def _ask(self, about: str | int, first: frozenset[int], aim: Aim, budget: Budget) -> Possibility:
+        # At first with few values and straight for it; what is not found so is searched for nearest first.
+        watched, straight = first, True
+        while not budget.spent and about not in self._shown:
+            trying = _Trying(self._subject, self._named, sorted(watched), aim, about, self._shown)
+            names = list(dict.fromkeys((*aim.tools, *names_near(self._calls, sorted(watched)))))
+            part = (budget.part(2) if straight else budget).at_most(_MOST_STATES)
+            some = self._search(sorted(watched), names, part, trying, trying.aim if straight else None)
             watched |= trying.in_the_way
-        return Possibility(None)
+            if about in self._shown or trying.in_the_way:
+                continue
+            if trying.unshown:
+                # It happens in a search, so no search says that it does not.
+                return Possibility(None)
+            if not straight:
+                return Possibility(False, some) if some.whole else Possibility(None)
+            straight = False
+        return Possibility(True if about in self._shown else None)
 
 
 class _Trying:
@@ -120,9 +123,9 @@ class _Trying:
     Look for something in a search, and try it on a session of all contracts.
 
     Attributes:
-        possible: Whether it was found, and nothing that can be analysed stands in its way.
         in_the_way: Contracts that were not searched and stand in its way.
         unshown: How often it was found, and no session showed it though none of these stood in its way.
+        aim: What is looked for, of contracts by their positions in the search.
     """
 
     def __init__(
@@ -130,44 +133,92 @@ class _Trying:
         subject: Subject,
         named: Mapping[str, set[int]],
         watched: Sequence[int],
-        wanted: Callable[[Transition | None, Try | None, frozenset[int]], bool],
-        is_open: bool,
-        ends: str,
+        aim: Aim,
+        about: str | int,
+        shown: set[str | int],
     ) -> None:
         self._subject = subject
-        self._is_open = is_open
-        self._ends = ends
-        self.unshown = 0
+        self._about = about
+        self._shown = shown
         self._named = named
         self._watched = watched
-        self._wanted = wanted
-        self.possible = False
+        self._left: dict[str | int, int] = {}
+        self.unshown = 0
         self.in_the_way: frozenset[int] = frozenset()
+        self.aim = Aim(
+            tools=aim.tools,
+            of_call=lambda tried: aim.of_call(
+                Try(self._places(tried.broken), self._places(tried.blocking), tried.admitted)
+            ),
+            of_end=lambda unmet: aim.of_end(self._places(unmet)),
+            contract=watched.index(about) if isinstance(about, int) else None,
+        )
 
     def __call__(self, found: Explored, state: int, step: Transition | None, tried: Try | None) -> bool:
-        if tried is not None:
-            tried = Try(self._places(tried.broken), self._places(tried.blocking), tried.admitted)
-        if self._wanted(step, tried, self._places(found.unmet[state])):
-            self._try(found, state, step)
-        return self.possible or bool(self.in_the_way) or self.unshown >= _MOST_UNSHOWN
+        if tried is None or step is None or step.kind is None:
+            there = not self.aim.of_end(found.unmet[state])
+        else:
+            there = step.kind.tool in self.aim.tools and not self.aim.of_call(tried)
+            others = {step.kind.tool} if tried.admitted else self._places(tried.blocking)
+            if not there and len(others) == 1 and self._is_worth(*others):
+                self._see(*self._rows(found, state, step))
+        if there:
+            self._try(*self._rows(found, state, step))
+        return self._about in self._shown or bool(self.in_the_way) or self.unshown >= _MOST_UNSHOWN
+
+    def _is_worth(self, about: str | int) -> bool:
+        """Tell whether it is worth a try if a session shows what was not asked for: a few times."""
+        self._left[about] = self._left.get(about, _MOST_SEEN) - 1
+        return about not in self._shown and self._left[about] >= 0
 
     def _places(self, own: Iterable[int]) -> frozenset[int]:
         return frozenset(self._watched[place] for place in own)
 
-    def _try(self, found: Explored, state: int, step: Transition | None) -> None:
+    def _rows(
+        self, found: Explored, state: int, step: Transition | None
+    ) -> tuple[list[TraceRow], list[TraceRow]]:
+        """Write the way to a step, and let it happen in a session of all contracts."""
         rows, called = way_to(found, state)
-        last = TraceRow(kind="end") if step is None else row_of(found.world, step, called, "ok")
-        done = played([*rows, last], self._subject.every, self._subject.state)
-        names: set[str] = set()
-        for row, happened in zip(rows, done, strict=False):
-            names |= set(happened.by) if happened.outcome != row.outcome else set()
-        # Of the last row, whoever else objects.
-        names |= set(done[-1].by) if step is None or done[-1].outcome == "refused" else set()
-        places = frozenset().union(*(self._named.get(name, ()) for name in names))
-        enforced = {p for p in places if self._subject.contracts[p].mode == "enforce"}
-        self.in_the_way = frozenset(enforced) - frozenset(self._watched)
-        if not self.in_the_way:
-            rows.append(last)
-            ends = "ok" if step is None else self._ends
-            self.possible = not self._is_open or is_shown(self._subject, rows, ends, ())
-            self.unshown += not self.possible
+        rows.append(TraceRow(kind="end") if step is None else row_of(found.world, step, called, "ok"))
+        return rows, played(rows, self._subject.every, self._subject.state)
+
+    def _try(self, rows: Sequence[TraceRow], done: Sequence[TraceRow]) -> None:
+        """Take note of what a session shows, or of what stands in the way in it."""
+        way = _against(rows, done)
+        last = done[-1].by if done[-1].kind == "end" or done[-1].outcome == "refused" else ()
+        objecting = self._enforced((*way, *last))
+        self.in_the_way = objecting - frozenset(self._watched)
+        self._see(rows, done)
+        if self.in_the_way or self._about in self._shown:
+            return
+        # Where one stands in the way that is not analysed, nobody can tell; what is said holds all the same.
+        if self._named.keys() >= set(way or last):
+            self.unshown += 1
+        else:
+            self._shown.add(self._about)
+
+    def _see(self, rows: Sequence[TraceRow], done: Sequence[TraceRow]) -> None:
+        """Take note of all that a session shows, if it goes along with a trace to its last row."""
+        last = done[-1]
+        if _against(rows, done):
+            return
+        self._shown |= {last.tool} if last.kind == "call" and last.outcome == "ok" else set()
+        for name in last.by:
+            for place in self._named.get(name, ()):
+                contract = self._subject.contracts[place]
+                others = self._enforced(last.by) - {place}
+                watching = contract.mode != "enforce" and (last.kind == "end" or last.outcome == "ok")
+                if watching or (
+                    contract.mode == "enforce" and not any(self._subject.replaces(o, place) for o in others)
+                ):
+                    self._shown.add(place)
+
+    def _enforced(self, names: Iterable[str]) -> frozenset[int]:
+        places = (place for name in names for place in self._named.get(name, ()))
+        return frozenset(place for place in places if self._subject.contracts[place].mode == "enforce")
+
+
+def _against(rows: Sequence[TraceRow], done: Sequence[TraceRow]) -> tuple[str, ...]:
+    """Name what refuses the first call of a trace that does not end as it says, the last one left out."""
+    pairs = zip(rows[:-1], done, strict=False)
+    return next((happened.by for row, happened in pairs if happened.outcome != row.outcome), ())

@@ -17,6 +17,7 @@ from .analysable import guards_of, rules_of
 from .tool_names import NamesByBeginning, tools_in
 
 __all__ = (
+    "MANY_VALUES",
     "MOST_VALUES",
     "Component",
     "components",
@@ -28,7 +29,10 @@ __all__ = (
 )
 
 MOST_VALUES = 8
-"""So many values of a key are told apart at most."""
+"""So many values of a key are told apart at most, and"""
+
+MANY_VALUES = 26
+"""so many where one trace is looked for, and not all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ found here can be another reading of a contract than the one that is in force.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from ...engine.plan.rule_set import RuleSet
 from ...engine.store.session_store import SessionStore
 from ...match.keys import About
 from ...memory.cell import LiveCell
+from ...memory.guard import Breach, blocked_by
 from ...memory.keyed import Keyed
 from ...memory.state import StateStore
 from ..calls.alphabet import Alphabet, unit_of
@@ -111,6 +112,14 @@ class Machine:
                 view.texts = alphabet.found[alphabet.groups[slots[view.cell]]]
         places = {view.cell: place for place, view in enumerate(self._views)}
         self._alike = [[places[cell] for cell in cells] for cells in alike_sources(own) if len(cells) > 1]
+        self._near = self._near_places()
+        cells = [{guard.cell for guard in guards_of(contract)} for contract in own]
+        self._compared = [frozenset(p for p, v in enumerate(self._views) if v.cell in of) for of in cells]
+        # What is overdue is told once, to whatever call comes next.
+        self._told = [p for p, view in enumerate(self._views) if view.cell.kind == "pending"]
+        # The state that the cells are in, but for those at some places that a call has moved.
+        self._loaded: State | None = None
+        self._moved_since: Collection[int] = ()
         self._alphabet = alphabet
         self._letters: dict[tuple[CallKind, tuple[tuple[str, str], ...]], _Letter] = {}
         self.entries = _wanted(own, alphabet)
@@ -142,12 +151,12 @@ class Machine:
         letter = self._letter(step.kind, step.values)
         tried, call = self._judge(state, step.kind.tool, letter)
         if not tried.admitted:
-            return tried, {"refused": self._read(state)} if self._halts or self._late else {}
+            return tried, {"refused": self._read(state, call)} if self._halts or self._late else {}
         self._store.commit(call, result=letter.result)
-        succeeded = self._read(state)
+        succeeded = self._read(state, call)
         _, call = self._judge(state, step.kind.tool, letter)
         self._store.abort(call, ran=True)
-        ends: dict[Outcome, State] = {"ok": succeeded, "failed": self._read(state)}
+        ends: dict[Outcome, State] = {"ok": succeeded, "failed": self._read(state, call)}
         if step.kind.tool in self._alphabet.flying and len(state.flying) < self._alphabet.most_flying:
             # It is known to have begun. What is known of how it ended is that it failed, see `memory_view`.
             ends["started"] = with_flight(ends["failed"], (0.0, step.kind, step.values))
@@ -160,20 +169,33 @@ class Machine:
         self._load(state)
         return frozenset(self._index[id(breach.contract)] for breach in self._store.unmet())
 
+    def places_of(self, contract: int | None) -> frozenset[int]:
+        """Find the places of the cells that a contract compares."""
+        return frozenset() if contract is None else self._compared[contract]
+
     # Judging
+
+    def tried(self, state: State, step: Transition, contract: int | None) -> tuple[Try, bool]:
+        """Tell what is said of a call in a state, and whether a contract counts it. It is not made."""
+        assert step.kind is not None
+        self._load(state)
+        call = self._call(step.kind.tool, self._letter(step.kind, step.values))
+        breaches = self._store.would(call)
+        counted = not self.places_of(contract).isdisjoint(self._moved_by(call))
+        return self._try(breaches, admitted=not blocked_by(breaches)), counted
 
     def _judge(self, state: State, tool: str, letter: _Letter) -> tuple[Try, PlannedCall]:
         self._load(state)
         call = self._call(tool, letter)
         breaches = self._store.reserve(call) or []
+        return self._try(breaches, admitted=call.admitted), call
+
+    def _try(self, breaches: Sequence[Breach], *, admitted: bool) -> Try:
         known = [(self._index.get(id(breach.contract)), breach) for breach in breaches]
-        return (
-            Try(
-                frozenset(place for place, _ in known if place is not None),
-                frozenset(place for place, breach in known if place is not None and breach.blocks()),
-                call.admitted,
-            ),
-            call,
+        return Try(
+            frozenset(place for place, _ in known if place is not None),
+            frozenset(place for place, breach in known if place is not None and breach.blocks()),
+            admitted,
         )
 
     def _call(self, tool: str, letter: _Letter) -> PlannedCall:
@@ -196,20 +218,54 @@ class Machine:
         store = self._store
         store.step, store.flying, store.shut = _STEP, 0, HALTED if state.shut else None
         store.violated = frozenset()
-        for view, frozen in zip(self._views, state.cells, strict=True):
+        known = state is self._loaded and not state.flying
+        for place in self._moved_since if known else range(len(self._views)):
+            view, frozen = self._views[place], state.cells[place]
             view.load(dict(frozen) if view.is_mapping else frozen)
+        self._loaded, self._moved_since = state, ()
         for age, kind, values in state.flying:
             self._fly(age, kind, values)
-        if self.entries.values:
+        if self.entries.values and not known:
             memory = store.memory.state
             memory.load({name: _usable(value) for name, value, _ in state.entries})
             memory.resume({name: -age for name, _, age in state.entries})
 
-    def _read(self, before: State) -> State:
-        return State(self._frozen(), before.entries, self._store.shut is not None, before.flying)
+    def _read(self, before: State, call: PlannedCall) -> State:
+        self._moved_since = self._moved_by(call)
+        cells = self._frozen(before.cells, self._moved_since)
+        return State(cells, before.entries, self._store.shut is not None, before.flying)
 
-    def _frozen(self) -> tuple[Any, ...]:
-        cells = [_hashable(view.freeze()) for view in self._views]
+    def _moved_by(self, call: PlannedCall) -> Collection[int]:
+        """Find the places of all cells that a call moves, or that are read with one of those."""
+        moved = set(self._told)
+        for mover in (*call.plan.counts, *call.movers()):
+            near = self._near.get(id(getattr(mover, "cell", mover)))
+            if near is None:
+                return range(len(self._views))
+            moved |= near
+        return sorted(moved)
+
+    def _near_places(self) -> dict[int, frozenset[int]]:
+        """Find, by the identity of each cell, its place and those of the cells that are read with it."""
+        every = range(len(self._views))
+        together = [
+            *(
+                [place, own]
+                for own in every
+                for place in every
+                if self._views[own].latest is self._views[place]
+            ),
+            *self._alike,
+        ]
+        return {
+            id(view.live): frozenset((place, *(near for some in together if place in some for near in some)))
+            for place, view in enumerate(self._views)
+        }
+
+    def _frozen(self, before: tuple[Any, ...], places: Iterable[int]) -> tuple[Any, ...]:
+        cells = list(before)
+        for place in places:
+            cells[place] = _hashable(self._views[place].freeze())
         for first, *others in self._alike:
             # Whichever of them has found a value, it is as well known: by the latest of them.
             latest: dict[str, float] = {}
@@ -232,7 +288,7 @@ class Machine:
             later = tuple((name, value, min(age + step.seconds, most)) for name, value, age in state.entries)
             flying = aged_flights(state.flying, step.seconds, self._oldest_flight)
             self._load(State(tuple(aged), later))
-            return State(self._frozen(), later, state.shut, flying)
+            return State(self._frozen(state.cells, range(len(self._views))), later, state.shut, flying)
         name, value, of = step.entry
         known = {entry: (value, age) for entry, value, age in state.entries}
         if of is not None:

@@ -8,13 +8,12 @@ in the first state that is like it, and of values of which the same is known, on
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, get_args
 
 from ...match.keys import OF_SUBJECT
 from ..calls.alphabet import MOST_FOUND, Alphabet
 from ..calls.call_kind import ALL_ARGUMENTS, CallKind, with_values
-from ..rules.components import MOST_VALUES
 from ..rules.found_values import result_with
 from .alike_values import Names
 from .engine_machine import Machine
@@ -55,7 +54,7 @@ class World:
         self.machines = tuple(machines)
         self._alphabet = alphabet
         self._needed = values
-        self._values = min(values, MOST_VALUES)
+        self._values = min(values, alphabet.most_values)
         self._related = frozenset().union(*(machine.related for machine in machines))
         self._written = _written(machines)
         self.limited = False
@@ -64,18 +63,23 @@ class World:
         """Give the state of a new session in each machine."""
         return tuple(machine.first() for machine in self.machines)
 
-    def steps(self, states: Beside) -> Iterator[Transition]:
-        """List what can happen next."""
+    def steps(self, states: Beside, of: Collection[str] | None = None) -> Iterator[Transition]:
+        """List what can happen next; of some tools, the calls alone."""
         if all(state.shut for state in states):
             return
         present = self._present(states)
-        for kind in self._alphabet.kinds:
+        kinds = [kind for kind in self._alphabet.kinds if of is None or kind.tool in of]
+        for kind in kinds:
             yield from (Transition(kind=kind, values=values) for values in self._values_for(kind, present))
         # What lacks a key comes last: of two traces of a length, the one with all arguments reads better.
-        for kind in self._alphabet.kinds:
+        for kind in kinds:
             yield from (
                 Transition(kind=kind, values=values) for values in self._values_without(kind, present)
             )
+        if of is None:
+            yield from self._other_steps(states, present)
+
+    def _other_steps(self, states: Beside, present: _Present) -> Iterator[Transition]:
         yield from (Transition(seconds=seconds) for seconds in self._alphabet.waits)
         yield from (Transition(period=period) for period in self._alphabet.periods)
         for kind, values in dict.fromkeys((kind, values) for _, kind, values in states[0].flying):
@@ -83,6 +87,11 @@ class World:
         for entry, (values, group) in self._written.items():
             names = [None] if group is None else self._choices(group, present)
             yield from (Transition(entry=(entry, value, name)) for value in values for name in names)
+
+    def tried(self, states: Beside, call: Transition, contract: int | None) -> tuple[Try, bool]:
+        """Do as `Machine.tried` where there is one machine."""
+        (machine,), (state,) = self.machines, states
+        return machine.tried(state, call, contract)
 
     @property
     def lacks_values(self) -> bool:
