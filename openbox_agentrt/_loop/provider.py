@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_rt import (
@@ -40,7 +41,7 @@ class GovernedProvider(StandIn[ModelProvider]):
         if self.__lent__ and not self.__judge__.is_around():
             return await self.__wrapped__.complete(request, *args, **kwargs)
         activity, request = await begin_model_call(self.__judge__, request)
-        response = await perform(activity, lambda: self.__wrapped__.complete(request, *args, **kwargs))
+        response = await perform(activity, partial(self.__wrapped__.complete, request, *args, **kwargs))
         return await end_model_call(activity, response)
 
 

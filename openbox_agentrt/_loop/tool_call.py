@@ -262,8 +262,13 @@ async def run_skipped(call: ToolCall, work: Awaitable[Any]) -> Any:
 
 def _known(run: RunState, call_id: str, value: Any) -> Any:
     """Note what the model will be given as the result of a tool, and return it."""
-    content = marshal_tool_result(run.redactions.value(value))
-    run.judged.remember(content_elements("tool", content, call_id=run.redactions.value(call_id)))
+    seen_value, seen_id = run.redactions.value(value), run.redactions.value(call_id)
+    if type(seen_value) is dict and seen_id:
+        # As below; Agent-RT takes longer to find that it is no sequence than all the rest does.
+        run.judged.remember([{"role": "tool", "json": seen_value, "tool_call_id": seen_id}])
+    else:
+        content = marshal_tool_result(seen_value)
+        run.judged.remember(content_elements("tool", content, call_id=seen_id))
     return value
 
 

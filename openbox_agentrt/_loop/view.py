@@ -10,7 +10,7 @@ subclasses as well.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -50,12 +50,12 @@ class RegistryView(StandIn[ToolRegistry | Toolbase]):
         registered = self.__wrapped__.get(name)
         return self._checked(registered) if name == self.__tool_run__.name else registered
 
-    async def execute(self, *args: Any, **kwargs: Any) -> Any:
+    def execute(self, *args: Any, **kwargs: Any) -> Any:
         inner = self.__wrapped__
         if _is_patched(inner):
-            return await inner.execute(*args, **kwargs)
+            return inner.execute(*args, **kwargs)
         run: Any = type(inner).execute  # on this view, which answers for the registry
-        return await run(self, *args, **kwargs)
+        return run(self, *args, **kwargs)
 
     def _checked(self, registered: RegisteredTool) -> RegisteredTool:
         tool_run = self.__tool_run__
@@ -71,13 +71,9 @@ class RegistryView(StandIn[ToolRegistry | Toolbase]):
                     context = replace(context, limits=limits)
                 return await tool_run.run(contextual, arguments, context)
 
-            return replace(registered, definition=unlimited, contextual_handler=contextual_handler)
+            return _with(registered, definition=unlimited, contextual_handler=contextual_handler)
         if handler is not None:
-
-            async def plain_handler(arguments: Any, token: Any) -> Any:
-                return await tool_run.run(handler, arguments, token)
-
-            return replace(registered, definition=unlimited, handler=plain_handler)
+            return _with(registered, definition=unlimited, handler=partial(tool_run.run, handler))
         return registered
 
     def _without_timeout(self, definition: ToolDefinition) -> ToolDefinition:
@@ -132,6 +128,13 @@ def knows_when_a_tool_runs(registry: ToolRegistry | Toolbase) -> bool:
     if isinstance(registry, Toolbase):
         return type(registry).execute is Toolbase.execute and knows_when_a_tool_runs(registry.registry)
     return type(registry).execute is ToolRegistry.execute
+
+
+def _with(registered: RegisteredTool, **fields: Any) -> RegisteredTool:
+    # As `copy.copy` makes one. `dataclasses.replace` asks for each field, and each call makes one.
+    made = object.__new__(type(registered))
+    made.__dict__.update(registered.__dict__, **fields)
+    return made
 
 
 def _is_patched(registry: object) -> bool:

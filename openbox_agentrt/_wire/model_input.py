@@ -44,31 +44,28 @@ def content_elements(role: str, content: Iterable[Any], *, call_id: str | None =
     Args:
         call_id: The call that it answers, which the first element names: an id is text for a model as well.
     """
-    elements = _parts(role, content)
+    key = "prompt" if role == "user" else "text"
+    texts: list[str] = []
+    elements: list[Element] = []
+    for part in content:
+        if part.type in MEDIA:
+            elements.append(_media(role, part))
+            continue
+        if part.data is not None:
+            # Also beside a text: which of them a provider sends is its own affair.
+            elements.append({"role": role, "json": part.data})
+        if part.type == "text":
+            texts.append(part.text or "")
+        elif part.text:
+            elements.append({"role": role, key: part.text})
+    text = "".join(texts)
+    if text and not text.isspace():
+        elements.insert(0, {"role": role, key: text})
     if call_id:
         if not elements:
             elements.append({"role": role})
         elements[0]["tool_call_id"] = call_id
     return elements
-
-
-def _parts(role: str, content: Iterable[Any]) -> list[Element]:
-    key = "prompt" if role == "user" else "text"
-    texts: list[str] = []
-    others: list[Element] = []
-    for part in content:
-        if part.type in MEDIA:
-            others.append(_media(role, part))
-            continue
-        if part.data is not None:
-            # Also beside a text: which of them a provider sends is its own affair.
-            others.append({"role": role, "json": part.data})
-        if part.type == "text":
-            texts.append(part.text or "")
-        elif part.text:
-            others.append({"role": role, key: part.text})
-    text = "".join(texts)
-    return [{"role": role, key: text}, *others] if text.strip() else others
 
 
 def fit_elements(

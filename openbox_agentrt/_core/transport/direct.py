@@ -143,7 +143,12 @@ class DirectClient(EvaluationClient):
         if redact_keys:
             payload, _ = apply_redaction(payload, frozenset(redact_keys))
         if self._identity is None:
-            path, sent, body = EVALUATE_PATH, self._headers, _written(payload)
+            path, sent = EVALUATE_PATH, self._headers
+            try:
+                body = _ENCODER.encode(payload)
+            except (TypeError, ValueError):
+                # An id that holds half a character. openbox_core writes that as an escape.
+                body = serialize_body(to_json_safe(payload, exclude_none=False))
         else:
             path, sent, body = self._signed(self._identity, payload)
         try:
@@ -233,14 +238,6 @@ class _Poster:
         exchange.status, exchange.body = status, content
         exchange.retry_after = _named(answered, "retry-after")
         return WireAnswer(status, answered, content)
-
-
-def _written(payload: dict[str, Any]) -> bytes:
-    try:
-        return _ENCODER.encode(payload)
-    except (TypeError, ValueError):
-        # An id that holds half a character. openbox_core writes that as an escape.
-        return serialize_body(to_json_safe(payload, exclude_none=False))
 
 
 def _named(headers: Mapping[str, str], wanted: str) -> str | None:
