@@ -206,9 +206,10 @@ def _started(
     """Build the start of an activity. What is in `last` does not count against the size of the rest."""
     payload = run.payload(fields, extra, max_bytes)
     items, is_whole = shown(activity_input, max_bytes=max_bytes)
+    name = safe_text(activity_type)
     payload["activity_input"] = [*items, *last] if last else items
     kind = EventEnvelope if is_whole else PartialEvent
-    return _event(kind, EventType.ACTIVITY_STARTED, payload, activity_id, activity_type, timestamp)
+    return _event(kind, EventType.ACTIVITY_STARTED, payload, activity_id, name, timestamp)
 
 
 def activity_completed(
@@ -242,11 +243,12 @@ def activity_completed(
         fields["activity_output"], is_whole = shown(told, max_bytes=max_bytes)
     if duration_ms is not None:
         fields["duration_ms"] = max(0, round(duration_ms))
+    name = safe_text(activity_type)
     payload = run.payload(fields, extra, max_bytes)
     if error is not None:
         payload["error"] = json_safe(error)
     kind = EventEnvelope if is_whole else PartialEvent
-    return _event(kind, EventType.ACTIVITY_COMPLETED, payload, activity_id, activity_type, timestamp)
+    return _event(kind, EventType.ACTIVITY_COMPLETED, payload, activity_id, name, timestamp)
 
 
 def _event(
@@ -264,7 +266,7 @@ def _event(
         event_type=event_type,
         payload=payload,
         activity_id=activity_id,
-        activity_type=safe_text(activity_type),
+        activity_type=activity_type,
         timestamp=timestamp,
     )
     return event

@@ -11,13 +11,15 @@ from ..errors import GovernanceBlockedError, GovernanceUnavailableError
 from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import last_user_text, message_text
 from .activity import Activity
-from .decide import decide, reserve
+from .decide import decide, decide_again, reserve
 from .refused_input import concealed_prompt
 from .request import model_request, prompt_request
 
 if TYPE_CHECKING:
+    from .._run.judged_content import Look
     from .._run.state import RunState
     from ..decision import Answer
+    from .request import DecisionRequest
 
 
 async def screen_prompt(
@@ -77,18 +79,31 @@ async def judge_input(
     Raises:
         GovernanceError: The model may not be called.
     """
-    sent = run.judged.look(messages)
-    clean = run.redactions.messages(messages)
-    look = sent if clean is messages else run.judged.look(clean)
-    prompt = run.judged.last_user_text(clean, look)
-    others = run.judged.unjudged(clean, besides=[{"role": "user", "prompt": prompt}], look=look)
-    request = model_request(run, prompt, others, model=model, max_output_tokens=max_output_tokens)
+    request, looks = _question(run, messages, model, max_output_tokens)
     activity = Activity(run, request)
     await decide(activity)
-    if not sent.is_same():
-        await _refuse_changing(activity)
+    if not all(look.is_same() for look in looks):
+        # Somebody has changed them since the call before this one, or while they were judged.
+        run.judged.rest()
+        request, looks = _question(run, messages, model, max_output_tokens)
+        await decide_again(activity, request)
+        if not all(look.is_same() for look in looks):
+            await _refuse_changing(activity)
     _note(activity)
     return activity
+
+
+def _question(
+    run: RunState, messages: Sequence[Any], model: str | None, max_output_tokens: int | None
+) -> tuple[DecisionRequest, tuple[Look, ...]]:
+    """Ask for what messages add to what is known of them, and remember what they are taken to say."""
+    looks: tuple[Look, ...] = (run.judged.glance(messages),)
+    clean = run.redactions.messages(messages)
+    if clean is not messages:
+        looks = (run.judged.glance(clean), *looks)
+    prompt = run.judged.last_user_text(clean, looks[0])
+    others = run.judged.unjudged(clean, besides=[{"role": "user", "prompt": prompt}], look=looks[0])
+    return model_request(run, prompt, others, model=model, max_output_tokens=max_output_tokens), looks
 
 
 async def take_prescreen(run: RunState, messages: Sequence[Any]) -> Activity | None:

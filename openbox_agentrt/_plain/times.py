@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from .codec import codec
+from .codec import fast_codec
 
 _WITH_MICROSECONDS: Final = len('"2026-01-02T03:04:05.678901Z"')
 
@@ -26,7 +26,7 @@ def rfc3339(moment: datetime | float) -> str:
         if type(moment) is not datetime:
             # A subclass, such as those of pandas and freezegun, which the encoder does not take.
             return f"{moment.isoformat(timespec='milliseconds')[:-6]}Z"
-    text = codec().encode(moment).decode()  # in quotes, with six digits or none
+    text = fast_codec().encode(moment).decode()  # in quotes, with six digits or none
     return f"{text[1:24]}Z" if len(text) == _WITH_MICROSECONDS else f"{text[1:20]}.000Z"
 
 

@@ -37,7 +37,7 @@ class Look(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         known: How many of the first are known not to be new.
         changeable: What somebody may change in them.
-        said: What that said.
+        said: What that said, or what was known of it.
     """
 
     known: int
@@ -45,7 +45,7 @@ class Look(msgspec.Struct, frozen=True, eq=False):
     said: bytes
 
     def is_same(self) -> bool:
-        """Tell whether they still say the same."""
+        """Tell whether they say that now."""
         return not self.changeable or saying(self.changeable) == self.said
 
 
@@ -88,13 +88,21 @@ class JudgedContent:
 
     def look(self, messages: Sequence[Any]) -> Look:
         """Say how many of the first messages are known, and what they all say now."""
+        look = self.glance(messages)
+        return look if look.is_same() else self._look_at_all(messages)
+
+    def glance(self, messages: Sequence[Any]) -> Look:
+        """Look at what is new, and take it that what is known says what it said: see `Look.is_same`."""
         prefix = self._prefix
         if len(messages) < len(prefix) or not all(map(is_, prefix, messages)):
-            changeable = _changeable_in(messages)
-            return Look(0, changeable, saying(changeable))
-        changeable = (*self._changeable, *_changeable_in(messages[len(prefix) :]))
-        said = saying(changeable)
-        return Look(len(prefix) if said.startswith(self._said) else 0, changeable, said)
+            return self._look_at_all(messages)
+        new = _changeable_in(messages[len(prefix) :])
+        return Look(len(prefix), (*self._changeable, *new), self._said + saying(new))
+
+    @staticmethod
+    def _look_at_all(messages: Sequence[Any]) -> Look:
+        changeable = _changeable_in(messages)
+        return Look(0, changeable, saying(changeable))
 
     def last_user_text(self, messages: Sequence[Any], look: Look | None = None) -> str:
         """Give the text of the last user message, and read only what is new for it."""
@@ -152,8 +160,9 @@ class JudgedContent:
         if whole:
             self._changeable, self._said = look.changeable, look.said
         elif held or not look.known:
-            self._changeable = _changeable_in(self._prefix)
-            self._said = saying(self._changeable)
+            changeable = _changeable_in(held)
+            self._changeable = (*self._changeable, *changeable) if look.known else changeable
+            self._said = self._said + saying(changeable) if look.known else saying(changeable)
 
     def _new_in(self, message: Any) -> dict[bytes, Element]:
         """Give what a message says that Core has not been shown, by its hash."""

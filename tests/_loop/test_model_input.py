@@ -240,7 +240,7 @@ async def test_another_session_is_asked_for_itself(make_stage: Any, kit: Any) ->
 
 
 async def test_a_message_that_changes_is_judged_again(make_stage: Any, kit: Any) -> None:
-    """The same object with other data in it is other content."""
+    """The same object with other data in it is other content, which is found before the model gets it."""
     stage = await make_stage()
     data = {"note": "harmless"}
     provider = stage.governance.wrap_provider(ScriptedProvider("a", "b", "c"))
@@ -254,6 +254,7 @@ async def test_a_message_that_changes_is_judged_again(make_stage: Any, kit: Any)
 
     assert [question[1:] for question in asked(stage)] == [
         [{"role": "user", "json": {"note": "harmless"}}],
+        [],
         [],
         [{"role": "user", "json": {"note": "other"}}],
     ]
@@ -315,7 +316,7 @@ async def test_messages_that_change_while_they_are_judged(make_stage: Any, kit: 
                 case "parts":
                     parts.append(ContentPart("text", BAD))
                 case _:
-                    data["note"] = BAD
+                    data["note"] += BAD
 
     stage = await make_stage(change)
     provider = ScriptedProvider("fine")
@@ -327,6 +328,48 @@ async def test_messages_that_change_while_they_are_judged(make_stage: Any, kit: 
 
     assert BAD not in repr(provider.requests)
     assert len(provider.requests) == (where == "messages")
+
+
+async def test_what_changes_once_while_it_is_judged_is_judged_again(make_stage: Any, kit: Any) -> None:
+    """Before the model gets it; the question that it came too late for is closed."""
+    data: dict[str, Any] = {"note": "milk"}
+
+    def change(event: Mapping[str, Any]) -> Any:
+        if event["event_type"] == "ActivityStarted":
+            if BAD in repr(event["activity_input"]):
+                return "block"
+            data["note"] = BAD
+        return None
+
+    stage = await make_stage(change)
+    provider = ScriptedProvider("never said")
+    request = ModelRequest(messages=(says("user", "hi", ContentPart("json", data=data)),))
+
+    async with stage.governance.run_scope():
+        with pytest.raises(GovernanceBlockedError):
+            await stage.governance.wrap_provider(provider).complete(request)
+
+    assert provider.requests == []
+    assert stage.core.orphans() == []
+
+
+async def test_a_change_in_a_refused_call_is_not_forgotten(make_stage: Any, kit: Any) -> None:
+    """It was made before the call, and nobody was asked about it then."""
+    data: dict[str, Any] = {"note": "milk"}
+    stage = await make_stage(lambda event: "block" if "refuse me" in repr(event) else no_bad(event))
+    provider = ScriptedProvider("a", "never said")
+    governed = stage.governance.wrap_provider(provider)
+    history = (says("user", "hi", ContentPart("json", data=data)),)
+
+    async with stage.governance.run_scope():
+        await governed.complete(ModelRequest(messages=history))
+        data["note"] = BAD
+        with pytest.raises(GovernanceBlockedError):
+            await governed.complete(ModelRequest(messages=(*history, says("user", "refuse me"))))
+        with pytest.raises(GovernanceBlockedError):
+            await governed.complete(ModelRequest(messages=history))
+
+    assert len(provider.requests) == 1
 
 
 async def test_the_history_of_a_nested_agent_is_judged(make_stage: Any, kit: Any) -> None:
@@ -469,10 +512,11 @@ async def test_what_a_caller_changes_in_any_message_is_judged_again(
         data["note"] = BAD
         await governed.complete(request)
 
-    first, second, third = asked(stage)
+    first, second, third, again = asked(stage)
     assert element not in first
     assert second[1:] == []
-    assert third[1:] == [element]
+    assert third[1:] == []
+    assert again[1:] == [element]
 
 
 async def test_what_was_redacted_stays_out_of_a_message_that_is_changed(make_stage: Any, kit: Any) -> None:
