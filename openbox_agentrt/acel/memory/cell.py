@@ -61,11 +61,14 @@ class Mover:
             nothing.
         heeds_success: Whether `commit` means anything to it, for a call that ran as it was judged.
         learns_from: What it reads. What is read out of arguments can be read again by whoever has those.
+        settles_by_ticket: Whether a ticket is plain data, and settles a call that memory was dumped under as
+            it would have settled it before.
     """
 
     __slots__ = ()
 
     heeds_success: bool = True
+    settles_by_ticket: ClassVar[bool] = False
     learns: str | None = None
     learns_from: LearnsFrom = "result"
 

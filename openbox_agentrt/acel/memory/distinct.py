@@ -25,6 +25,8 @@ class Distinct(LiveCell):
 
     __slots__ = ("_entries", "_field", "_how", "_refund", "counts", "timeline", "within")
 
+    settles_by_ticket = True
+
     def __init__(
         self,
         field: str,

@@ -37,6 +37,8 @@ class FactMemory(LiveCell):
 
     __slots__ = ("_bound", "_known", "_name", "fact", "learns")
 
+    settles_by_ticket = True
+
     def __init__(self, fact: Fact, *, bound: int) -> None:
         self.fact = fact
         self.learns = self._name = f"facts.{fact.label}"

@@ -17,6 +17,8 @@ class Flights(LiveCell):
 
     __slots__ = ("_began", "timeline", "within")
 
+    settles_by_ticket = True
+
     def __init__(self, *, timeline: MonotoneClock | None = None, within: float | None = None) -> None:
         self.timeline = timeline
         self.within = within

@@ -66,6 +66,8 @@ class StepMark(LiveCell):
 
     __slots__ = ("at_time", "step", "timeline", "within")
 
+    settles_by_ticket = True
+
     def __init__(self, *, timeline: MonotoneClock | None = None, within: float | None = None) -> None:
         self.timeline = timeline
         self.within = within

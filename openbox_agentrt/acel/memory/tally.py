@@ -21,6 +21,8 @@ class Tally(LiveCell):
 
     __slots__ = ("done", "first", "live", "refund")
 
+    settles_by_ticket = True
+
     def __init__(self, *, refund: bool = False) -> None:
         self.live = 0
         self.done = 0

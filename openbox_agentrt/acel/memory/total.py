@@ -64,6 +64,8 @@ class Sum(LiveCell):
         "within",
     )
 
+    settles_by_ticket = True
+
     def __init__(
         self,
         field: str,

@@ -81,6 +81,8 @@ class LearningCell(LiveCell):
 
     __slots__ = ("_bound", "_digests", "_path", "_reading", "learns", "learns_from", "timeline", "within")
 
+    settles_by_ticket = True
+
     def __init__(
         self,
         name: str,

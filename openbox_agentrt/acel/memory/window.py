@@ -19,6 +19,8 @@ class Stamps(LiveCell):
 
     __slots__ = ("refund", "stamps", "timeline", "within")
 
+    settles_by_ticket = True
+
     heeds_success = False
     timeline: MonotoneClock
     within: float
@@ -77,6 +79,8 @@ class Marks(LiveCell):
     """
 
     __slots__ = ("_lasting", "_live", "marks", "timeline", "within")
+
+    settles_by_ticket = True
 
     timeline: MonotoneClock
     within: float

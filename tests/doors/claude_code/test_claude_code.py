@@ -782,6 +782,12 @@ PAYS: dict[str, dict[str, Any]] = {
     "needed lately": {"template": "must_precede", "args": ["Pay", "Ship"], "within": 20},
     "used up": {"template": "alternate_precedence", "args": ["Pay", "Ship"]},
     "excluded": {"template": "never_after", "args": ["Pay", "Ship"]},
+    "values of a window": {
+        "template": "max_distinct",
+        "args": ["Pay", "amount", 1],
+        "kwargs": {"refund_on_failure": True},
+        "within": 20,
+    },
     "in flight": {"template": "at_most_in_flight", "args": ["Pay", 2]},
     "on a condition": {"template": "at_most_n_times", "args": ["Pay", 2], "when": "args.amount > 2"},
     "began anew": {"template": "must_precede", "args": ["Pay", "Read"], "kwargs": {"since": "Ship"}},
@@ -1112,14 +1118,26 @@ def test_results_count_under_rules_that_changed(hooks: Hooks) -> None:
     assert hooks.runs("Pay", to="DE02")
 
 
-@pytest.mark.parametrize("key", [None, "to"], ids=["one for all", "by key"])
+REFUNDED = {"template": "at_most_n_times", "args": ["Pay", 9], "kwargs": {"refund_on_failure": True}}
+PAYEES = {"values": ["c-0", "c-1", "c-2"]}
+TOLD = {"tool": "Pay", "as": "paid", "values": {"ok": "result.ok"}}
+TAKEN_UP: dict[str, dict[str, Any]] = {
+    "count": REFUNDED,
+    "count, by key": {**REFUNDED, "key": "to"},
+    "values": {"template": "max_distinct", "args": ["Pay", "to", 3]},
+    "in flight": {"template": "at_most_in_flight", "args": ["Pay", 9]},
+    "found out": {"template": "came_from", "args": ["Pay", "to", [PAYEES, {"tool": "Pay", "path": "id"}]]},
+    "told": {"template": "requires", "args": ["Pay", "args.to != '' || facts.paid.ok"], "facts": [TOLD]},
+}
+
+
+@pytest.mark.parametrize("name", TAKEN_UP)
 def test_calls_that_overlap_are_taken_up_after_a_snapshot(
-    hooks: Hooks, monkeypatch: pytest.MonkeyPatch, key: str | None
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """The log is not read from its beginning when one ends that began before it."""
     monkeypatch.setattr(hook_history, "SNAPSHOT_AFTER", 4)
-    limit = {"template": "at_most_n_times", "args": ["Pay", 9], "kwargs": {"refund_on_failure": True}}
-    hooks.write_rules({"contracts": [limit | ({} if key is None else {"key": key})]})
+    hooks.write_rules({"contracts": [TAKEN_UP[name]]})
     under_way = []
     read: list[bool] = []
     whole = hook_history.read_history

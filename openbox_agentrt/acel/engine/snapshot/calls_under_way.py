@@ -3,28 +3,24 @@ Calls under way, kept beside a snapshot by whoever goes on with the very same se
 
 A snapshot takes a call under way for one whose end nobody knows. Memory has it as it was reserved, and a
 ticket is all that memory needs to settle it, so with its tickets such a call is settled after a restore as it
-would have been before. That is so for counts, windows and totals, by key as well. What else remembers may
-hold more of a call than can be written down: such a call is not kept.
+would have been before. That is so where `Mover.settles_by_ticket` says it: for counts, windows, totals,
+values and facts, by key as well. What else remembers may hold more of a call than can be written down: such
+a call is not kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ...._plain.arguments import plain_args
 from ...._plain.freezing import freeze, thawed
 from ...memory.cell import Mover
 from ...memory.keyed import KeyedMover
-from ...memory.tally import Tally
-from ...memory.total import Sum
-from ...memory.window import Marks, Stamps
 from ...reservation import Reservation
 
 if TYPE_CHECKING:
     from ..engine import Engine
-
-_KEPT: Final = (Tally, Stamps, Marks, Sum)
 
 
 def kept_call(call: Reservation) -> dict[str, Any] | None:
@@ -59,11 +55,11 @@ def resumed_call(engine: Engine, tool: str, args: Mapping[str, Any], kept: Mappi
 def _kept(mover: Mover, ticket: Any) -> list[Any] | None:
     """Give a ticket as data, after the key that it is of."""
     if type(mover) is not KeyedMover:
-        return [None, freeze(ticket, exact=True)] if type(mover) in _KEPT else None
+        return [None, freeze(ticket, exact=True)] if mover.settles_by_ticket else None
     if ticket is None:
         return [None, None]
     key, _, within, inner = ticket
-    return [key, freeze(inner, exact=True)] if type(within) in _KEPT else None
+    return [key, freeze(inner, exact=True)] if within.settles_by_ticket else None
 
 
 def _taken_up(mover: Mover, key: str | None, ticket: Any) -> Any:
